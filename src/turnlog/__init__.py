@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from turnlog.store.broadcast import Delta
     from turnlog.store.capability import Following
     from turnlog.store.tenant import DroppedTenant
+    from turnlog.thread.call.ending import LastTurn
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.thread.live import Live
     from turnlog.thread.removal.erasing import ErasedEntry, ErasureReceipt, NeededBlob
@@ -116,15 +117,15 @@ __all__ = [
     "Card", "Catalog", "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame",
     "CommitTurn", "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison",
     "Conflict", "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Document",
-    "Drop", "DroppedTenant", "Durability", "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt", "ExportCounts",
-    "Exported", "File", "Fold", "Following", "Fork", "FoundPage", "FoundSession", "Git", "Head", "Hit", "Hits",
-    "Home", "Image", "Imported", "Info", "Intent", "Invalid", "Kept", "LineAuthor", "ListingRow", "Live", "Loss",
-    "Message", "NeededBlob", "NotFound", "Note", "OutOfSpace", "Outcome", "PendingCall", "Plan", "Problem", "Purged",
-    "ReadOnlySession", "Ref", "Remnant", "Removed", "Role", "Root", "Session", "Set", "Source", "Spawned", "Spending",
-    "Spent", "Standing", "Start", "Started", "Stats", "Step", "Stop", "Synced", "Target", "Text", "Thinking",
-    "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track", "Transferred", "TreeNode", "Turn", "TurnState",
-    "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact", "Unknown", "UnknownBlock", "Unsupported", "Usage",
-    "UsageReport", "Writer", "__version__", "export", "instructions", "open",
+    "Drop", "DroppedTenant", "Durability", "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt",
+    "ExportCounts", "Exported", "File", "Fold", "Following", "Fork", "FoundPage", "FoundSession", "Git", "Head",
+    "Hit", "Hits", "Home", "Image", "Imported", "Info", "Intent", "Invalid", "Kept", "LastTurn", "LineAuthor",
+    "ListingRow", "Live", "Loss", "Message", "NeededBlob", "NotFound", "Note", "OutOfSpace", "Outcome", "PendingCall",
+    "Plan", "Problem", "Purged", "ReadOnlySession", "Ref", "Remnant", "Removed", "Role", "Root", "Session", "Set",
+    "Source", "Spawned", "Spending", "Spent", "Standing", "Start", "Started", "Stats", "Step", "Stop", "Synced",
+    "Target", "Text", "Thinking", "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track", "Transferred", "TreeNode",
+    "Turn", "TurnState", "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact", "Unknown", "UnknownBlock",
+    "Unsupported", "Usage", "UsageReport", "Writer", "__version__", "export", "instructions", "open",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every name to exist
@@ -164,6 +165,7 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.store.broadcast": "Delta",
         "turnlog.store.capability": "Following",
         "turnlog.store.tenant": "DroppedTenant",
+        "turnlog.thread.call.ending": "LastTurn",
         "turnlog.thread.garbage": "Collected Kept",
         "turnlog.thread.removal.erasing": "ErasedEntry ErasureReceipt NeededBlob",
         "turnlog.thread.removal.purging": "Purged Remnant Removed",

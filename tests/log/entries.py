@@ -1,5 +1,6 @@
 """Entries of every kind: as hypothesis draws them, and one with something in every field."""
 
+from datetime import UTC, datetime
 from typing import Any, get_args, get_origin
 
 from hypothesis import strategies as st
@@ -81,7 +82,9 @@ def filled(cls: type[Entry]) -> Entry:
 
 
 _BY_NAME = {"role": "user", "stop": "end"}
-_BY_TYPE = {str: "text", int: 3, bool: True, float: 1.5, Any: {"a": [None, 1.5]}}
+_BY_TYPE = {
+    str: "text", int: 3, bool: True, float: 1.5, Any: {"a": [None, 1.5]}, datetime: datetime(2026, 11, 15, tzinfo=UTC)
+}  # fmt: skip
 
 
 def _made(cls: type[Struct], names: set[str]) -> Any:

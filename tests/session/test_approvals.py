@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import turnlog
-from turnlog import Conflict, Message, NotFound, PendingCall, Ref, Text, ToolCall, ToolResult
+from turnlog import Conflict, LastTurn, Message, NotFound, PendingCall, Ref, Text, ToolCall, ToolResult
 from turnlog.log.context import unanswered
 from turnlog.thread import history as reading
 
@@ -226,3 +226,52 @@ def test_whatever_happens_pending_is_what_the_context_lacks(seed: int):
         again = home.read(s.id)
         again.history.state.calls = None
         assert states(again) == states(s) and again.pending() == s.pending()
+
+
+# ── how the last turn ended ───────────────────────────────────────────────────────────────────────
+
+
+def ended(s: Any) -> tuple[str, str | None]:
+    return s.last_turn.state, s.last_turn.why
+
+
+def test_how_the_last_turn_ended(s: Any):
+    assert ended(s) == ("none", None)
+    s.user("go")
+    assert ended(s) == ("open", None)
+    s.assistant([call("ls")], stop="tool_use")
+    assert ended(s) == ("open", None)
+    s.tool_result("ls", "a")
+    s.assistant("done", stop="end")
+    assert ended(s) == ("completed", None) and not s.last_turn.is_cut_off
+    s.assistant("hal", stop="aborted")
+    assert ended(s) == ("aborted", "the answer broke off") and s.last_turn.is_cut_off
+    s.assistant("", stop="error", error={"type": "overloaded_error", "message": "Overloaded"})
+    assert ended(s) == ("failed", "Overloaded")
+    s.assistant("so lo", stop="length")
+    assert ended(s) == ("cut off", "the answer came to its limit of tokens")
+    with s.turn() as turn:
+        s.user("again")
+        assert s.last_turn == LastTurn("open", turn)
+    assert s.last_turn == LastTurn("completed", turn)
+    with pytest.raises(RuntimeError), s.turn() as failed:
+        s.user("and again")
+        raise RuntimeError("no network")
+    assert s.last_turn == LastTurn("failed", failed, "RuntimeError: no network")
+
+
+@pytest.mark.parametrize("is_turn", [True, False])
+def test_a_turn_of_a_process_that_is_gone_was_cut_off(tmp_path: Path, is_turn: bool):
+    home = turnlog.open(tmp_path)
+    s = home.create()
+    turn = s.turn()
+    if is_turn:
+        turn.__enter__()
+    s.user("go")
+    again = home.read(s.id)
+    [who] = again.history.state.writers.values()
+    who["started"] = "0"  # the process that had this number is gone
+    assert again.last_turn.is_cut_off
+    assert again.last_turn.why == f"process {who['pid']} on {who['host']} is gone"
+    if is_turn:
+        turn.__exit__(None, None, None)

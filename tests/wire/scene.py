@@ -40,10 +40,10 @@ def answer(kind: str, response: Any, **options: Any) -> Message:
     return {"anthropic": anthropic, "gemini": gemini}.get(kind, openai).draft(response, **options)
 
 
-def stream(kind: str) -> Any:
+def stream(kind: str, **more: Any) -> Any:
     if kind in ("responses", "chat"):
-        return openai.Stream(api=kind)
-    return {"anthropic": anthropic, "gemini": gemini}[kind].Stream()
+        return openai.Stream(api=kind, **more)
+    return {"anthropic": anthropic, "gemini": gemini}[kind].Stream(**more)
 
 
 def session() -> turnlog.Session:

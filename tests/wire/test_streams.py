@@ -1,5 +1,8 @@
 """Streamed responses: whole, they are what the response would have been; broken off, they are what arrived."""
 
+from datetime import UTC, datetime
+from itertools import count
+
 import msgspec
 import pytest
 
@@ -7,6 +10,7 @@ from tests.wire import official, rules
 from tests.wire.recorded import RECORDED
 from tests.wire.scene import KINDS, answer, ask, session, stream
 from turnlog import Message, Text, Thinking, ToolCall
+from turnlog.wire import Request
 
 COMPLETE = {"anthropic": 2, "responses": 1, "chat": 2, "gemini": 1}
 """With at most so many events missing at the end, everything has been said (of the usage, not all)."""
@@ -119,3 +123,27 @@ def test_reasoning_that_broke_off_is_not_sent_back_as_if_it_were_whole():
     [thought] = message.blocks
     assert isinstance(thought, Thinking) and thought.text == "Thinking "
     assert "encrypted_content" not in thought.data["item"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_that_knows_its_request_keeps_what_it_sees(kind):
+    s = session()
+    s.user("hello")
+    options = {"temperature": 0.5, "extra_headers": {"authorization": "Bearer x"}, "api_key": "k", "odd": object()}
+    request = Request({**ask(kind, s.context()), **options}, [])
+    times = count(1_800_000_000.0, 0.25)
+    reader = stream(kind, request=request, clock=times.__next__)
+    assert not reader.is_begun, "a request that failed before its first event leaves nothing to append"
+    events, whole = RECORDED[kind]
+    for event in events:
+        reader.feed(event)
+    assert reader.is_begun
+    kept = s.append(reader.finish())
+    assert reader.finish().duration_ms == kept.duration_ms, "it may be asked at any time"
+    assert kept.began_at == datetime.fromtimestamp(1_800_000_000, UTC)
+    assert kept.duration_ms == 250 * len(events)
+    assert kept.first_token_ms is not None and 250 <= kept.first_token_ms <= kept.duration_ms
+    assert kept.provider == {"responses": "openai", "chat": "openai"}.get(kind, kind)
+    assert kept.options["temperature"] == 0.5 and kept.options["model"]
+    assert not {*options, "messages", "input", "contents", "config", "tools"} & {*kept.options} - {"temperature"}
+    assert kept.blocks == answer(kind, whole).blocks

@@ -18,6 +18,7 @@ from turnlog.log.codec import Damage
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.session.said import SessionFields
+from turnlog.thread.call.ending import LastTurn
 from turnlog.thread.live import Listening
 from turnlog.thread.reader import FOLLOW_PAUSE_S, LOOK_S
 from turnlog.thread.target import Target, seq_of
@@ -154,6 +155,11 @@ class ReadOnlySession:
         """See `turnlog.Session.close`."""
         if not self.blocking.is_closed:
             await self.threads.run(self.blocking.close)
+
+    @property
+    def last_turn(self) -> Coroutine[Any, Any, LastTurn]:
+        """How the last turn of the conversation ended: `await session.last_turn`."""
+        return self.threads.run(lambda: self.blocking.last_turn)
 
     @property
     def damage(self) -> Coroutine[Any, Any, list[Damage]]:

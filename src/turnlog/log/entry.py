@@ -115,6 +115,10 @@ class Message(Node, tag="message", frozen=True):
     """What people see instead: text, or False for nothing."""
     duration_ms: Number | None = None
     first_token_ms: Number | None = None
+    began_at: datetime | None = None
+    """When the request was made; `provider` and `options`: of whom, and how it was asked."""
+    provider: str | None = None
+    options: Json = None
 
 
 class Ref(Struct, tag_field="type", tag="ref", frozen=True, forbid_unknown_fields=True, gc=False):

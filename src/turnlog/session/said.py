@@ -39,6 +39,11 @@ class AnswerFields(MessageFields, total=False):
     duration_ms: int | None
     """From the request to the end of the answer."""
     first_token_ms: int | None
+    began_at: datetime | None
+    """When the request was made."""
+    provider: str | None
+    options: Any
+    """What the request asked for beside the conversation: the model, limits, temperature."""
 
 
 class SessionFields(TypedDict, total=False):

@@ -19,6 +19,7 @@ from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.store import Store
 from turnlog.store.derived import find, listen
+from turnlog.thread.call.ending import LastTurn, last_turn
 from turnlog.thread.call.pending import pending_calls
 from turnlog.thread.history import History, subagents
 from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, infos, stats_of
@@ -310,6 +311,14 @@ class SessionReader:
     def damage(self) -> list[Damage]:
         """What is damaged in this session's own log; reads all of it."""
         return [item for item in self.history.log.read() if isinstance(item, Damage)]
+
+    @property
+    def last_turn(self) -> LastTurn:
+        """How the last turn of the conversation ended, or by what it was cut off; reads back to where it did."""
+        with self.history.mutex:
+            self.history.renew()
+            _ = self._state  # looked up anew if need be
+            return last_turn(self.history)
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of the files, inherited ones included, oldest first."""

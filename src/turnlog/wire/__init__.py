@@ -16,6 +16,7 @@ from hashlib import sha256
 from importlib import import_module
 from typing import Any, Protocol, cast
 
+import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid, Unsupported
@@ -33,12 +34,27 @@ from turnlog.log.block import (
 )
 from turnlog.log.context import Context, repair
 from turnlog.log.entry import Message
+from turnlog.log.secret import is_secret_name
 
 NOTHING_BEFORE = "(the conversation continues)"
 """Said by the user where a provider wants the user to speak first."""
 GO_ON = "Continue."
 """Said by the user where a provider wants the user to speak last."""
 NO_OUTPUT = "(no output)"
+
+
+_CONTENT = frozenset((
+    "config", "contents", "extra_body", "extra_headers", "extra_query", "http_options", "input", "instructions",
+    "messages", "system", "system_instruction", "tools",
+))  # fmt: skip
+
+
+def _json(value: Any) -> Any:
+    """A value as JSON has it; None for what it cannot say."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except (TypeError, ValueError):
+        return None
 
 
 class Deviation(Struct, frozen=True, gc=False):
@@ -59,6 +75,13 @@ class Request(dict[str, Any]):
     def __init__(self, fields: Mapping[str, Any], report: list[Deviation]) -> None:
         super().__init__(fields)
         self.report = report
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it says beside the conversation: the model, limits, temperature. No headers, nothing secret."""
+        said = {**self, **fields(self.get("config"))}
+        kept = ((name, _json(value)) for name, value in said.items() if name not in _CONTENT)
+        return {name: value for name, value in kept if value is not None and not is_secret_name(name)}
 
 
 class Received(list[Message]):

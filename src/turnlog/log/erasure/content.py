@@ -156,6 +156,7 @@ def _of_message(entry: Message) -> dict[str, Any]:
     return {
         "blocks": _skeleton(entry.blocks),
         "error": None,
+        "options": None,
         "display": False if entry.display is False else None,
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,7 +12,8 @@ from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, Un
 from turnlog.log.context import Context
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
-from turnlog.wire import count, fields, items, known_names, log_name, plain, tagged, unwrapped
+from turnlog.wire import Request, count, fields, items, known_names, log_name, plain, tagged, unwrapped
+from turnlog.wire._timing import Timing
 from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PROVIDER, REASONING
 
 _STOPS: dict[str, Stop] = {
@@ -113,7 +116,15 @@ def usage_of(raw: dict[str, Any]) -> Usage:
 class AnthropicStream:
     """A streamed response: feed it the events, then take the message."""
 
-    def __init__(self, *, context: Context | None = None, account: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        request: Request | None = None,
+        context: Context | None = None,
+        account: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._timing = Timing(PROVIDER, request, clock)
         self._context = context
         self._account = account
         self._response: dict[str, Any] = {}
@@ -121,10 +132,16 @@ class AnthropicStream:
         self._inputs: dict[int, str] = {}
         """The JSON of calls that are still being written."""
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether any event came: before that there is nothing to append."""
+        return self._timing.is_begun
+
     def feed(self, event: Any) -> None:
         """Take the next event."""
         data = plain(event)
         kind, index = data.get("type"), data.get("index", -1)
+        self._timing.heard(is_token=kind == "content_block_delta")
         if kind == "message_start":
             self._response = {**fields(data.get("message")), "stop_reason": None}
         elif kind == "content_block_start":
@@ -165,4 +182,4 @@ class AnthropicStream:
         partial = [{**self._blocks[index], "input": text} for index, text in self._inputs.items()]
         content = [block for block in whole if block.get("type") != "text" or block.get("text")]
         response = {**self._response, "content": content, "partial": partial}
-        return draft(response, context=self._context, account=self._account)
+        return self._timing.told(draft(response, context=self._context, account=self._account))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import binascii
 import json
 import re
+import time
 from base64 import urlsafe_b64decode
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -16,7 +18,8 @@ from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, T
 from turnlog.log.context import Context
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
-from turnlog.wire import count, fields, items, known_names, log_name, plain, tagged, unwrapped
+from turnlog.wire import Request, count, fields, items, known_names, log_name, plain, tagged, unwrapped
+from turnlog.wire._timing import Timing
 from turnlog.wire.gemini.ask import ID_LIMIT, NAME_LIMIT, PROVIDER
 
 _STOPS: dict[str, Stop] = {"STOP": "end", "MAX_TOKENS": "length", "CONTINUATION": "length"}
@@ -168,12 +171,25 @@ def usage_of(raw: dict[str, Any]) -> Usage:
 class GeminiStream:
     """A streamed response: feed it the chunks, then take the message."""
 
-    def __init__(self, *, context: Context | None = None, account: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        request: Request | None = None,
+        context: Context | None = None,
+        account: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._timing = Timing(PROVIDER, request, clock)
         self._context = context
         self._account = account
         self._response: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}
         self._parts: list[dict[str, Any]] = []
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether any chunk came: before that there is nothing to append."""
+        return self._timing.is_begun
 
     def feed(self, event: Any) -> None:
         """Take the next chunk: a response that holds what is new."""
@@ -181,6 +197,7 @@ class GeminiStream:
         candidate = (items(data.get("candidates")) or [{}])[0]
         for part in items(_get(candidate.get("content"), "parts")):
             self._add(part)
+        self._timing.heard(is_token=bool(self._parts))
         self._candidate.update({key: value for key, value in candidate.items() if value is not None})
         self._response.update({key: value for key, value in data.items() if value is not None})
 
@@ -196,4 +213,5 @@ class GeminiStream:
     def finish(self) -> Message:
         """What arrived."""
         candidate = {**self._candidate, "content": {"parts": self._parts}}
-        return draft({**self._response, "candidates": [candidate]}, context=self._context, account=self._account)
+        response = {**self._response, "candidates": [candidate]}
+        return self._timing.told(draft(response, context=self._context, account=self._account))

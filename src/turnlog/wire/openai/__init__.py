@@ -11,12 +11,15 @@ ask for it with `include=["reasoning.encrypted_content"]`.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from turnlog.errors import Invalid
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
 from turnlog.wire import Feed, Request, RequestBuilder, known_names, plain
+from turnlog.wire._timing import Timing
 from turnlog.wire._tool import chosen, declared
 from turnlog.wire.openai import chat, responses
 from turnlog.wire.openai.item import messages
@@ -67,10 +70,15 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
 
 
 def Stream(
-    *, api: Api = "responses", context: Context | None = None, account: str | None = None
+    *,
+    api: Api = "responses",
+    request: Request | None = None,
+    context: Context | None = None,
+    account: str | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> ResponsesStream | ChatStream:
     """A streamed response of either API: feed it the events, then take the message."""
     _check(api)
-    known = known_names(context, limits=(ID_LIMIT,))
-    made: Feed = ResponsesStream(known, account) if api == "responses" else ChatStream(known, account)
+    known, timing = known_names(context, limits=(ID_LIMIT,)), Timing(PROVIDER, request, clock)
+    made: Feed = ResponsesStream(known, account, timing) if api == "responses" else ChatStream(known, account, timing)
     return made

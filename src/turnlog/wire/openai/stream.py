@@ -6,6 +6,7 @@ from typing import Any
 
 from turnlog.log.entry import Message
 from turnlog.wire import fields, items, plain
+from turnlog.wire._timing import Timing
 from turnlog.wire.openai import chat, responses
 from turnlog.wire.openai.part import is_whole
 
@@ -16,17 +17,24 @@ _CALLS = ("function_call", "custom_tool_call")
 class ResponsesStream:
     """A streamed response of the Responses API."""
 
-    def __init__(self, known: dict[str, str], account: str | None) -> None:
+    def __init__(self, known: dict[str, str], account: str | None, timing: Timing) -> None:
+        self._timing = timing
         self._known = known
         self._account = account
         self._response: dict[str, Any] = {}
         self._items: dict[int, dict[str, Any]] = {}
         self._done: set[int] = set()
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether any event came: before that there is nothing to append."""
+        return self._timing.is_begun
+
     def feed(self, event: Any) -> None:
         """Take the next event."""
         data = plain(event)
         kind = str(data.get("type"))
+        self._timing.heard(is_token=kind.endswith(".delta"))
         index = data.get("output_index", -1)
         if kind in ("response.created", "response.in_progress", "response.queued", *_ENDS):
             self._response = dict(fields(data.get("response")))
@@ -82,19 +90,25 @@ class ResponsesStream:
                 output.append(item)
         status = self._response.get("status") or "in_progress"
         response = {**self._response, "status": status, "output": output, "partial": partial}
-        return responses.draft(response, self._known, self._account)
+        return self._timing.told(responses.draft(response, self._known, self._account))
 
 
 class ChatStream:
     """A streamed response of Chat Completions."""
 
-    def __init__(self, known: dict[str, str], account: str | None) -> None:
+    def __init__(self, known: dict[str, str], account: str | None, timing: Timing) -> None:
+        self._timing = timing
         self._known = known
         self._account = account
         self._response: dict[str, Any] = {}
         self._message: dict[str, Any] = {}
         self._calls: dict[int, dict[str, Any]] = {}
         self._reason: str | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether any event came: before that there is nothing to append."""
+        return self._timing.is_begun
 
     def feed(self, event: Any) -> None:
         """Take the next chunk."""
@@ -110,6 +124,7 @@ class ChatStream:
             for part in items(delta.get("tool_calls")):
                 self._grow(part)
             self._reason = choice.get("finish_reason") or self._reason
+        self._timing.heard(is_token=bool(self._message or self._calls))
 
     def _grow(self, part: dict[str, Any]) -> None:
         call = self._calls.setdefault(part.get("index", len(self._calls)), {})
@@ -132,4 +147,5 @@ class ChatStream:
             calls = [call for call in calls if call not in partial]
         message = {**self._message, "tool_calls": calls} if calls else self._message
         choice = {"message": message, "finish_reason": self._reason}
-        return chat.draft({**self._response, "choices": [choice], "partial": partial}, self._known, self._account)
+        response = {**self._response, "choices": [choice], "partial": partial}
+        return self._timing.told(chat.draft(response, self._known, self._account))
