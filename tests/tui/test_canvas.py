@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from turnlog.tui.canvas import changed_until, strip_of
-from turnlog.tui.paper import PAPER
+from turnlog.tui.paper import PAPER, bare, parted
 from turnlog.tui.terminal import short_moves
 
 
@@ -27,3 +27,11 @@ def test_the_next_line_needs_no_place_and_any_other_does():
     assert short_moves("\x1b[2;1Ha\n\x1b[3;1Hb\n\x1b[4;1Hc\x1b[1;5H") == "\x1b[2;1Ha\r\nb\r\nc\x1b[1;5H"
     assert short_moves("\x1b[2;1Ha\n\x1b[5;1Hb\n\x1b[6;9Hc") == "\x1b[2;1Ha\x1b[5;1Hb\x1b[6;9Hc"
     assert short_moves("a\n\x1b[1;1Hb\nc") == "a\x1b[1;1Hb\nc"
+
+
+def test_a_long_line_goes_on_below_where_it_begins_and_in_its_colour():
+    line = "    " + PAPER.paint("abcdefghij", "dim") + "漢字漢"
+    assert parted(line, 10) == ["    \x1b[2mabcdef\x1b[0m", "    \x1b[2mghij\x1b[0m漢", "    字漢"]
+    assert parted("short", 10) == ["short"]
+    for room in (1, 2, 3):
+        assert "".join(bare(part).strip() for part in parted(line, room)) == "abcdefghij漢字漢"

@@ -10,9 +10,11 @@ from textual.pilot import Pilot
 import turnlog
 from tests.catalog.machine import Machine
 from tests.tui.conftest import drive, lines, text_of, until
+from turnlog import Message, ToolCall, ToolResult
 from turnlog.catalog import Catalog
 from turnlog.tui.browser import Browser, BrowserOutcome
 from turnlog.tui.screens.reading import SessionScreen
+from turnlog.view.visible import width
 
 
 async def opened(pilot: Pilot[Any], browser: Browser, text: str) -> SessionScreen:
@@ -50,6 +52,27 @@ def test_a_session_is_read_from_its_end_from_prompt_to_prompt_and_unfolded(machi
         await until(pilot, lambda: "1 session " in lines(browser)[-1])
 
     drive(machine, body, "session:talk-one")
+
+
+def test_a_line_that_is_cut_can_be_read_to_its_end(machine: Machine):
+    with turnlog.open(str(machine.home), checkpoints=False) as home, home.create(id="long-lines") as session:
+        session.user("read it")
+        call = ToolCall(id="c", name="bash", input={"command": f"echo {'word ' * 40}its-end"})
+        session.append(Message(role="assistant", blocks=[call]))
+        told = f"{'漢字' * 60}far-end\nsecond"
+        session.append(Message(role="tool", blocks=[ToolResult(call="c", content=told)]))
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "second")
+        assert "-end" not in text_of(browser)
+        await pilot.press("enter")
+        await until(pilot, lambda: "far-end" in text_of(browser))
+        assert "its-end" in text_of(browser)
+        assert max(map(width, lines(browser))) <= 80
+        await pilot.press("enter")
+        await until(pilot, lambda: "-end" not in text_of(browser))
+
+    drive(machine, body, "session:long-lines")
 
 
 def test_what_was_looked_for_is_where_it_opens_and_n_goes_on(machine: Machine):

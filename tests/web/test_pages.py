@@ -304,3 +304,17 @@ def test_an_empty_machine_says_where_it_looked(tmp_path, monkeypatch):
     assert "claude-code" in page.text
     assert ".claude" in page.text
     assert other.stop()[0] == 0
+
+
+def test_folders_of_one_name_are_told_apart_by_where_they_lie():
+    from collections import Counter
+
+    from turnlog.web.pages.sessions import _short
+
+    names = Counter({"cli": 2, "shop": 1})
+    assert [_short(folder, names) for folder in ("/a/one/cli", "/b/two/cli", "/c/shop", "/")] == [
+        "one/cli",
+        "two/cli",
+        "shop",
+        "/",
+    ]

@@ -165,6 +165,9 @@ def _spans(hit: Hit) -> list[InlineSpan]:
     spans: list[InlineSpan] = []
     at = 0
     for begin, end in hit.marks:
-        spans += [InlineSpan(safe(hit.snippet[at:begin])), InlineSpan(safe(hit.snippet[begin:end]), ("bold", "yellow"))]
+        spans += [
+            InlineSpan(safe(hit.snippet[at:begin])),
+            InlineSpan(safe(hit.snippet[begin:end]), ("bold", "underline")),
+        ]
         at = end
     return [*spans, InlineSpan(safe(hit.snippet[at:]))]

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from turnlog.catalog.waiter import still_wanted
 from turnlog.errors import Corrupt, NotFound
+from turnlog.tui.paper import bare, parted
 from turnlog.view.cost import Costs
 from turnlog.view.plain import lines_of
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Rows, Thought
+from turnlog.view.visible import width
 
 if TYPE_CHECKING:
     from turnlog.log.entry import AnyEntry
@@ -27,6 +29,8 @@ _CHUNK = 16
 _KEPT = 40
 """So many chunks are kept as lines."""
 _SCANNED = 64
+_CUT = 12
+"""A line that is cut ends so near the edge at least."""
 
 
 class LinePlace(NamedTuple):
@@ -107,8 +111,10 @@ class PagedSession:
         ]
 
     def _drawn(self, number: int, rows: list[Row]) -> list[str]:
-        screen = replace(self._screen, is_full=True) if number in self._unfolded else self._screen
-        return list(lines_of(rows, screen, self._day(number - 1))) or [""]
+        is_full = number in self._unfolded
+        lines = lines_of(rows, replace(self._screen, is_full=is_full), self._day(number - 1))
+        room = self._screen.room or 80
+        return [part for line in lines for part in (parted(line, room) if is_full else (line,))] or [""]
 
     def _day(self, number: int) -> str:
         """The day on which what is above was said; empty at the beginning."""
@@ -270,7 +276,9 @@ class PagedSession:
         return False
 
     def _has_fold(self, piece: int) -> bool:
-        return any(f"({self._screen.unfolding})" in line for line in self._lines(piece))
+        hint, nearly = f"({self._screen.unfolding})", (self._screen.room or 80) - _CUT
+        lines = map(bare, self._lines(piece))
+        return any(hint in line or (line.endswith("…") and width(line) > nearly) for line in lines)
 
     def _toggle(self, piece: int) -> bool:
         self._unfolded ^= {piece}
@@ -328,7 +336,7 @@ class PagedSession:
         assert self.pattern is not None
         lines = self._lines(piece)
         some = range(max(0, line), len(lines)) if by > 0 else range(min(line, len(lines) - 1), -1, -1)
-        return next((LinePlace(piece, at) for at in some if self.pattern.search(_bare(lines[at]))), None)
+        return next((LinePlace(piece, at) for at in some if self.pattern.search(bare(lines[at]))), None)
 
     def _elsewhere(self, piece: int, by: int) -> LinePlace | None:
         for number, rows in self._rows_from(piece, by):
@@ -353,12 +361,9 @@ class PagedSession:
         while 0 <= first < total:
             still_wanted()
             low, high = (first, min(total, first + _SCANNED)) if by > 0 else (max(0, first - _SCANNED + 1), first + 1)
-            made = [(low + at, self._bare_rows(piece)) for at, piece in enumerate(self.looked.read(low, high))]
+            made = [(low + at, list(Rows().paired(piece))) for at, piece in enumerate(self.looked.read(low, high))]
             yield from made if by > 0 else reversed(made)
             first = high if by > 0 else low - 1
-
-    def _bare_rows(self, entries: list[AnyEntry]) -> list[Row]:
-        return list(Rows().paired(entries))
 
     def _fits(self, rows: list[Row]) -> bool:
         assert self.pattern is not None
@@ -389,11 +394,6 @@ def _texts(row: Row) -> tuple[str, ...]:
 
 
 _MARKUP = re.compile(r"[*_`~#]+")
-_CODES = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def _bare(line: str) -> str:
-    return _CODES.sub("", line)
 
 
 Move = Callable[[PagedSession], object]

@@ -160,7 +160,7 @@ def _call(row: Call, screen: Screen) -> Iterator[str]:
     counts = f" +{sum(c.plus for c in row.changes)} -{sum(c.minus for c in row.changes)}" if row.changes else ""
     about = one_line(row.about)
     name = one_line(row.name)
-    if screen.room is not None:
+    if screen.room is not None and not screen.is_full:
         about = clip(about, max(10, screen.room - width(name) - len(counts) - 7))
     head = screen.paint(name, "bold") + (f"  {about}" if about else "") + screen.paint(counts, "dim")
     yield ""
@@ -186,7 +186,7 @@ def _output(row: Output, screen: Screen, *, is_below: bool) -> Iterator[str]:
     if not is_below:
         yield ""
         about = f"{one_line(row.name)}  {one_line(row.telling)}"
-        about = about if screen.room is None else clip(about, screen.room - 6)
+        about = about if screen.room is None or screen.is_full else clip(about, screen.room - 6)
         yield f"  {screen.paint('←', 'blue')} {screen.paint(about, 'dim')}"
     text = readable(row.text).rstrip()
     lines = text.split("\n") if text else ["(nothing)"]

@@ -159,7 +159,7 @@ def dot(state: str) -> str:
 def _row(card: Card, *, below: str = "", title: str = "") -> str:
     updated = round(card.updated_at.timestamp() * 1000) if card.updated_at is not None else None
     project = card.workspace.rstrip("/").rpartition("/")[2] if card.workspace else ""
-    turns = count(card.turns, "turn") if card.is_indexed else ""
+    turns = count(card.turns, "turn") if card.turns else ""
     cost = dollars(_micros(card), is_partial=bool(card.unpriced)) if card.is_indexed and _is_paid(card) else ""
     tags = "".join(f"<i>{esc(tag)}</i>" for tag in card.tags)
     name = title or esc(card.title or card.preview or "(no title)")
@@ -233,10 +233,17 @@ def _chips(viewer: Viewer, query: str) -> str:
     chips += [(f"agent:{name}", name) for name, _ in agents.most_common(_CHIPS) if len(agents) > 1]
     projects = Counter(row.workspace for row in rows if row.workspace)
     folders = [folder for folder, _ in projects.most_common(_CHIPS) if len(projects) > 1 and folder != viewer.folder]
-    chips += [(f"workspace:{_quoted(folder)}", PurePath(folder).name or folder) for folder in folders]
+    names = Counter(PurePath(folder).name for folder in folders)
+    chips += [(f"workspace:{_quoted(folder)}", _short(folder, names)) for folder in folders]
     if not rows:
         return ""
     return f'<nav class="chips" aria-label="Filters">{"".join(_chip(part, text, parts) for part, text in chips)}</nav>'
+
+
+def _short(folder: str, names: Counter[str]) -> str:
+    """The name of a folder; where another one is called the same, with the folder that it is in."""
+    parts = PurePath(folder).parts
+    return "/".join(parts[-2:] if names[parts[-1]] > 1 else parts[-1:]) or folder
 
 
 def _quoted(text: str) -> str:
