@@ -135,6 +135,29 @@ def test_html_is_one_page_that_fetches_nothing(process: Cli, leaky: str):
     assert text.rstrip().endswith("</html>")
 
 
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_a_title_is_there_although_the_first_prompt_held_a_secret(process: Cli, folder: Path, form: str):
+    with turnlog.open(checkpoints=False) as home:
+        session = home.create(id="told", agent="mine", workspace=".")
+        session.user(f"Use the key {KEY} and list my buckets")
+        session.user("x" * 80 + f" and then {KEY}")  # where a line is cut, it would lose its shape
+    text = text_of(process("export", "told", "--to", form, "--json"))
+    first = text.splitlines()[0] if form == "markdown" else text.partition("<title>")[2].partition("</title>")[0]
+    assert first.replace("\\", "").endswith("Use the key [redacted: API key] and list my buckets")
+    assert KEY[:12] not in text
+
+
+def test_html_lists_what_was_asked(process: Cli, leaky: str):
+    assert "<nav" not in text_of(process("export", leaky, "--to", "html", "--json"))  # one is no list
+    with turnlog.open(checkpoints=False) as home, home.resume(leaky) as session:
+        asked = session.user("<b>and</b> now?")
+    text = text_of(process("export", leaky, "--to", "html", "-o", "again.html", "--json"))
+    listed = text.partition("<nav")[2].partition("</nav>")[0]
+    assert f'<li><a href="#e{asked.seq}">&lt;b&gt;and&lt;/b&gt; now?</a></li>' in listed
+    assert listed.count("<li>") == 2
+    assert f'id="e{asked.seq}"' in text
+
+
 def test_markdown_is_what_was_said(process: Cli, leaky: str):
     text = text_of(process("export", leaky, "--to", "markdown", "--json"))
     assert text.startswith("# What is in .env?\n")

@@ -111,14 +111,21 @@ class Reader(HTMLParser):
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]")
 TAGS = {
     "a", "article", "b", "blockquote", "body", "br", "code", "del", "details", "div", "em", "h1", "h2", "h3", "h4",
-    "head", "header", "hr", "html", "i", "ins", "li", "main", "meta", "ol", "p", "pre", "s", "span", "strong", "style",
+    "head", "header", "hr", "html", "i", "input", "ins", "label", "li", "main", "meta", "nav", "ol", "p", "pre", "s",
+    "span", "strong", "style",
     "summary", "table", "td", "th", "title", "tr", "ul",
 }  # fmt: skip
-ATTRIBUTES = {"class", "content", "href", "http-equiv", "id", "lang", "name", "open", "rel", "start", "charset"}
+ATTRIBUTES = {
+    "aria-label", "charset", "class", "content", "for", "href", "http-equiv", "id", "lang", "name", "open", "rel",
+    "start", "type",
+}  # fmt: skip
 
 
 def as_page(evil: str) -> str:
-    return page.head(evil, [evil, evil], evil) + "".join(page.parts(Rows().paired(everywhere(evil)))) + page.FOOT
+    prompts = [(1, evil), (2, evil)]
+    return (
+        page.head(evil, [evil, evil], evil, prompts) + "".join(page.parts(Rows().paired(everywhere(evil)))) + page.FOOT
+    )
 
 
 @pytest.mark.parametrize("evil", [*HTML, *TERMINAL], ids=ascii)
@@ -141,7 +148,8 @@ def test_a_page_has_only_our_tags(evil: str):
 def test_a_page_fetches_nothing():
     made = as_page("hello")
     assert "default-src 'none'" in made
-    assert not re.search(r"<(?:script|img|link|iframe|object|embed|video|audio|source|base|form|input)\b", made)
+    assert not re.search(r"<(?:script|img|link|iframe|object|embed|video|audio|source|base|form)\b", made)
+    assert re.findall(r"<input[^>]*>", made) == ['<input type="checkbox" id="unfold">']  # nothing can be sent
     assert "url(" not in made
     assert "@import" not in made
 

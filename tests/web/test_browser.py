@@ -339,3 +339,51 @@ def test_words_are_walked_through_and_places_remembered(served: Served, browser:
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
     assert there.problems == []
     there.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_exported_page_is_read_searched_and_unfolded_without_a_server(
+    served: Served, browser: Browser, tmp_path: Path, scheme: Any
+):
+    with turnlog.open(str(served.machine.home)) as home, home.create(id=f"give-{scheme}", title="To give") as session:
+        for number in range(40):
+            session.user(f"ask {number}")
+            call = ToolCall(id=f"r{number}", name="Read", input={"file_path": f"f{number}.py"})
+            edit = {"file_path": "a.py", "old_string": "x = 1 # one", "new_string": 'return "two" # 2'}
+            session.append(Message(role="assistant", blocks=[call, ToolCall(id=f"e{number}", name="Edit", input=edit)]))
+            session.append(Message(role="tool", blocks=[
+                ToolResult(call=call.id, content=f"def hidden{number}():\n    # reason{number}\n    return 1\n" * 9),
+                ToolResult(call=f"e{number}", content="ok"),
+            ]))  # fmt: skip
+            session.assistant("It is\n\n```python\nprint('said')  # so\n```")
+    path = tmp_path / "given.html"
+    path.write_bytes(served.get(f"/s/give-{scheme}/export?to=html").body)
+    place = path.as_uri()
+    for width in (390, 1280, 1920):
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        page = context.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        page.goto(place)
+        found = Axe().run(page)
+        assert not [(one["id"], one["nodes"][0]["html"][:160]) for one in found.response["violations"]
+                    if one["impact"] in ("serious", "critical")]  # fmt: skip
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.get_by_role("navigation", name="Prompts").get_by_text("ask 30", exact=True).click()
+        expect(page.locator("article:target")).to_contain_text("ask 30")
+        expect(page.locator("article:target")).to_be_in_viewport()
+        hidden = page.locator("details.output pre", has_text="# reason7\n")
+        expect(hidden).not_to_be_visible()
+        page.get_by_label("Unfold everything").check()
+        expect(hidden).to_be_visible()
+        page.get_by_label("Unfold everything").uncheck()
+        expect(hidden).not_to_be_visible()
+        page.emulate_media(media="print")
+        expect(hidden).to_be_visible()
+        assert {url.partition("#")[0] for url in asked} == {place}
+        context.close()
+    page = browser.new_page()
+    page.goto(f"{place}#:~:text=reason7")  # it is looked for as a person's find does
+    expect(page.locator("details.output[open] pre", has_text="# reason7\n")).to_be_in_viewport()
+    expect(page.locator("details.output[open]")).to_have_count(1)
+    page.close()

@@ -6,7 +6,11 @@ from turnlog.log.block import Text
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message
 from turnlog.log.erasure.content import SAID
-from turnlog.log.prompt import asks
+from turnlog.log.prompt import asks, typed, without_preamble
+from turnlog.log.text import one_line
+
+LABEL = 100
+"""So many characters of a prompt stand where prompts are listed."""
 
 
 def is_prompt(message: Message) -> bool:
@@ -19,3 +23,8 @@ def is_prompt(message: Message) -> bool:
     if type(first) is Text and first.text[:1].isalnum():
         return True  # the usual case, on the way of every append: what programs say begins with a mark
     return asks(text_of(message.blocks)) or any(type(block) is not Text for block in message.blocks)
+
+
+def label_of(message: Message) -> str:
+    """What a prompt asks for, on one line, without what agents put around it."""
+    return one_line(typed(without_preamble(text_of(message.blocks))), LABEL)

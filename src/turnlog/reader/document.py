@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -14,9 +14,11 @@ from msgspec.structs import replace
 
 from turnlog.catalog.waiter import while_wanted
 from turnlog.errors import Unsupported
+from turnlog.log.asked import is_prompt, label_of
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
+from turnlog.log.prompt import preview_of
 from turnlog.reader.part import Part
 from turnlog.view.number import count, used
 
@@ -68,13 +70,15 @@ def write(opened: OpenedSession, form: str, *, is_redacted: bool, also: Collecti
         redactor.value(opened.session.workspace or "", is_learning=True)
         for entry in _entries(opened):
             redactor.learn(entry)
-    body = list(while_wanted((_lines if form in ("json", "jsonl") else _text)(opened, form, redactor)))
+    prompts: list[tuple[int, str]] = []
+    is_data = form in ("json", "jsonl")
+    body = list(while_wanted(_lines(opened, redactor) if is_data else _text(opened, form, redactor, prompts)))
     about = _about(opened, redactor)
     redacted = None if redactor is None else dict(sorted(redactor.found.items()))
-    if form in ("json", "jsonl"):
+    if is_data:
         data = _for_programs(form, {**about, "redacted": redacted}, body)
     else:
-        data = _for_people(form, opened, about, notice(redacted), body, redactor)
+        data = _for_people(form, opened, about, notice(redacted), prompts) + b"".join(body)
     return Document(data, redacted)
 
 
@@ -136,7 +140,7 @@ def _clean(file: TouchedFile, redactor: Redactor) -> TouchedFile:
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _lines(opened: OpenedSession, form: str, redactor: Redactor | None) -> Iterator[bytes]:
+def _lines(opened: OpenedSession, redactor: Redactor | None) -> Iterator[bytes]:
     for entry in _entries(opened):
         plain = msgspec.json.decode(body_text(entry))
         yield _to_json(plain if redactor is None else redactor.value(plain))
@@ -181,7 +185,10 @@ def _about(opened: OpenedSession, redactor: Redactor | None) -> dict[str, Any]:
 # ── for people ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _text(opened: OpenedSession, form: str, redactor: Redactor | None) -> Iterator[bytes]:
+def _text(
+    opened: OpenedSession, form: str, redactor: Redactor | None, prompts: list[tuple[int, str]]
+) -> Iterator[bytes]:
+    """The conversation; what was asked in it, and where, comes into `prompts` on the way."""
     from turnlog.view import document, page
     from turnlog.view.cost import Costs
     from turnlog.view.row import Rows
@@ -189,14 +196,24 @@ def _text(opened: OpenedSession, form: str, redactor: Redactor | None) -> Iterat
     entries = Part(opened.session.head).entries(opened.session)
     if redactor is not None:
         entries = map(redactor.entry, entries)
-    rows = Rows(price=Costs(), size=opened.blob_size).paired(entries)
+    rows = Rows(price=Costs(), size=opened.blob_size).paired(_noted(entries, prompts))
     for part in page.parts(rows) if form == "html" else document.parts(rows):
         yield part.encode("utf-8", "backslashreplace")
+    if form == "html":
+        yield page.FOOT.encode()
+
+
+def _noted(entries: Iterable[AnyEntry], prompts: list[tuple[int, str]]) -> Iterator[AnyEntry]:
+    for entry in entries:
+        if isinstance(entry, Message) and is_prompt(entry):
+            prompts.append((entry.seq, label_of(entry)))
+        yield entry
 
 
 def _for_people(
-    form: str, opened: OpenedSession, about: dict[str, Any], told: str, body: list[bytes], redactor: Redactor | None
+    form: str, opened: OpenedSession, about: dict[str, Any], told: str, prompts: list[tuple[int, str]]
 ) -> bytes:
+    """The beginning, up to where the conversation goes."""
     from turnlog.view import document, page
 
     found = opened.session
@@ -211,18 +228,9 @@ def _for_people(
         opened.spent(),
         about["workspace"] or "",
     ]
-    title = str(about["title"] or "") or _preview(opened, redactor) or "(no title)"
-    kind = page if form == "html" else document
-    foot = page.FOOT.encode() if form == "html" else b""
-    return kind.head(title, facts, told).encode("utf-8", "backslashreplace") + b"".join(body) + foot
-
-
-def _preview(opened: OpenedSession, redactor: Redactor | None) -> str:
-    """The first thing that was said; it may have a secret in it, and then the document goes without."""
-    preview = opened.session.preview()
-    from turnlog.view.redact import Redactor
-
-    return preview if (redactor or Redactor()).text(preview) == preview else ""
+    title = str(about["title"] or "") or next(filter(None, (preview_of(text) for _, text in prompts)), "(no title)")
+    made = page.head(title, facts, told, prompts) if form == "html" else document.head(title, facts, told)
+    return made.encode("utf-8", "backslashreplace")
 
 
 def _moment(at: datetime | None) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from turnlog.formats import unknown_type
-from turnlog.log.asked import is_prompt
+from turnlog.log.asked import LABEL, is_prompt, label_of
 from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.entry import (
@@ -33,11 +33,8 @@ from turnlog.log.entry import (
     Spent,
     Turn,
 )  # fmt: skip
-from turnlog.log.prompt import typed, without_preamble
 from turnlog.log.text import one_line
 
-LABEL = 100
-"""So many characters of a prompt stand in an outline."""
 PROMPT, CALLS, ERROR, SHOWN = 1, 2, 4, 8
 _NO_PARENT = -1
 _RULES = 1
@@ -295,7 +292,7 @@ def _message(message: Message, calls: dict[str, str]) -> tuple[int, int, str, st
     label = ""
     if message.role == "user" and is_prompt(message):
         flags |= PROMPT
-        label = one_line(typed(without_preamble(text_of(message.blocks))), LABEL)
+        label = label_of(message)
     return size, flags, ", ".join(dict.fromkeys(filter(None, tools))), label
 
 

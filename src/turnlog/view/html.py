@@ -12,9 +12,10 @@ from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from turnlog.view.colour import coloured, family_of
 from turnlog.view.markdown import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
 from turnlog.view.number import count
-from turnlog.view.plain import attachment
+from turnlog.view.plain import READERS, attachment
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Speaker, Thought
 from turnlog.view.tool import FileChange
 from turnlog.view.visible import readable, safe
@@ -48,6 +49,15 @@ class HtmlRows:
             made += [escape(shown[at:start]), "<mark>", escape(shown[start:end]), "</mark>"]
             at = end
         return "".join([*made, escape(shown[at:])])
+
+    def code(self, text: str, name: str) -> str:
+        """Code in the language or the file of that name, in colours; where something was looked for, with its marks."""
+        family = family_of(name)
+        shown = safe(text)
+        if not family or (self._needles and marks_in(shown, self._needles)):
+            return self.text(text)
+        pieces = ((kind, escape(piece)) for kind, piece in coloured(shown, family))
+        return "".join(f'<span class="{kind}">{piece}</span>' if kind else piece for kind, piece in pieces)
 
     def plain(self, text: str) -> str:
         """The same for an attribute, where nothing is marked."""
@@ -134,34 +144,37 @@ class HtmlRows:
             return f'<details class="call"{is_open}><summary>{title}</summary>{inner}</details>\n'
         if not body or body == row.telling:
             return f'<p class="call">{title}</p>\n'
-        return f'<details class="call"{self._opens(body)}><summary>{title}</summary>{self._pre(body)}</details>\n'
+        inner = f"<pre>{self.code(body, 'json' if body.startswith('{') else '')}</pre>"
+        return f'<details class="call"{self._opens(body)}><summary>{title}</summary>{inner}</details>\n'
 
     def _change(self, change: FileChange, *, is_named: bool) -> str:
         name = f"<p><code>{self.text(change.path)}</code></p>" if is_named else ""
-        return f'{name}<pre class="diff">{self._diff(change.lines)}</pre>'
+        return f'{name}<pre class="diff">{self._diff(change.lines, change.path)}</pre>'
 
     def diff(self, lines: Iterable[str]) -> str:
         """Lines of a unified diff."""
         return f'<pre class="diff">{self._diff(lines)}</pre>'
 
-    def _diff(self, lines: Iterable[str]) -> str:
+    def _diff(self, lines: Iterable[str], path: str = "") -> str:
         tags = {"+": "ins", "-": "del", "@": "i"}
         made: list[str] = []
         for line in lines:
-            tag, text = tags.get(line[:1], ""), self.text(readable(line))
+            tag, line = tags.get(line[:1], ""), readable(line)
+            text = self.text(line[:1]) + self.code(line[1:], path) if path and tag != "i" else self.text(line)
             made.append(f"<{tag}>{text}</{tag}>" if tag else text)
         return "\n".join(made)
 
     def output(self, row: Output) -> str:
         """What a tool answered."""
         text = readable(row.text).rstrip()
+        path = row.telling if row.name.lower().startswith(READERS) else ""
         mark = "✗" if row.is_error else "✓"
         kind = "output error" if row.is_error else "output"
         if not text:
             return f'<p class="{kind}">{mark} {self.text(row.name)}: nothing</p>\n'
         if "\n" not in text and len(text) <= _SHORT:
             return f'<p class="{kind}">{mark} <code>{self.text(text)}</code></p>\n'
-        body = self._diff(text.split("\n")) if row.is_diff else self.text(text)
+        body = self._diff(text.split("\n")) if row.is_diff else self.code(text, path)
         preview = next((line.strip() for line in text.split("\n") if line.strip()), "")[:_SHORT]
         told = f"{mark} <code>{self.text(preview)}</code> <span>{_lines(text)}</span>"
         opens = self._opens(text[len(preview) :])
@@ -195,7 +208,7 @@ class HtmlRows:
             return f"<p>{self._spans(block.spans)}</p>\n"
         if isinstance(block, Code):
             is_change = block.language in ("diff", "patch")
-            body = self._diff(block.text.split("\n")) if is_change else self.text(block.text)
+            body = self._diff(block.text.split("\n")) if is_change else self.code(block.text, block.language)
             return f"<pre{' class=diff' if is_change else ''}><code>{body}</code></pre>\n"
         if isinstance(block, Quote):
             return f"<blockquote>{self._blocks(block.blocks)}</blockquote>\n"

@@ -21,7 +21,7 @@ _WIDEST = 110
 _LONGEST = 320
 """A longer line of output is cut where no width is known."""
 HEAD, TAIL = 8, 4
-_READERS = ("read", "view", "cat", "open_file", "notebookread")
+READERS = ("read", "view", "cat", "open_file", "notebookread")
 _PROSE = 60
 
 
@@ -192,7 +192,7 @@ def _output(row: Output, screen: Screen, *, is_below: bool) -> Iterator[str]:
     lines = text.split("\n") if text else ["(nothing)"]
     if not row.seq:
         lines = [*lines, "(made for the model)"]
-    is_read = row.name.lower().startswith(_READERS) and not row.is_error  # what was in the file says little here
+    is_read = row.name.lower().startswith(READERS) and not row.is_error  # what was in the file says little here
     head, tail = (3, 1) if is_read else (HEAD, TAIL)
     shown = list(_shown(lines, screen, "red" if row.is_error else "dim", diff=row.is_diff, head=head, tail=tail))
     for index, line in enumerate(shown):

@@ -17,6 +17,17 @@ h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; }
   color: var(--pale); font-size: .875rem; }
 .notice { border-left: 3px solid var(--yellow); padding: .3rem .75rem; margin: 1rem 0; color: var(--pale);
   font-size: .875rem; }
+.unfold { margin: .5rem 0; font-size: .875rem; }
+.unfold label { padding: .25rem; }
+@supports not selector(details::details-content) { .unfold { display: none; } }
+body:has(#unfold:checked) details::details-content { content-visibility: visible; block-size: auto; }
+.prompts { max-width: 54rem; max-height: 14rem; margin: 0 auto; padding: 0 1rem; overflow-y: auto; font-size: .875rem; }
+.prompts ol { margin: 0; padding: 0; list-style: none; }
+.prompts a { display: block; padding: .15rem 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+  text-decoration: none; }
+.prompts a:hover { text-decoration: underline; }
+@media (min-width: 88rem) { .prompts { position: fixed; left: 0; top: 0; bottom: 0; width: calc((100vw - 54rem) / 2);
+  max-height: none; padding: 1.5rem 1rem; } }
 article { border-top: 1px solid var(--line); padding: .75rem 0 1rem; }
 article.user { background: var(--user); border: 0; border-radius: .6rem; padding: .6rem 1rem .8rem; margin: 1rem 0; }
 article.user + article { border-top: 0; }
@@ -43,6 +54,7 @@ pre code { background: none; padding: 0; font-size: inherit; }
 .diff ins { background: var(--plus); } .diff del { background: var(--minus); } .diff i { color: var(--blue); }
 summary ins, .call ins { color: var(--green); text-decoration: none; }
 summary del, .call del { color: var(--red); text-decoration: none; }
+.kw { color: var(--blue); } .st { color: var(--green); } .cm { color: var(--pale); } .nu { color: var(--yellow); }
 details, p.call, p.output { margin: .3rem 0; font-size: .9rem; }
 summary { cursor: pointer; padding: .15rem 0; }
 summary span { color: var(--pale); font-size: .8rem; white-space: nowrap; }
@@ -59,5 +71,6 @@ table { border-collapse: collapse; font-size: .9rem; }
 th, td { border: 1px solid var(--line); padding: .25rem .6rem; text-align: left; overflow-wrap: normal; }
 .right { text-align: right; }
 hr { border: 0; border-top: 1px solid var(--line); }
-@media print { details:not([open]) > :not(summary) { display: block; } pre { max-height: none; } }
+@media print { details::details-content { content-visibility: visible; block-size: auto; } pre { max-height: none; }
+  .prompts, .unfold { display: none; } }
 """
