@@ -30,7 +30,8 @@ def parted(line: str, room: int) -> list[str]:
     if width(text) <= room:
         return [line]
     margin = " " * min(len(text) - len(text.lstrip(" ")), room // 2)
-    made, now, left, code = [], "", room, ""
+    made: list[str] = []
+    now, left, code = "", room, ""
     for part in _CODE.split(line):
         if _CODE.fullmatch(part):
             now, code = now + part, part.replace(_PLAIN, "")
