@@ -220,9 +220,11 @@ class ReadOnlySession:
             if not self.blocking.is_closed:
                 raise
         finally:
-            listening.close()
             if stop is not None:
                 stop()
+            if deltas and not self.threads.is_closed:
+                await self.threads.run(listening.close)
+            listening.close()
 
 
 class Session(ReadOnlySession):

@@ -122,5 +122,6 @@ class Listening:
 
     def close(self) -> None:
         """Listen no more."""
-        if self._inbox is not None:
-            self._inbox.close()
+        inbox, self._inbox = self._inbox, None
+        if inbox is not None:
+            inbox.close()
