@@ -65,6 +65,7 @@ CATEGORIES: dict[str, str] = {
     "the end of the log; the rest is read when it is needed": "Home.resume Home.read Home.exists Session.refresh",
     "waits for the next entry, for ever": "Session.follow",
     "one small write": "Home.health",
+    "reads back to where the last turn ended": "Session.last_turn",
     "every blob that the context names, once": "Context.load",
     INDEX: """
         Catalog.ask Catalog.cards Catalog.complete Catalog.find Catalog.found Catalog.going Catalog.gone Catalog.ids
