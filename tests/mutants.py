@@ -133,6 +133,30 @@ ERASED_COPIES = "tests/moving/test_erased.py"
 
 MUTANTS = [
     Mutant(
+        "marks: what is said of others' sessions goes with old sessions",
+        "thread/removal/expiry.py",
+        """    if one.row.id == MARKS or is_kept(""",
+        """    if is_kept(""",
+        ("tests/cli/test_marks.py",),
+    ),
+    Mutant(
+        "marks: a session that is read again is called what its agent calls it",
+        "catalog/read/indexer.py",
+        """        self._marked.apply(self._batch)
+""",
+        """        if self._learns:
+            self._marked.apply(self._batch)
+""",
+        ("tests/cli/test_marks.py",),
+    ),
+    Mutant(
+        "crush: the cost of a subagent is counted twice",
+        "formats/crush.py",
+        """ and parent is None:""",
+        """:""",
+        ("tests/formats/test_crush.py",),
+    ),
+    Mutant(
         "adapter: a text that is edited away is JSON for ever",
         "formats/_shared/item.py",
         """            raise Mismatch(f"{where} is not JSON any more") from None""",

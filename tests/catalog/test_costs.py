@@ -1,5 +1,6 @@
 """Counts and costs in the catalog are those of sessions that were imported, and those of scripts without Turnlog."""
 
+import json
 import os
 import shutil
 import warnings
@@ -140,3 +141,19 @@ def test_the_smaller_agents_are_counted_as_their_files_say(machine: Machine, age
                 assert card.tool_calls == told["tool_calls"], card.name
                 seen += 1
     assert seen or not os.listdir(folder)
+
+
+@pytest.mark.parametrize("recorded", ["recorded", "recorded-2.1.325"])
+def test_what_claude_code_puts_in_a_models_place_is_no_request(machine: Machine, recorded: str):
+    """Counted from the bytes: by message, each once, however many files repeat it."""
+    shutil.copytree(TESTS / "formats/agents/claude-code" / recorded / "projects", machine.user / ".claude/projects")
+    answers: dict[str, str] = {}
+    for path in (machine.user / ".claude/projects").rglob("*.jsonl"):
+        for line in filter(None, path.read_text().split("\n")):
+            message = json.loads(line).get("message") or {}
+            if "usage" in message:
+                answers[message["id"]] = message["model"]
+    assert "<synthetic>" in answers.values()
+    with machine.catalog() as catalog:
+        *_, total = catalog.usage(by="model")
+        assert total.requests == sum(model != "<synthetic>" for model in answers.values())

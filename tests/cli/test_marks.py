@@ -58,6 +58,8 @@ def test_what_is_taken_off_shows_what_the_agent_says(cli: Cli, foreign: Path):
     own = listed(cli)[0]["title"]
     cli("title", NAME, "Mine")
     cli("tag", NAME, "one", "two")
+    os.utime(Path(os.environ["TURNLOG_HOME"]) / "sessions" / f"{MARKS}.jsonl", (1e9, 1e9))  # nobody doubts an old file
+    assert listed(cli)[0]["title"] == "Mine"
     foreign.write_bytes(foreign.read_bytes() + foreign.read_bytes().splitlines(keepends=True)[-1])  # it is read again
     (row,) = listed(cli)
     assert (row["title"], row["tags"]) == ("Mine", ["one", "two"])

@@ -94,8 +94,8 @@ class Intake:
         usage = paid.usage
         is_reported = usage.cost_micros is not None
         is_booked = paid.why == "import"
-        if not is_reported and paid.request is None and usage == NOTHING:
-            return
+        if not is_reported and usage == NOTHING and (paid.request is None or not paid.model):
+            return  # what an agent put in a model's place, such as an error, was no request
         cost = self._prices.cost(paid, when)
         token, model = token_of(paid.request, name), clean(paid.model)
         self._batch.pay((self.session, step, token, at, model, is_reported, is_booked, cost, *counts_of(usage)))
