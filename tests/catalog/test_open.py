@@ -120,7 +120,8 @@ def test_a_home_is_as_good_as_its_location_and_stays_open(location: str, machine
     with turnlog.open(location, checkpoints=False) as home:
         session = home.create(id="20260301-090000-k3f9q2m7", title="Here")
         with Catalog(home) as catalog, Catalog(location) as other:
-            assert catalog.path == other.path
+            # Of an open home that lies in a database nothing is kept on this machine.
+            assert catalog.path == (":memory:" if location.startswith("postgresql:") else other.path)
             assert [card.title for card in catalog.cards()] == [card.title for card in other.cards()] == ["Here"]
         grow(session, 1)
         assert home.exists("20260301-090000-k3f9q2m7")
