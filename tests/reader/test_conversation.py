@@ -10,7 +10,7 @@ from turnlog import Message, Session, Text, ToolCall, ToolResult
 from turnlog.catalog import Catalog
 from turnlog.catalog.ask import detail
 from turnlog.catalog.ask.usage import usage_by_two
-from turnlog.log.entry import ENTRIES, AnyEntry, Child, Compaction, Custom, Note, Set, Spent, Turn
+from turnlog.log.entry import ENTRIES, Answer, AnyEntry, Ask, Child, Compaction, Custom, Note, Set, Spent, Turn
 from turnlog.log.usage import Usage
 from turnlog.reader.conversation import ConversationPieces, OwnEntries, outline_for
 from turnlog.reader.part import Part
@@ -34,6 +34,8 @@ SAMPLES: list[AnyEntry] = [
     Note(text="n"),
     Note(text="a record of the type x", data={}),
     Child(session="s"),
+    Ask(call="c", text="may it?"),
+    Answer(ask=1, allow=False),
 ]
 
 
