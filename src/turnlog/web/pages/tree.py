@@ -33,10 +33,16 @@ class BranchRow(NamedTuple):
 
 
 def branches_of(looked: LookedAt) -> list[BranchRow]:
-    """Every end of the conversation, the newest first."""
+    """Every end of the conversation, the newest first; none where there is only one."""
     outline = looked.pieces.outline
-    nodes = [index for index in range(len(outline)) if outline.parents[index] >= 0 and outline.kinds[index] != "head"]
+    nodes = [
+        index
+        for index, (parent, kind) in enumerate(zip(outline.parents, outline.kinds, strict=True))
+        if parent >= 0 and kind != "head"
+    ]
     inner = {outline.parents[index] for index in nodes}
+    if all(outline.seqs[index] in inner or outline.seqs[index] == looked.pieces.head for index in nodes):
+        return []  # one way, and no other
     main = set(outline.path(looked.pieces.head))
     found: list[BranchRow] = []
     for index in reversed(nodes):
