@@ -180,8 +180,8 @@ MUTANTS = [
     Mutant(
         "adapter: a line that is handed over happens when it is handed over",
         "formats/claude_code/mirror.py",
-        "return made if at is None else",
-        "return made if True else",
+        "return entries if at is None else",
+        "return entries if True else",
         ("tests/formats/test_mirror.py",),
     ),
     Mutant(
