@@ -185,14 +185,17 @@ class Layout:
     def begin_file(self, place: str) -> tuple[str, int]:
         """A new file that gets its name when it is whole, open and locked: so nobody takes it for abandoned."""
         while True:
-            path = self.new_name(place)
-            fd = self.disk.open(path, os.O_RDWR | os.O_APPEND, create=True)
+            path, fd = self.new_name(place), -1
             try:
+                fd = self.disk.open(path, os.O_RDWR | os.O_APPEND, create=True)
                 self.disk.lock(fd)
                 if self.is_still(fd, path):
                     return path, fd
-            except BaseException:
-                self.disk.close(fd)
+            except FileExistsError:
+                raise  # then it is not ours
+            except BaseException:  # also an interrupt that came when it was just made
+                if fd >= 0:
+                    self.disk.close(fd)
                 self.disk.discard(path)
                 raise
             self.disk.close(fd)
