@@ -59,6 +59,8 @@ class Actor:
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
+        if number == signal.SIGSTOP:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED)  # it goes on for a moment
 
     def end(self) -> None:
         if self._process.poll() is None:
