@@ -54,7 +54,7 @@ test-adapters: $(VENV)/.ready $(ADAPTED:%=build/adapters/%/.ready) ## Run the ag
 		echo "{\"include\": [\"../../src/turnlog/adapters/$$module*\"], \"extraPaths\": [\"../../src\"], \"typeCheckingMode\": \"strict\"}" \
 			> build/adapters/$$name.json; \
 		$(VENV)/bin/basedpyright -p build/adapters/$$name.json --pythonpath build/adapters/$$name/bin/python || exit 1; \
-		build/adapters/$$name/bin/python -m pytest -c tests/adapters/pytest.ini --rootdir=. tests/adapters/$$module $(ARGS) || exit 1; \
+		build/adapters/$$name/bin/python -m pytest -c tests/adapters/pytest.ini --rootdir=. tests/adapters/$$module tests/adapters/test_every.py $(ARGS) || exit 1; \
 	done
 
 test-web: $(BROWSER)/.ready $(if $(INSTALLED),,$(HEADLESS)/.ready) ## Let a real browser use `turnlog web` (chromium, or npm gets one; 165 MB, once)
@@ -80,7 +80,7 @@ bench-peers: $(PEERS)/.ready $(TOOLS)/.ready ## Measure turnlog beside other ses
 	$(PEERS)/bin/python -m bench.tools
 
 mutants: $(VENV)/.ready ## Plant faults one at a time; fail if the tests do not notice
-	$(VENV)/bin/python tests/mutants.py $(ARGS)
+	$(VENV)/bin/python -m tests.mutants $(ARGS)
 
 soak: $(VENV)/.ready ## Crash, race and fuzz for SECONDS=600
 	$(VENV)/bin/python tests/soak.py --seconds $(SECONDS) $(ARGS)

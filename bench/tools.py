@@ -39,22 +39,25 @@ class Question:
 def questions(newest: Path) -> list[Question]:
     daemon = "a daemon of its own answers"
     claude = "Claude Code's sessions only"
+    prose = "without what tools printed"
     return [
         Question("start", {
             "turnlog": ["turnlog", "--version"], "agentsview": ["agentsview", "--version"],
             "claude-code-log": ["claude-code-log", "--version"], "ccusage": ["ccusage", "--version"],
+            "fast-resume": ["fr", "--version"],
         }),
         Question("first index", {
             "turnlog": ["turnlog", "index"], "agentsview": ["agentsview", "sync"],
-            "claude-session-search": ["cc-search", "--reindex"],
-        }, is_first=True, notes={"claude-session-search": claude}),
+            "claude-session-search": ["cc-search", "--reindex"], "fast-resume": ["fr", "--rebuild"],
+        }, is_first=True, notes={"claude-session-search": claude, "fast-resume": prose}),
         Question("nothing new: index again", {
             "turnlog": ["turnlog", "ls", "--all"], "agentsview": ["agentsview", "sync"],
             "claude-session-search": ["cc-search", "--reindex"],
         }, notes={"agentsview": daemon, "claude-session-search": claude}),
         Question("list sessions", {
             "turnlog": ["turnlog", "ls", "--all"], "agentsview": ["agentsview", "session", "list", "--limit", "500"],
-        }, notes={"agentsview": f"500 at most, {daemon}"}),
+            "fast-resume": ["fr", "--list", "--limit", "500"],
+        }, notes={"agentsview": f"500 at most, {daemon}", "fast-resume": "500"}),
         Question("search, a rare word", {
             "turnlog": ["turnlog", "search", corpus.RARE],
             "agentsview": ["agentsview", "session", "search", corpus.RARE],
@@ -62,7 +65,8 @@ def questions(newest: Path) -> list[Question]:
         Question("search, a common word", {
             "turnlog": ["turnlog", "search", corpus.COMMON],
             "agentsview": ["agentsview", "session", "search", corpus.COMMON],
-        }, notes={"agentsview": daemon}),
+            "fast-resume": ["fr", "--list", corpus.COMMON],
+        }, notes={"agentsview": daemon, "fast-resume": f"sessions, {prose}"}),
         Question("usage by day", {
             "turnlog": ["turnlog", "usage"], "agentsview": ["agentsview", "usage", "daily"],
             "ccusage": ["ccusage", "daily", "--offline"],
@@ -172,7 +176,7 @@ def versions(machine: Machine) -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     found: dict[str, str] = {}
-    for name in ("turnlog", "agentsview", "claude-session-search", "claude-code-log"):
+    for name in ("turnlog", "agentsview", "claude-session-search", "claude-code-log", "fast-resume"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

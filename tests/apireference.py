@@ -40,6 +40,7 @@ CATEGORIES: dict[str, str] = {
         Session.is_closed Session.pending Session.problems Session.incomplete Session.live Session.close
         Session.interrupted Live.feed Live.finish Live.close Live.id Context.count Context.index Context.edited
         Context.head Context.head_id Context.messages Context.plus Context.system Context.tools Context.is_stale
+        Context.cache_key Context.root Context.stands_for
         Catalog.path Catalog.is_partial Catalog.close
     """,
     WRITE: """
@@ -81,7 +82,7 @@ RAISES = {
     "Home.restore": "`NotFound`, `AlreadyExists`", "Home.purge": "`NotFound`, `Ambiguous`, `Conflict` with `after`",
     "Home.push": "`NotFound`", "Home.pull": "`NotFound`", "Home.sync": "`NotFound`", "Home.compare": "`NotFound`",
     "Home.sessions": "`NotFound` where the session of `after` is gone", "Home.get_blob": "`NotFound`, `Corrupt`",
-    "Home.blame": "`NotFound`", "Home.blame_commit": "`NotFound`", "Home.tenant": "`Unsupported` but on PostgreSQL",
+    "Home.blame": "`NotFound`", "Home.blame_commit": "`NotFound`", "Home.tenant": "`NotFound` without `create`",
     "Session.append": "`Conflict` unless `rebase`, `AlreadyExists` with `once`, `Invalid`",
     "Session.user": "`Conflict` unless `rebase`", "Session.system": "`Conflict` unless `rebase`",
     "Session.assistant": "`Conflict` unless `rebase`", "Session.tool_result": "`Conflict` unless `rebase`",
@@ -91,7 +92,7 @@ RAISES = {
     "Session.plan_rewind": "`NotFound`", "Session.plan_undo": "`NotFound`", "Session.plan_redo": "`NotFound`",
     "Session.diff": "`NotFound`", "Session.blob": "`NotFound`, `Corrupt`",
     "Session.follow": "`NotFound` once it is purged",
-    "Session.set": "`Invalid`", "Session.export": "`Unsupported`, `AlreadyExists` unless `force`",
+    "Session.set": "`Invalid`", "Session.export": "`NotFound`, `Unsupported`, `AlreadyExists` unless `force`",
     "Session.turn": "`Invalid` inside another turn", "Session.erase": "`NotFound`, `Unsupported`",
     "Session.context": "`NotFound` with `at`", "Catalog.find": "`NotFound`, `Ambiguous`", "Catalog.usage": "`Invalid`",
     "aio.Home.usage": "`Invalid`", "Live.feed": "what the stream raises", "Live.finish": "what the stream raises",
@@ -140,8 +141,9 @@ Not part of it, though Python shows them: {inner}. They may change with any rele
 as an `int`; what it says is the time of what is appended. It never decides about order or loss. Without one it is
 the system's. Tests give `itertools.count(1_700_000_000_000).__next__`.
 
-**The logger `turnlog`** says one thing, as a `WARNING`: that a `live` message cannot be shown while it arrives,
-because its stream raised. Everything else is an error that is raised, or in what a call gives back; warnings of the
+**The logger `turnlog`** says two things, each as a `WARNING`: that a `live` message cannot be shown while it arrives,
+because its stream raised; and, once, that following asks again and again, because a pooler is before the server.
+Everything else is an error that is raised, or in what a call gives back; warnings of the
 category `TurnlogWarning` come through `warnings`. Nothing is ever printed.
 """
 
@@ -241,6 +243,9 @@ def _prose(value: Any) -> str:
 
 def _value(name: str, value: Any) -> Iterator[str]:
     yield f"### {name}\n"
+    if value is str:  # words that a checker knows, and a later version may add to
+        yield "`str`\n"
+        return
     if not isinstance(value, type):
         yield f"`{re.sub(r'turnlog[.a-z_]*[.]', '', str(value)).replace('typing.', '')[:600]}`\n"
         return

@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,32 @@ def test_every_member_says_what_it_does_raises_and_costs():
     known = NAMES | {"aio.Home.search", "aio.Home.usage", "Live.id"}
     assert not (COSTS.keys() | RAISES.keys()) - known, "these are gone: tests/apireference.py"
     assert all(hasattr(errors, name) for told in RAISES.values() for name in re.findall(r"`([A-Z]\w+)`", told))
+
+
+def _returns() -> Iterator[tuple[str, str]]:
+    """What members give back, and what the fields of such values hold: where, and the type as it is written."""
+    for cls in (*HELD, aio.Home, aio.Session, aio.ReadOnlySession, aio.Catalog):
+        for name in members(cls):
+            member = inspect.getattr_static(cls, name)
+            made = member.fget if isinstance(member, property) else member
+            yield f"{cls.__name__}.{name}", str(getattr(made, "__annotations__", {}).get("return", ""))
+    for name in turnlog.__all__:
+        for cls in getattr(getattr(turnlog, name), "__mro__", ()):
+            if cls.__module__.startswith("turnlog.") and not issubclass(cls, (turnlog.Entry, *HELD)):
+                yield from (
+                    (f"{name}.{field}", str(kind)) for field, kind in vars(cls).get("__annotations__", {}).items()
+                )
+
+
+def test_every_type_that_is_returned_can_be_imported():
+    inner = {"Extra", "Raw", "Settings", "RefersToBlob", "Lengthy", "AnyJson", "NamesNone", "NamesEntry"}
+    python = {"Self", "Any", "None", "Literal", "Sequence", "Iterator", "Mapping", "Callable", "AsyncGenerator",
+              "Coroutine", "Generator", "Annotated", "ClassVar", "Optional", "AbstractContextManager"}  # fmt: skip
+    known = {*turnlog.__all__, *inner, *python}
+    missing = {
+        where: name for where, kind in _returns() for name in re.findall(r"\b[A-Z]\w+", kind) if name not in known
+    }
+    assert missing == {}
 
 
 def test_the_examples_run(tmp_path, monkeypatch, capsys):

@@ -80,10 +80,10 @@ if TYPE_CHECKING:
     from turnlog.log.erasure.content import Erasure
     from turnlog.log.fold.opencall import PendingCall
     from turnlog.log.origin import Fork, Spawned
-    from turnlog.log.tokens import Tokens
+    from turnlog.log.shown.tokens import Tokens
     from turnlog.log.usage import Usage, UsageReport
     from turnlog.pricing import Cost, CostReport
-    from turnlog.reader.document import Document, export
+    from turnlog.reader.document import export
     from turnlog.session import Home, ReadOnlySession, Session
     from turnlog.session import open_home as open
     from turnlog.session.comparison import (
@@ -93,13 +93,14 @@ if TYPE_CHECKING:
         ComparedTurn,
         Comparison,
     )  # fmt: skip
+    from turnlog.session.document import Document, DocumentForm
     from turnlog.session.instructions import instructions
     from turnlog.session.opening import Durability
     from turnlog.store import Clock
     from turnlog.store.broadcast import Delta
     from turnlog.store.capability import Following
     from turnlog.store.tenant import DroppedTenant
-    from turnlog.thread.call.ending import LastTurn
+    from turnlog.thread.call.ending import LastTurn, TurnEnding
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.thread.live import Live
     from turnlog.thread.removal.erasing import ErasedEntry, ErasureReceipt, NeededBlob
@@ -117,15 +118,15 @@ __all__ = [
     "Card", "Catalog", "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame",
     "CommitTurn", "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison",
     "Conflict", "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Document",
-    "Drop", "DroppedTenant", "Durability", "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt",
+    "DocumentForm", "Drop", "DroppedTenant", "Durability", "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt",
     "ExportCounts", "Exported", "File", "Fold", "Following", "Fork", "FoundPage", "FoundSession", "Git", "Head",
     "Hit", "Hits", "Home", "Image", "Imported", "Info", "Intent", "Invalid", "Kept", "LastTurn", "LineAuthor",
     "ListingRow", "Live", "Loss", "Message", "NeededBlob", "NotFound", "Note", "OutOfSpace", "Outcome", "PendingCall",
     "Plan", "Problem", "Purged", "ReadOnlySession", "Ref", "Remnant", "Removed", "Role", "Root", "Session", "Set",
     "Source", "Spawned", "Spending", "Spent", "Standing", "Start", "Started", "Stats", "Step", "Stop", "Synced",
     "Target", "Text", "Thinking", "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track", "Transferred", "TreeNode",
-    "Turn", "TurnState", "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact", "Unknown", "UnknownBlock",
-    "Unsupported", "Usage", "UsageReport", "Writer", "__version__", "export", "instructions", "open",
+    "Turn", "TurnEnding", "TurnState", "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact", "Unknown",
+    "UnknownBlock", "Unsupported", "Usage", "UsageReport", "Writer", "__version__", "export", "instructions", "open",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every name to exist
@@ -153,19 +154,20 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.log.erasure.content": "Erasure",
         "turnlog.log.fold.opencall": "PendingCall",
         "turnlog.log.origin": "Fork Spawned",
-        "turnlog.log.tokens": "Tokens",
+        "turnlog.log.shown.tokens": "Tokens",
         "turnlog.log.usage": "Usage UsageReport",
         "turnlog.pricing": "Cost CostReport",
-        "turnlog.reader.document": "Document export",
+        "turnlog.reader.document": "export",
         "turnlog.session": "Home ReadOnlySession Session",
         "turnlog.session.comparison": "ChangedFile CommonBeginning ComparedSide ComparedTurn Comparison",
+        "turnlog.session.document": "Document DocumentForm",
         "turnlog.session.instructions": "instructions",
         "turnlog.session.opening": "Durability",
         "turnlog.store": "Clock",
         "turnlog.store.broadcast": "Delta",
         "turnlog.store.capability": "Following",
         "turnlog.store.tenant": "DroppedTenant",
-        "turnlog.thread.call.ending": "LastTurn",
+        "turnlog.thread.call.ending": "LastTurn TurnEnding",
         "turnlog.thread.garbage": "Collected Kept",
         "turnlog.thread.removal.erasing": "ErasedEntry ErasureReceipt NeededBlob",
         "turnlog.thread.removal.purging": "Purged Remnant Removed",
@@ -184,13 +186,13 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         from importlib import import_module
 
         if name == "open":
-            found = import_module("turnlog.session").open_home
+            member = import_module("turnlog.session").open_home
         elif name in _HOME:
-            found = getattr(import_module(_HOME[name]), name)
+            member = getattr(import_module(_HOME[name]), name)
         else:
             raise AttributeError(f"module 'turnlog' has no attribute {name!r}")
-        globals()[name] = found
-        return found
+        globals()[name] = member
+        return member
 
     def __dir__():
         return sorted({*globals(), *__all__})

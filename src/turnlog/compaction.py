@@ -16,7 +16,8 @@ from turnlog.errors import Conflict, Invalid
 from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.context import Context, text_of
 from turnlog.log.entry import Edit, Message
-from turnlog.log.tokens import tokens_of
+from turnlog.log.shown.nativecompaction import newest
+from turnlog.log.shown.tokens import tokens_of
 from turnlog.thread.compaction import KeptEnd
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
             return CompactionStep("nothing", tokens, f"it fits into {self.limit} tokens")
         own = [message for message in context if message.seq]
         kept = KeptEnd(turns=self.kept.get("keep_turns"), tokens=self.kept.get("keep_tokens")).count(own)
-        old = own[: len(own) - kept]
+        # What a provider compacted is small already, and an edit of that would undo it.
+        native = newest(own, context.stands_for)
+        old = own[0 if native is None else native.message : len(own) - kept]
         if not old:
             return CompactionStep("nothing", tokens, f"what is to be kept alone is more than {self.limit} tokens")
         if self.clears_results:
@@ -97,11 +100,11 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
 
 def _cleared(old: list[Message]) -> tuple[list[Edit], int]:
     """Edits that leave out what tools answered, and how many tokens that saves."""
-    said_otherwise = {message.seq for message in old if message.role != "tool"}
+    spoken_seqs = {message.seq for message in old if message.role != "tool"}
     blocks: dict[int, list[AnyBlock]] = {}
     saved = 0
     for message in old:
-        if message.role == "tool" and message.seq not in said_otherwise:
+        if message.role == "tool" and message.seq not in spoken_seqs:
             short: list[AnyBlock] = [
                 replace(block, content=CLEARED, blob=None, raw=None) if isinstance(block, ToolResult) else block
                 for block in message.blocks
@@ -123,15 +126,15 @@ def compact(session: Session, policy: CompactionPolicy, summarise: Summarise) ->
         session.append(*step.edits, rebase=True)
     if step.does != "summarise":
         return step
-    said = _message(summarise(context.plus(policy.ask)))
-    flaw = _flaw(said)
+    answer = _message(summarise(context.plus(policy.ask)))
+    flaw = _flaw(answer)
     if flaw:
-        if said.usage is not None:
-            session.spend(said.usage, model=said.model, why="compaction", request=said.request)
+        if answer.usage is not None:
+            session.spend(answer.usage, model=answer.model, why="compaction", request=answer.request)
         return CompactionStep("nothing", step.tokens, flaw)
     while True:
         try:
-            session.compact(text_of(said.blocks).strip(), of=context, **policy.kept, **_facts(step, said))
+            session.compact(text_of(answer.blocks).strip(), of=context, **policy.kept, **_facts(step, answer))
         except Conflict:
             session.refresh()  # somebody spoke meanwhile: that stays visible
         else:
@@ -146,33 +149,32 @@ async def compact_async(session: aio.Session, policy: CompactionPolicy, summaris
         await session.append(*step.edits, rebase=True)
     if step.does != "summarise":
         return step
-    said = _message(await summarise(context.plus(policy.ask)))
-    flaw = _flaw(said)
+    answer = _message(await summarise(context.plus(policy.ask)))
+    flaw = _flaw(answer)
     if flaw:
-        if said.usage is not None:
-            await session.spend(said.usage, model=said.model, why="compaction", request=said.request)
+        if answer.usage is not None:
+            await session.spend(answer.usage, model=answer.model, why="compaction", request=answer.request)
         return CompactionStep("nothing", step.tokens, flaw)
     while True:
         try:
-            await session.compact(text_of(said.blocks).strip(), of=context, **policy.kept, **_facts(step, said))
+            await session.compact(text_of(answer.blocks).strip(), of=context, **policy.kept, **_facts(step, answer))
         except Conflict:
             await session.refresh()
         else:
             return step
 
 
-def _message(said: Message | str) -> Message:
+def _message(answer: Message | str) -> Message:
+    return Message(role="assistant", blocks=[Text(answer)]) if isinstance(answer, str) else answer
 
-    return Message(role="assistant", blocks=[Text(said)]) if isinstance(said, str) else said
 
-
-def _flaw(said: Message) -> str:
+def _flaw(answer: Message) -> str:
     """Why a summary cannot be used; empty where it can."""
-    if said.stop not in (None, "end"):
-        return f"the summary was not finished: it stopped with {said.stop}"
-    return "" if text_of(said.blocks).strip() else "the summary is empty"
+    if answer.stop not in (None, "end"):
+        return f"the summary was not finished: it stopped with {answer.stop}"
+    return "" if text_of(answer.blocks).strip() else "the summary is empty"
 
 
-def _facts(step: CompactionStep, said: Message) -> dict[str, Any]:
-    told = {"model": said.model, "request": said.request, "usage": said.usage}
-    return {"trigger": "auto", "tokens_before": step.tokens, **told}
+def _facts(step: CompactionStep, answer: Message) -> dict[str, Any]:
+    facts = {"model": answer.model, "request": answer.request, "usage": answer.usage}
+    return {"trigger": "auto", "tokens_before": step.tokens, **facts}

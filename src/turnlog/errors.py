@@ -8,7 +8,7 @@
     ├── Conflict       5    somebody else wrote first
     ├── Corrupt        6    what is stored breaks a rule of the format
     ├── Unsupported    7    this store, file system, format or version cannot do that
-    └── Unavailable    8    the disk or the database did not answer; a retry may help
+    └── Unavailable    8    the disk, the database or a collector did not answer; a retry may help
         └── OutOfSpace 8    the disk is full
 
 Split by what the caller can do about it. `code` and `exit_code` are public and never reused.
@@ -77,7 +77,7 @@ class Conflict(TurnlogError):
         self.head = head
         """The entry that the conversation stands at now; None where the conflict is about something else."""
         self.by = by
-        """Who wrote: `process 4711 on box`; None where nobody knows."""
+        """Who wrote: `process 4711 on box`; None if unknown."""
         self.expected = expected
         """The entry that the caller took to be the last one, or the head."""
 
@@ -97,7 +97,7 @@ class Unsupported(TurnlogError):
 
 
 class Unavailable(TurnlogError):
-    """The disk or the database did not answer; a retry with the same drafts is safe."""
+    """The disk, the database or a collector did not answer; a retry with the same drafts is safe."""
 
     code = "unavailable"
     exit_code = 8

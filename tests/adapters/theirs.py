@@ -37,11 +37,12 @@ def run(framework: str, folder: Path, tests: list[str], *options: str, **setting
     [tree] = folder.iterdir()
     report = folder / "report.xml"
     plugins = ROOT / "tests/adapters" / framework.replace("-", "_")
+    path = os.pathsep.join(filter(None, [str(plugins), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "pytest", "-p", "swap", "-p", "no:cacheprovider", "-q", f"--junitxml={report}"]
     subprocess.run(
         [*command, *options, *tests],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(plugins), "OPENAI_AGENTS_DISABLE_TRACING": "1", **settings},
+        env={**os.environ, "PYTHONPATH": path, "OPENAI_AGENTS_DISABLE_TRACING": "1", **settings},
         check=False,
         stdout=subprocess.DEVNULL,
     )

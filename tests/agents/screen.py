@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import time
@@ -66,3 +67,19 @@ class Screen:
         for key in keys:
             self._run("send-keys", key)
             time.sleep(_PAUSE_S)
+
+
+def skip_welcome(home: Path, place: Path) -> None:
+    """Claude Code starts without questions: what it asks a new user was answered long ago."""
+    file = home / ".claude/.claude.json"
+    known = json.loads(file.read_text()) if file.exists() else {}
+    answered = {
+        "hasCompletedOnboarding": True,
+        "theme": "dark",
+        "bypassPermissionsModeAccepted": True,
+        "customApiKeyResponses": {"approved": ["x"], "rejected": []},
+        "projects": {str(place): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
+    }
+    if not known.get("hasCompletedOnboarding"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(known | answered))

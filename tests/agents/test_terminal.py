@@ -14,7 +14,7 @@ from tests.agents.agent import BIN
 from tests.agents.desk import PROGRAM, Desk
 from tests.agents.drive import ClaudeCode
 from tests.agents.provider import Provider
-from tests.agents.screen import Screen
+from tests.agents.screen import Screen, skip_welcome
 from tests.agents.script import Text, Turn, say
 
 READY = "bypass permissions on"
@@ -31,16 +31,7 @@ class Sitting(Desk):
             pytest.skip(f"{self.agent.name} is not in {BIN}")
         (self.home / "tmp").mkdir(exist_ok=True)
         self.agent.configure(self.home, self.provider)
-        answered = {
-            "hasCompletedOnboarding": True,
-            "theme": "dark",
-            "bypassPermissionsModeAccepted": True,
-            "customApiKeyResponses": {"approved": ["x"], "rejected": []},
-            "projects": {str(self.place): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
-        }
-        file = self.home / ".claude/.claude.json"
-        if not file.exists():
-            file.write_text(json.dumps(answered))
+        skip_welcome(self.home, self.place)
         command = [str(BIN / self.agent.command), "--model", self.agent.model, "--dangerously-skip-permissions", *words]
         path = f"{PROGRAM.parent}:{self.environ['PATH']}"
         self.screen = Screen(self.home / "tmp", command, {**self.environ, "PATH": path}, self.place)

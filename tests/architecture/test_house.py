@@ -13,6 +13,8 @@ import pytest
 
 import turnlog
 from tests.architecture.map import tree_of
+from tests.mutants import MUTANTS
+from tests.mutants.mutant import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "turnlog"
@@ -54,6 +56,22 @@ def test_every_exception_to_the_size_is_still_needed():
     for name, reason in LONGER.items():
         assert reason
         assert len((SRC / name).read_bytes().splitlines()) > MAX_LINES, f"{name} is small again"
+
+
+def test_what_the_tests_stand_on_stays_small():
+    machines = [path for folder in ("tests", "bench") for path in (ROOT / folder).rglob("*.py") if not is_test(path)]
+    lines = {path.relative_to(ROOT).as_posix(): len(path.read_bytes().splitlines()) for path in machines}
+    assert {name: n for name, n in lines.items() if n > MAX_LINES} == {}
+
+
+def is_test(path: Path) -> bool:
+    return path.name.startswith("test_") or "node_modules" in path.parts
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_fault_has_its_place(mutant: Mutant):
+    assert (SRC / mutant.path).read_text(encoding="utf-8").count(mutant.old) == 1
+    assert all((ROOT / test.partition("::")[0]).exists() for test in mutant.tests)
 
 
 def test_compression_is_behind_one_module():

@@ -216,6 +216,36 @@ def test_a_command(kitchen: Kitchen):
     assert (told["session"], told["messages"]) == (session.id, 2)
 
 
+PAGE_PROVES = """
+import subprocess, sys, urllib.request
+import turnlog
+
+with turnlog.open("home") as home, home.create(id="one", title="<b>One</b>") as session:
+    session.user("hello")
+    session.set("tags", ["urgent & new"])
+words = ["--home", "home", "web", "--no-open", "--print-url", "--port", "0"]
+server = subprocess.Popen([sys.executable, "-m", "turnlog", *words], stdout=subprocess.PIPE, text=True)
+try:
+    address, _, token = server.stdout.readline().strip().partition("/?token=")
+    cookie = f"turnlog-{address.rpartition(':')[2]}={token}"
+    asked = urllib.request.Request(address + "/tags", headers={"Cookie": cookie})
+    text = urllib.request.urlopen(asked, timeout=60).read().decode()
+finally:
+    server.terminate()
+    server.wait()
+assert "urgent &amp; new" in text and "&lt;b&gt;One&lt;/b&gt;</a>" in text, text
+"""
+
+
+def test_a_page_of_the_web(kitchen: Kitchen):
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    shutil.copytree(SRC, kitchen.folder / "src/turnlog")
+    kitchen.env["PYTHONPATH"] = str(kitchen.folder / "src")
+    kitchen.follow("A page of the web")
+    kitchen.run("-c", PAGE_PROVES)
+
+
 KEY_PROVES = """
 import asyncio
 import turnlog

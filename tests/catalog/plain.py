@@ -158,7 +158,11 @@ def fits(found: Filter, session: Plain, doc: Doc) -> bool:
 
 def naive(sessions: list[Plain], text: str) -> list[str]:
     """The entries that a search finds, the newest first, as it was written down and not as it is done."""
-    query = parse(text)
+    asked = parse(text)
+    if asked.others:
+        together = {entry for way in asked.ways for entry in naive(sessions, str(way))}
+        return [entry for entry in naive(sessions, "") if entry in together]
+    query = asked
     span: TimeSpan = span_of(query, now_ms=NOW)
     for inside in (False, True):
         found: list[tuple[int, int, int]] = []

@@ -112,6 +112,17 @@ def test_a_tenant_sees_nothing_of_whoever_runs_the_service(machine: Machine, pos
         assert [card.id for card in catalog.cards()] == ["theirs"]
 
 
+def test_a_tenant_in_a_folder_sees_nothing_of_its_machine_either(machine: Machine):
+    machine.claude("aaaa")
+    with turnlog.open(machine.home) as home:
+        home.create(id="operators").user("needle of the operator")
+        acme = home.tenant("acme")
+        acme.create(id="theirs").user("needle of the tenant")
+        with Catalog(acme) as catalog:
+            assert [card.id for card in catalog.cards(everything=True)] == ["theirs"]
+            assert {hit.card.id for hit in catalog.search("needle*")} == {"theirs"}
+
+
 # ── what earlier versions left ────────────────────────────────────────────────────────────────────
 
 

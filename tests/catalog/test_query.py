@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnlog.catalog.ask.moment import moment
 from turnlog.catalog.ask.query import (
     FILTERS,
     HELP,
@@ -17,7 +18,6 @@ from turnlog.catalog.ask.query import (
     Query,
     Term,
     cost_of,
-    moment,
     parse,
 )
 from turnlog.errors import Invalid
@@ -111,6 +111,7 @@ def test_everything_at_once():
     [
         ("colour:red", "no filter colour:"),
         ("localhost:8080", "no filter localhost:"),
+        ("project:api", "no filter project:"),
         ("agent:", "agent: has no value"),
         ("agent:,x", "agent: has an empty value"),
         ("agent:codex,", "agent: has an empty value"),
@@ -136,12 +137,52 @@ def test_everything_at_once():
         ("\ud800", "not Unicode"),
         ("x" * (MAX_LENGTH + 1), "characters"),
         ("a " * 200, "parts"),
+        ("error OR", "OR with nothing on one of its sides"),
+        ("OR error", "OR with nothing on one of its sides"),
+        ("error OR OR failure", "OR with nothing on one of its sides"),
+        ("AND error", "AND with nothing on one of its sides"),
+        ("(error OR failure", "a ( that is never closed"),
+        ("error OR failure)", "a ) that was never opened"),
+        ("() OR error", "nothing between the parentheses"),
+        ("-(error OR failure) x", "a minus before a group"),
+        ("error OR -draft", "only what must not be there: '-draft'"),
+        ("a OR " * 40 + "b", "more than 32 ways"),
     ],
 )
 def test_what_is_refused_says_why(text: str, said: str):
     error = refused(text)
     assert said in error.message
     assert "\n" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("error timeout OR failure", "error timeout OR failure"),
+        ("agent:codex (error OR failure)", "error agent:codex OR failure agent:codex"),
+        ("(a b) OR (c d)", "a b OR c d"),
+        ("((a OR b) c OR d) since:7d", "a c since:7d OR b c since:7d OR d since:7d"),
+        ("(-a OR b) c", "-a c OR b c"),
+        ('("x (y" OR z) title:"a OR b)"', '"x (y" title:"a OR b)" OR z title:"a OR b)"'),
+        ("error AND failure", "error failure"),
+        ('"OR" "AND" or and', '"OR" "AND" or and'),
+        ("f(a) OR g()", '"f(a)" OR "g()"'),
+        ("(x OR y)", "x OR y"),
+        ("call(a, b)", '"call(a," "b)"'),
+        ("(x y)", '"(x" "y)"'),
+    ],
+)
+def test_or_is_weaker_than_a_blank_and_parentheses_say_what_belongs_together(text: str, said: str):
+    assert str(parse(text)) == said
+    assert parse(said) == parse(text)
+
+
+def test_a_filter_is_put_on_every_side_and_taken_off_again():
+    asked, chosen = parse("a OR b tag:x"), Filter("tag", ("x",))
+    assert str(asked.within(chosen)) == "a tag:x OR b tag:x tag:x"
+    assert asked.within(chosen).without(chosen) == parse("a OR b")
+    assert parse("a tag:x OR a tag:y").without(chosen) == parse("a OR a tag:y")
+    assert parse("tag:x OR b").without(chosen) == Query(), "one side asks for nothing: everything fits"
 
 
 def test_an_unknown_filter_lists_those_there_are_and_how_to_mean_it_as_text():
@@ -253,3 +294,19 @@ def test_an_amount(value: str, sign: str, micros: int):
 def test_what_is_no_amount(value: str):
     with pytest.raises(Invalid):
         cost_of(value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("project:api", "workspace:"), ("after:7d", "since:"), ("modle:x", "model:")]
+)
+def test_the_filter_that_is_meant_is_named(typed: str, meant: str):
+    with pytest.raises(Invalid) as raised:
+        parse(typed)
+    assert f"did you mean {meant}?" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("name", ["user", "machine"])
+def test_what_can_only_be_added_up_by_is_said(name: str):
+    with pytest.raises(Invalid, match=f"there is no filter {name}:") as raised:
+        parse(f"{name}:anna")
+    assert str(raised.value.hint).startswith(f"`turnlog usage --by {name}`")

@@ -1,14 +1,16 @@
 """Search: the same as reading everything, whatever is asked; and what every hit carries."""
 
 from datetime import UTC, datetime
+from itertools import permutations
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, add, fill, naive, tables
+from turnlog.catalog.ask.listing import sessions_shown
 from turnlog.catalog.ask.query import parse
-from turnlog.catalog.ask.search import asks, search, sessions_meant
+from turnlog.catalog.ask.search import search, sessions_meant
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.where import where
@@ -53,9 +55,10 @@ FILTERS = st.sampled_from(
         "-file:README.md", "title:fix", "title:_", "title:%",
     ]
 )  # fmt: skip
-QUERIES = st.tuples(st.lists(TERMS, min_size=0, max_size=3), st.lists(FILTERS, max_size=2)).map(
+SIDES = st.tuples(st.lists(TERMS, min_size=0, max_size=3), st.lists(FILTERS, max_size=2)).map(
     lambda both: " ".join([*both[0], *both[1]])
 )
+QUERIES = SIDES | st.lists(SIDES.filter(bool), min_size=2, max_size=3).map(" OR ".join)
 
 
 def entries(db: Index, query: str, **how: object) -> list[str]:
@@ -65,6 +68,15 @@ def entries(db: Index, query: str, **how: object) -> list[str]:
 def meant(db: Index, query: str) -> list[int]:
     """The sessions that a query means."""
     sql, values = where(db.engine, sessions_meant(db, parse(query), now_ms=NOW))
+    return [row[0] for row in db.engine.rows(f"SELECT id FROM sessions WHERE {sql} ORDER BY id", values)]
+
+
+HIDING = ("is_hidden", "is_archived")
+
+
+def listed(db: Index, query: str, *, everything: bool = False) -> list[int]:
+    """The sessions that a list shows for a query."""
+    sql, values = where(db.engine, sessions_shown(db, query, None, everything=everything, deleted=False))
     return [row[0] for row in db.engine.rows(f"SELECT id FROM sessions WHERE {sql} ORDER BY id", values)]
 
 
@@ -302,8 +314,17 @@ def test_hidden_sessions_are_searched_and_deleted_ones_are_not():
     db = fill([Plain(doc, more=((column, 1),)) for column in ("is_hidden", "is_archived", "is_deleted", "is_copied")])
     assert sorted(entries(db, "here")) == ["e1-1", "e2-1"]
     assert entries(db, "here -is:hidden") == ["e2-1"]
-    assert asks(parse("is:hidden"), "hidden") and asks(parse("-is:hidden"), "hidden")
-    assert not asks(parse("hidden"), "hidden")
+
+
+def test_one_side_of_an_or_shows_what_it_would_show_alone():
+    doc = (Doc("here"),)
+    db = fill([Plain(doc, tags=("a",)), *(Plain(doc, tags=("b",), more=((kind, 1),)) for kind in HIDING), Plain(doc)])
+    queries = ("tag:a", "tag:b", "is:hidden", "is:archived tag:b", "is:archived tag:a", "here")
+    alone = {query: listed(db, query) for query in queries}
+    assert [len(rows) for rows in alone.values()] == [1, 0, 1, 1, 0, 2]
+    for one, other in permutations(alone, 2):
+        assert set(listed(db, f"{one} OR {other}")) == {*alone[one], *alone[other]}
+    assert len(listed(db, "is:hidden OR here", everything=True)) == 4
 
 
 def test_too_much_to_read_is_said(monkeypatch: pytest.MonkeyPatch):

@@ -3,17 +3,17 @@
 from collections.abc import Iterable
 from importlib import import_module
 
-import click
 from hypothesis import settings
 
 from tests.cli.scene import Cli
-from turnlog.cli.frame.program import program
+from turnlog.cli.frame.command import Argument, Option
+from turnlog.cli.frame.commandlist import command_names, get_command
 
-EVERY = program.list_commands(click.Context(program))
+EVERY = command_names()
 NAMES = [name for name in EVERY if name not in ("pick", "tui", "web")]
 """Those that end by themselves, and need nobody to press keys."""
 # What a word is that has to be there, by what the help calls it.
-REQUIRED = {"SESSION...": "@", "URL": "../copy", "PATH": ".", "FORM": "markdown"}
+REQUIRED = {"SESSION...": "@", "URL": "../copy", "PATH": "."}
 # Where other words say more about a command than those it cannot do without: see `words_for`.
 _WORDS: dict[str, list[str]] = {
     "api": [],
@@ -44,30 +44,19 @@ _WORDS: dict[str, list[str]] = {
 }
 
 
-def command(name: str) -> click.Command:
-    found = program.get_command(click.Context(program), name)
-    assert found is not None
-    return found
-
-
 def words_for(name: str) -> list[str]:
     """What a command needs besides --json, so that nothing much happens. The session is this folder's newest."""
     if name in _WORDS:
         return _WORDS[name]
     words: list[str] = []
-    for parameter in command(name).params:
-        if isinstance(parameter, click.Option):
-            words += ["--dry-run"] if "--dry-run" in parameter.opts else []
-            words += [parameter.opts[0], _value(parameter)] if parameter.required else []
-        elif parameter.required:
-            words.append(_value(parameter))
-    return words
+    for option in get_command(name).options:
+        words += ["--dry-run"] if "--dry-run" in option.flags else []
+        words += [option.flags[0], _value(option, option.value)] if option.is_required else []
+    return [*words, *(_value(one, one.shown) for one in get_command(name).arguments if one.is_required)]
 
 
-def _value(parameter: click.Parameter) -> str:
-    if isinstance(parameter.type, click.Choice):
-        return str(parameter.type.choices[0])
-    return REQUIRED[parameter.metavar or str(parameter.name).upper()]
+def _value(parameter: Argument | Option, shown: str) -> str:
+    return parameter.choices[0] if parameter.choices else REQUIRED[shown]
 
 
 def looks_at_a_home(name: str) -> bool:

@@ -8,15 +8,14 @@ import sys
 from itertools import count
 from pathlib import Path
 
-import click
 import pytest
 
 import turnlog
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from tests.cli.test_import import claude_file
+from turnlog.cli.frame.commandlist import command_names, get_command
 from turnlog.cli.frame.completion import FIRST, _positional
-from turnlog.cli.frame.program import program
 
 SHELLS = ("bash", "zsh", "fish")
 START = {
@@ -163,11 +162,8 @@ def test_options_and_choices(sessions: None):
 
 
 def test_which_commands_take_a_session_first(folder: Path):
-    program_of = click.Context(program)
-    for name in program.list_commands(program_of):
-        command = program.get_command(program_of, name)
-        assert command is not None
-        assert name not in FIRST or _positional(command, 0).kind == "session", name
+    for name in command_names():
+        assert name not in FIRST or _positional(get_command(name), 0).kind == "session", name
 
 
 def test_bash_gets_only_what_is_behind_the_colon(sessions: None):

@@ -87,6 +87,7 @@ def test_an_empty_machine(folder: Path, process: Cli):
     done = process()
     assert done.code == 0
     assert "no sessions yet" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
     assert "turnlog demo" in done.out
 
 
@@ -115,3 +116,11 @@ def test_what_nobody_can_go_on_with_is_not_offered(folder: Path, process: Cli):
     assert " turnlog resume" not in out
     assert " turnlog diff " in out
     assert process("diff").code == 0
+
+
+def test_what_has_no_price_is_said_in_words(folder: Path, tmp_path: Path, process: Cli):
+    path = claude_session(tmp_path / "person", "/home/ada", ID, "one", at=datetime.now(UTC).isoformat())
+    path.write_text(path.read_text().replace("claude-sonnet-4-5", "nobody-knows-1"))
+    assert "no price is known for what was spent " in process().out
+    claude_session(tmp_path / "person", "/home/ada", f"b{ID[1:]}", "two", at="2025-11-15T10:00:00.000Z")
+    assert "no price known this month · $8.25+ in all, at API prices" in process().out

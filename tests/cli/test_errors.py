@@ -48,7 +48,16 @@ def test_several_that_fit_are_named(cli: Cli, folder: Path):
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("serch", "search"), ("list", "ls"), ("resmue", "resume"), ("cost", "usage"), ("help", "--help")],
+    [
+        ("serch", "search"),
+        ("list", "ls"),
+        ("resmue", "resume"),
+        ("cost", "usage"),
+        ("help", "--help"),
+        ("unarchive", "archive --remove"),
+        ("untag", "tag --remove"),
+        ("share", "export --to html"),
+    ],
 )
 def test_a_command_that_was_mistyped(process: Cli, typed: str, meant: str):
     done = process(typed)

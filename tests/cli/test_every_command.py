@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-import click
 import pytest
 
-from tests.cli.every import EVERY, NAMES, command, looks_at_a_home, words_for
+from tests.cli.every import EVERY, NAMES, looks_at_a_home, words_for
 from tests.cli.scene import Cli
+from turnlog.cli.frame.commandlist import get_command
 from turnlog.cli.reference import MADE, reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,13 +23,11 @@ def test_it_has_help(name: str, cli: Cli):
     done = cli(name, "--help")
     assert done.code == 0
     assert done.out.startswith(f"Usage: turnlog {name}")
-    help_text = command(name).help
+    help_text = get_command(name).help
     assert help_text
     assert help_text.split("\n")[0].endswith(".")
     assert re.search(rf"\n  (\S.* )?.*turnlog {name}", done.out), "an example"
-    for option in command(name).params:
-        if isinstance(option, click.Option) and not option.hidden:
-            assert option.help, option.name
+    assert all(option.help for option in get_command(name).options if not option.is_hidden)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -64,7 +62,7 @@ def test_the_help_of_the_program_has_every_command_once_and_cuts_nothing(process
     assert not [line for line in lines if line and not re.match(r"\S|  \w", line)], "a command is one line"
     listed = [line.split()[0] for line in lines if re.match(r"  \w", line)]
     assert sorted(listed) == sorted(EVERY)
-    assert "More:" not in lines, "its place is in one of the groups of cli/frame/program.py"
+    assert "More:" not in lines, "its place is in one of the groups of cli/frame/help.py"
     assert all(len(line) <= 80 and not line.endswith("...") for line in lines)
 
 

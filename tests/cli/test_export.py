@@ -80,7 +80,7 @@ def test_an_agent_that_is_only_read(process: Cli, session: str, agent: str):
 def test_an_agent_that_nobody_knows(process: Cli, session: str):
     done = process("export", session, "--to", "nobody")
     assert done.code == 3
-    assert "error: no form 'nobody'\nhint: one of markdown, html, json, jsonl, or an agent: a3s, " in done.err
+    assert "error: no form 'nobody'\nhint: one of markdown, html, json, jsonl, otel, or an agent: a3s, " in done.err
     assert list(Path.cwd().iterdir()) == []
 
 
@@ -110,4 +110,4 @@ def test_markdown_by_its_ending_and_a_form_that_there_is_not(cli: Cli, session: 
     )
     done = cli("export", session, "--to", "txt")
     assert (done.code, done.err.splitlines()[0]) == (3, "error: no form 'txt'")
-    assert "one of markdown, html, json, jsonl, or an agent: a3s, " in done.err
+    assert "one of markdown, html, json, jsonl, otel, or an agent: a3s, " in done.err

@@ -215,7 +215,7 @@ def test_a_title_with_a_secret_in_it(folder: Path, process: Cli):
 
 
 def test_the_texts_of_files_are_redacted_with_the_rest(process: Cli):
-    key = "sk-ant-api03-" + "k" * 80
+    key = "sk-ant-api03-" + "k3" * 40
     with turnlog.open() as home, home.create(workspace=".") as session, session.turn():
         session.user("go")
         Path("settings.txt").write_text(f"token = {key}\n")
@@ -235,9 +235,26 @@ def test_who_somebody_is_is_taken_out_where_that_is_asked_for(cli: Cli, form: st
     plain = cli("export", "told", "--to", form, "-o", "-").out
     assert "hanna@webshop.de" in plain
     done = cli("export", "told", "--to", form, "-o", "-", "--redact-also", "paths,names,emails")
+    assert cli("export", "told", "--to", form, "-o", "-", "--redact-also", "all").out == done.out
     assert "hanna" not in done.out
     assert "webshop/app.py" in done.out
     assert "e-mail address" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("a.html", "<!doctype html>"), ("a.HTM", "<!doctype html>"), ("a.md", "# "), ("a.jsonl", "{")]
+)
+def test_the_name_of_the_file_says_its_form(cli: Cli, leaky: str, tmp_path: Path, name: str, begins: str):
+    assert cli("export", leaky, "-o", str(tmp_path / name)).code == 0
+    assert (tmp_path / name).read_text().lower().startswith(begins)
+
+
+@pytest.mark.parametrize("words", [[], ["-o", "-"], ["-o", "talk"], ["-o", "talk.pdf"]])
+def test_without_a_form_it_is_said_which_there_are(cli: Cli, leaky: str, words: list[str]):
+    done = cli("export", leaky, *words)
+    assert done.code == 2
+    assert "missing option '--to'" in done.err
+    assert "html" in done.err
 
 
 def test_what_else_is_redacted_has_to_be_known(cli: Cli, leaky: str):

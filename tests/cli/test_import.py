@@ -206,9 +206,16 @@ def test_it_fits_the_terminal(process: Cli, projects: Path):
     assert len(rows) == 2
     assert max(map(len, rows)) <= 90
     assert "claude-code-00000000-0000-4000-8000-000000000001 " in rows[1]
-    with Terminal(*TURNLOG, "formats", columns=90) as terminal:
+
+
+@pytest.mark.parametrize(("columns", "is_wide"), [(80, False), (140, True)])
+def test_one_place_of_each_agent_fits_the_terminal(columns: int, is_wide: bool):
+    with Terminal(*TURNLOG, "formats", columns=columns) as terminal:
         assert terminal.end() == 0
-    assert max(map(len, terminal.plain.splitlines())) <= 90
+    lines = terminal.plain.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert ("WHICH" in lines[0]) is is_wide
+    assert any("~/.codex/sessions (+1)" in line for line in lines)
 
 
 # ── Ctrl-C ────────────────────────────────────────────────────────────────────────────────────────

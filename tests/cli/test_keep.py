@@ -188,6 +188,29 @@ def test_the_doctor_tells_of_the_agents_that_are_here(person: Path, tmp_path: Pa
     assert (agent["days"], agent["settings"]) == (30, str(person / ".claude/settings.json"))
 
 
+def test_who_stops_is_told_what_the_agent_was_told(person: Path, cli: Cli, folder: Path):
+    cli("keep")
+    cli("keep", "--now")
+    stopped = cli("keep", "--stop").out
+    assert "nothing more is kept" in stopped
+    assert "looks again" not in stopped
+    assert "goes on" not in stopped
+    cli("keep", "--yes")
+    told = cli("keep", "--stop").out
+    assert "claude-code goes on deleting nothing: " in told
+    assert ".claude/settings.json says so, and stays" in told
+
+
+def test_one_of_two_is_stopped(person: Path, cli: Cli, folder: Path):
+    cli("keep", "claude-code", "codex")
+    cli("keep", "--now")
+    assert "nothing more of claude-code is kept" in cli("keep", "--stop", "claude-code").out
+
+
+def test_a_word_that_is_an_option(cli: Cli):
+    assert "hint: did you mean `turnlog keep --status`?" in cli("keep", "status").err
+
+
 def test_status_and_stop(person: Path, tmp_path: Path, cli: Cli, folder: Path):
     assert cli("keep", "--status").out.startswith("nothing is kept")
     assert cli("keep", "nobody").code == 3

@@ -56,8 +56,18 @@ def test_of_two_with_one_name_none_is_taken(path: Path, process: Cli):
     assert seen() is None
 
 
+def test_eight_digits_are_enough_where_no_other_session_has_them(path: Path, process: Cli):
+    for name in (ID[:8], ID[:9], ID[:20], ID):
+        assert seen(name) == seen(), name
+    claude_session(Path(os.environ["HOME"]), "/work", ID[:-1] + "0", "say another thing")
+    settle(process)
+    assert seen(ID[:8]) is None
+    assert seen(ID) == seen()
+    assert "fits 2 sessions" in process("show", ID[:8]).err
+
+
 def test_what_is_no_whole_name_is_left_to_the_catalog(path: Path):
-    for name in ("", ID, NAME[:-1], "claude-code:", "odd:\0", "odd:\udc80"):
+    for name in ("", ID[:7], ID[1:], ID[:8].upper(), NAME[:-1], "claude-code:", "odd:\0", "odd:\udc80"):
         assert seen(name) is None, name
 
 

@@ -1,4 +1,4 @@
-"""Commands that do not wait for click take the same words as with it, and say the same of wrong ones."""
+"""What a command makes of its words, and that the quick ones load only what they need."""
 
 import os
 import subprocess
@@ -10,21 +10,50 @@ import pytest
 
 from tests.cli.machine import claude_session, long_ago, settle
 from tests.cli.scene import Cli
-from turnlog.cli.frame.quick import BadArguments, Option, QuickCommand, parsed
+from turnlog.cli.frame import shape
+from turnlog.cli.frame.arguments import parsed
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Argument, Option, declare
+from turnlog.cli.frame.exitcode import Misused
+from turnlog.machine.space import size_of
 
-SAMPLE = QuickCommand(
-    "sample",
-    lambda **_: None,
-    (
-        Option("everywhere", ("--all", "-a"), "All."),
-        Option("limit", ("--limit", "-n"), "Some.", "N", 1),
-        Option("by", ("--by",), "What.", "WHAT", choices=("day", "week")),
-    ),
-    words="[WORDS]...",
+CHANGES = shape.NOTHING
+FIELDS: shape.Fields = {}
+
+
+@declare(
+    Argument("words", "[WORDS]...", dashes=True),
+    Option("--all -a", "All.", name="everywhere"),
+    Option("--limit -n N", "Some.", least=1),
+    Option("--by", "What.", choices=("day", "week")),
 )
+def sample(**_: Any) -> None:
+    """Take words."""
+
+
+@declare(
+    SESSION_ARGUMENT,
+    Option("--all -a", "All."),
+    Option("--yes -y", "Yes."),
+    Option("--kind -k K", "Kind."),
+    Option("--only PATH", "Only.", many=True),
+    Option("--redact/--no-redact", "Redact."),
+    Option("--for SECONDS", "How long.", number=float, least=0, default=1.5),
+    Option("--size SIZE", "How large.", read=size_of),
+)
+def one(**_: Any) -> None:
+    """Take one word."""
+
+
+@declare(
+    Argument("words", "[--] CMD [ARG]...", rest=True), Option("--new", "New."), Option("--to FORM", "", required=True)
+)
+def rest(**_: Any) -> None:
+    """Take a command."""
+
+
 NOTHING: dict[str, Any] = {
-    "everywhere": False, "limit": None, "by": None, "as_json": False, "fields": None, "home": None,
-    "words": (),
+    "everywhere": False, "limit": None, "by": None, "as_json": False, "fields": None, "home": None, "debug": False,
+    "help": False, "words": (),
 }  # fmt: skip
 
 
@@ -39,27 +68,22 @@ NOTHING: dict[str, Any] = {
         ("-n5", {"limit": 5}),
         ("--limit=5", {"limit": 5}),
         ("--by week --json", {"by": "week", "as_json": True}),
-        ("--home /x --debug", {"home": "/x"}),
+        ("--home /x --debug", {"home": "/x", "debug": True}),
         ("-draft word", {"words": ("-draft", "word")}),
         ("-- --all -n", {"words": ("--all", "-n")}),
         ("since:7d cost:>1", {"words": ("since:7d", "cost:>1")}),
     ],
 )
 def test_words_and_options(typed: str, found: dict[str, Any]):
-    assert parsed(SAMPLE, typed.split()) == {**NOTHING, **found}
+    assert parsed(sample, typed.split()) == {**NOTHING, **found}
 
 
 @pytest.mark.parametrize(
     "typed", ["--al", "-n", "-n x", "-n 0", "--limit=-3", "--by year", "--all=1", "--json=1", "--home"]
 )
 def test_what_it_does_not_take(typed: str):
-    with pytest.raises(BadArguments):
-        parsed(SAMPLE, typed.split())
-
-
-def test_words_where_there_may_be_none():
-    with pytest.raises(BadArguments, match="unexpected extra argument"):
-        parsed(QuickCommand("bare", lambda **_: None, ()), ["word"])
+    with pytest.raises(Misused):
+        parsed(sample, typed.split())
 
 
 @pytest.mark.parametrize("name", ["ls", "resume", "search", "show", "usage"])
@@ -72,20 +96,60 @@ def test_a_wrong_word_is_the_usual_error(name: str, process: Cli):
 
 
 def test_a_word_that_is_nearly_right_is_named():
-    with pytest.raises(BadArguments, match=r"no such option .--limt.\. Did you mean .--limit."):
-        parsed(SAMPLE, ["--limt"])
+    with pytest.raises(Misused, match=r"no such option .--limt.\. Did you mean .--limit."):
+        parsed(sample, ["--limt"])
 
 
-ONE = QuickCommand("one", lambda **_: None, (Option("all", ("-a",), "All."),), words="[SESSION]", most=1)
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("k3f9 -a", {"session": "k3f9", "all": True}),
+        ("-- -k3f9", {"session": "-k3f9"}),
+        ("-ay", {"all": True, "yes": True}),
+        ("-akmessage", {"all": True, "kind": "message"}),
+        ("-k=message", {"kind": "message"}),
+        ("--only a --only b", {"only": ("a", "b")}),
+        ("--redact", {"redact": True}),
+        ("--redact --no-redact", {"redact": False}),
+        ("--for 0", {"for": 0.0}),
+        ("--size 2K", {"size": 2000}),
+        ("-", {"session": "-"}),
+    ],
+)
+def test_one_word_and_options_of_every_kind(typed: str, found: dict[str, Any]):
+    defaults = {option.name: option.default for option in one.options}
+    assert parsed(one, typed.split()) == {**defaults, "session": None, **found}
+    assert (defaults["redact"], defaults["for"], defaults["only"]) == (None, 1.5, ())
 
 
-def test_one_word_and_no_more():
-    assert parsed(ONE, ["k3f9", "-a"])["words"] == ("k3f9",)
-    assert parsed(ONE, ["--", "-k3f9"])["words"] == ("-k3f9",)
-    with pytest.raises(BadArguments, match=r"unexpected extra argument \(b\)"):
-        parsed(ONE, ["a", "b"])
-    with pytest.raises(BadArguments, match="no such option '-x'"):
-        parsed(ONE, ["-x"])
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("a b", "got unexpected extra argument (b)"),
+        ("a b c", "got unexpected extra arguments (b c)"),
+        ("-x", "no such option '-x'"),
+        ("-ax", "no such option '-x'"),
+        ("--for nan", "invalid value for '--for': nan is not at least 0"),
+        ("--for -1", "invalid value for '--for': -1.0 is not at least 0"),
+        ("--size x", "invalid value for '--size': "),
+        ("--kind", "option '--kind' requires an argument"),
+        ("-k", "option '-k' requires an argument"),
+    ],
+)
+def test_what_one_word_and_its_options_may_not_be(typed: str, message: str):
+    with pytest.raises(Misused) as raised:
+        parsed(one, typed.split())
+    assert raised.value.message.startswith(message)
+
+
+def test_the_rest_is_left_to_another_program():
+    assert parsed(rest, ["--to", "x", "--new", "make", "--new", "-h"])["words"] == ("make", "--new", "-h")
+    assert parsed(rest, ["--to", "x", "--", "--new"])["words"] == ("--new",)
+    assert parsed(rest, ["--help"])["help"]  # whatever else is missing
+    with pytest.raises(Misused, match="missing option '--to'"):
+        parsed(rest, ["make"])
+    with pytest.raises(Misused, match=r"missing argument '\[--\] CMD"):
+        parsed(rest, ["--to", "x"])
 
 
 @pytest.mark.parametrize("name", ["ls", "resume", "search", "show", "usage"])
@@ -94,20 +158,19 @@ def test_help_comes_wherever_it_is_asked_for(name: str, process: Cli):
         assert process(name, *words).out.startswith(f"Usage: turnlog {name}")
 
 
-def test_both_ways_lead_to_the_same(process: Cli, session: str):
-    direct = process("ls", "--all", "--json", "-n5")
-    by_click = process("--debug", "ls", "--all", "--json", "-n5")
-    assert direct.code == by_click.code == 0
-    assert direct.out == by_click.out
+def test_options_of_the_program_may_stand_on_either_side(process: Cli, session: str):
+    before, behind = process("--debug", "ls", "--all", "--json"), process("ls", "--all", "--json", "--debug")
+    assert before.code == behind.code == 0
+    assert before.out == behind.out
 
 
 @pytest.mark.parametrize("words", [["ls", "--all"], ["search", "flaky"], ["usage"], []])
-def test_no_click_no_msgspec_when_nothing_is_new(words: list[str], process: Cli, session: str, folder: Path):
+def test_no_msgspec_when_nothing_is_new(words: list[str], process: Cli, session: str, folder: Path):
     long_ago(folder)
     assert process(*words).code == 0
     loaded = loaded_by(words)
     assert "turnlog.catalog" in loaded
-    unneeded = {"click", "msgspec", "dataclasses", "inspect", "importlib.metadata"}
+    unneeded = {"msgspec", "dataclasses", "inspect", "importlib.metadata"}
     assert loaded & (unneeded | {"turnlog.session.home", "turnlog.formats", "turnlog.store"}) == set()
 
 
@@ -122,7 +185,7 @@ def loaded_by(words: list[str]) -> set[str]:
 
 
 UNNEEDED = {
-    "click", "typing_extensions", "inspect", "difflib", "tempfile", "shutil", "pathlib", "json", "wcwidth",
+    "typing_extensions", "inspect", "difflib", "tempfile", "shutil", "pathlib", "json", "wcwidth",
     "turnlog.session.session", "turnlog.cli.logpath", "turnlog.cli.draw.preview", "turnlog.reader.document",
     "turnlog.store.files.packs", "turnlog.store.files.packwriter", "turnlog.thread.content", "turnlog.view.redact",
 }  # fmt: skip
@@ -203,4 +266,4 @@ def test_what_makes_the_index_begins_when_everything_is_said(
         assert "claude --resume 0d4a6d4c" in said[0]
         loaded = set(done.stderr.split())
         assert "turnlog.formats.claude_code.reading" in loaded
-        assert loaded & {"turnlog.session.home", "turnlog.store.files.logfile", "turnlog.reader.name", "click"} == set()
+        assert loaded & {"turnlog.session.home", "turnlog.store.files.logfile", "turnlog.reader.name"} == set()

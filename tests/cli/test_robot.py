@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import turnlog
-from tests.cli.every import EVERY, NAMES, command, words_for
+from tests.cli.every import EVERY, NAMES, words_for
 from tests.cli.machine import three_agents
 from tests.cli.scene import Cli, Done
+from turnlog.cli.frame.commandlist import get_command
 from turnlog.cli.frame.selection import selectable
 from turnlog.cli.frame.shape import items_of
 from turnlog.cli.guide import GUIDE, HEAD
@@ -83,7 +84,7 @@ def test_an_unknown_field_is_refused_before_anything_is_done(name: str, cli: Cli
 @pytest.mark.parametrize("name", EVERY)
 def test_every_list_can_be_cut_and_goes_on(name: str):
     module = import_module(f"turnlog.cli.commands.{name}")
-    flags = {flag for option in command(name).params for flag in option.opts}
+    flags = {flag for option in get_command(name).options for flag in option.flags}
     assert "--fields" in flags
     assert ("--max-bytes" in flags) == bool(items_of(module.FIELDS))
     assert ("--cursor" in flags) == ("--max-bytes" in flags)

@@ -59,7 +59,7 @@ def test_there_and_back_to_the_byte(person: Path, cli: Cli):
     assert cli("setup", "--undo", "--yes").code == 0
     assert files(person) == before
     assert cli("keep", "--status", "--json").json["agents"] == []
-    assert "nothing was set up here" in cli("setup", "--undo", "--yes").out
+    assert "nothing was set up here; what was set up singly" in cli("setup", "--undo", "--yes").out
 
 
 def test_what_others_changed_since_stays(person: Path, cli: Cli):

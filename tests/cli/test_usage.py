@@ -164,7 +164,8 @@ def test_csv_adds_up_and_runs_nothing(two: None, folder: Path, cli: Cli):
 @pytest.mark.parametrize(
     ("word", "form"),
     [("codex", "agent:codex"), ("opus", "model:opus"), ("2026-11", "since:2026-11"), ("montly", "usage monthly"),
-     ("login", "title:login"), ("7d", "since:7d"), ("src/api", "workspace:src/api")],
+     ("login", "title:login"), (ID[:5], f"session:{ID[:5]}"), ("by", "usage --by WHAT"),
+     ("7d", "since:7d"), ("src/api", "workspace:src/api")],
 )  # fmt: skip
 def test_a_word_that_is_no_filter_is_told_its_form(two: None, cli: Cli, word: str, form: str):
     done = cli("usage", word)
@@ -182,6 +183,17 @@ def test_windows_of_five_hours(two: None, cli: Cli):
     assert (told["start"], told["is_active"]) == ("2026-11-15T10:00:00.000Z", False)
     assert cli("usage", "--by", "block,model").code == 2
     assert cli("usage", "blocks", "--csv").out.startswith("start,agent,sessions,")
+
+
+def test_the_rate_of_what_has_no_price_is_not_known(
+    folder: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+):
+    for id, time in ((ID, "10:00"), (OTHER, "11:00")):
+        path = claude_session(tmp_path / "person", "/home/ada", id, "one", at=f"2026-11-15T{time}:00.000Z")
+        path.write_text(path.read_text().replace("claude-sonnet-4-5", "nobody-knows-1"))
+    monkeypatch.setenv("COLUMNS", "80")
+    [_, row] = cli("usage", "blocks").out.splitlines()
+    assert row.split()[-2:] == ["?", "?"]
 
 
 def test_what_the_sessions_behind_commits_cost(folder: Path, process: Cli):

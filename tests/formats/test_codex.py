@@ -12,6 +12,8 @@ import zstandard
 import turnlog
 from tests.formats.composing import bring, grows_alike, lines, steps, talk, what
 from turnlog import Message, Note, Usage
+from turnlog.exchange.transcript import render
+from turnlog.wire import openai
 
 ONE, TWO = "01990000-0000-7000-8000-000000000001", "01990000-0000-7000-8000-000000000002"
 
@@ -181,6 +183,22 @@ def test_a_compaction_with_a_history_of_its_own(folder: Path) -> None:
     [(_, session)] = bring("codex", lines(folder / name(ONE), [meta(), *turn(1, 10, 1), compacted, *turn(2, 20, 2)]))
     assert talk(session.context()) == ["user: ask 1", "user: the summary", *spoken(2)]
     assert talk(session.path())[:4] == spoken(1)
+
+
+def test_what_openai_compacted_goes_back_to_it_and_others_read_what_was_said(folder: Path) -> None:
+    sealed = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
+    window = [said("user", "ask 1")["payload"], sealed]
+    history = [*window, {"type": "ghost_snapshot", "ghost_commit": {"id": "abc"}}]
+    compacted = rec("compacted", {"message": "", "replacement_history": history})
+    path = lines(folder / name(ONE), [meta(), *turn(1, 10, 1), compacted, *turn(2, 20, 2)])
+    [(_, session)] = bring("codex", path)
+    assert talk(session.context()) == spoken(1) + spoken(2)
+    assert openai.request(session.context(), model="m")["input"][:2] == window
+    assert "encrypted" not in str(openai.request(session.context(), model="m", api="chat"))
+    assert "answer 1" in str(openai.request(session.context(), model="m", api="chat"))
+    written = [json.loads(line) for line in render(session, "codex").files[0].data.splitlines()]
+    [again] = [record["payload"] for record in written if record["type"] == "compacted"]
+    assert again == {"message": "", "replacement_history": window}
 
 
 def test_an_early_compaction_keeps_what_people_said(folder: Path) -> None:

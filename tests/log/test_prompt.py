@@ -3,6 +3,9 @@
 import pytest
 
 from turnlog.log.prompt import asks, is_title, preview_of
+from turnlog.log.shown import tokens
+from turnlog.log.shown.tokens import tokens_in
+from turnlog.log.text import cut, one_line
 
 
 @pytest.mark.parametrize(
@@ -48,3 +51,21 @@ def test_the_name_of_a_folder_is_no_title():
     assert not is_title("shop", "/home/ada/code/shop/")
     assert is_title("shop", "/home/ada/code/till")
     assert is_title("Fix the till", "/home/ada/code/shop")
+
+
+@pytest.mark.parametrize("limit", [1, 2, 9])
+@pytest.mark.parametrize("text", ["", " a\n b ", "a b c d e f g h i j k", "  abcdefghijklmnop", "é \n" * 40])
+def test_of_a_long_text_only_the_beginning_is_looked_at(text: str, limit: int):
+    assert one_line(text, limit) == cut(" ".join(text.split()), limit)
+
+
+def test_a_long_text_is_counted_in_pieces(monkeypatch):
+    """One call that counts all of it would hold up everything else in the process."""
+    text = "Zwölf words, 3 of them odd\n" * 20_000
+    about = 20_000 * tokens_in(text[:2700]) / 100
+    sizes: list[int] = []
+    weight = tokens._weight
+    monkeypatch.setattr(tokens, "_weight", lambda piece: sizes.append(len(piece)) or weight(piece))
+    assert tokens_in(text) == pytest.approx(about, rel=0.01)
+    assert max(sizes) <= 1 << 17
+    assert sum(sizes) == len(text)

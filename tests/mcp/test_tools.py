@@ -184,7 +184,10 @@ def test_a_session_of_another_project_is_not_there(desk: Desk, person: Path, tmp
     other = write("The voucher bug of another project", workspace=str(tmp_path / "other"))
     upper = write("The voucher bug of a third project", workspace=str(tmp_path / "WEBSHOP"))
     above = write("The voucher bug of all projects", workspace=str(tmp_path))
-    for query in ("voucher", 'voucher "', f"voucher workspace:{tmp_path}/other", "voucher -x", f"session:{other}"):
+    wide = (f"voucher OR workspace:{tmp_path}/other", f"session:{other} OR session:{upper}", "(voucher OR bug) AND the")
+    for query in (
+        "voucher", 'voucher "', f"voucher workspace:{tmp_path}/other", "voucher -x", f"session:{other}", *wide,
+    ):  # fmt: skip
         told = desk.call("search_sessions", query=query)
         assert {hit["session"] for hit in told["structuredContent"].get("hits", [])} <= {mine}, query
     assert [row["session"] for row in desk.data("list_sessions")["sessions"]] == [mine]

@@ -164,7 +164,7 @@ def missing(data: bytes, entries: list[Entry]) -> list[Entry]:
     return [entry for entry in lost if not (entry.batch and (not entries or entry.seq > entries[-1].seq))]
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(harmed(LOCAL, 6))
 def test_what_is_not_harmed_is_read_both_ways(data):
     entries = check_reading(data)
@@ -180,7 +180,7 @@ def test_parts_of_a_log_over_other_parts_are_only_damage(data):
     assert [entry.seq for entry in read_back(data)] == sorted((e.seq for e in read_back(data)), reverse=True)
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.booleans())
 def test_one_line_in_the_wrong_place_costs_no_other(source, target, is_copy):
     rows = list(original_lines())
@@ -227,7 +227,7 @@ def test_writing_goes_on_after_anything(tmp_path_factory, data, cut):
     log.close()
 
 
-@settings(max_examples=300)
+@settings(max_examples=180)
 @given(
     st.one_of(
         st.binary(max_size=300),
@@ -248,7 +248,7 @@ def test_any_bytes_are_an_entry_or_unreadable(line):
     assert all(start >= 0 and length > 0 for start, length, _ in salvage(line))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.binary(max_size=3000).map(lambda data: data.replace(b"\x01", b"\n")))
 def test_any_bytes_are_a_log(data):
     assert check_reading(data) == []

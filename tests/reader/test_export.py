@@ -33,7 +33,28 @@ def test_a_program_gets_what_the_command_writes(home, form, tmp_path):
     assert SECRET.encode() in turnlog.export(home, "s", form, redact=False).data
 
 
-def test_with_an_event_loop_it_is_given_to_a_thread(home, tmp_path):
+@pytest.mark.parametrize("form", ["html", "markdown", "json", "jsonl"])
+def test_a_session_gives_the_same(home, form, tmp_path):
+    made = turnlog.export(home, "s", form)
+    assert home.read("s").export(form) == made
+    assert home.resume("s").export(form) == made
+    assert SECRET.encode() in home.read("s").export(form, redact=False).data
+
+    async def main():
+        async with aio.open(tmp_path / "home") as other:
+            return await (await other.read("s")).export(form), await (await other.resume("s")).export(form)
+
+    assert asyncio.run(main()) == (made, made)
+
+
+def test_a_session_tells_what_it_has_seen(home):
+    reader, writer = home.read("s"), home.resume("s")
+    writer.user("one more")
+    assert b"one more" not in reader.export("markdown").data
+    assert b"one more" in writer.export("markdown").data
+
+
+def test_a_home_for_an_event_loop_will_do(home, tmp_path):
     async def main():
         async with aio.open(tmp_path / "home") as other:
             return await asyncio.to_thread(turnlog.export, other, "s", "json")
@@ -47,6 +68,15 @@ def test_what_is_no_document_is_told(home):
     assert "html" in told.value.hint
     with pytest.raises(turnlog.NotFound):
         turnlog.export(home, "nobody", "html")
-    with pytest.raises(turnlog.TurnlogError) as told:
-        home.read("s").export("html")
-    assert "turnlog.export" in told.value.hint
+    with pytest.raises(turnlog.NotFound):
+        home.read("s").export("pdf")
+
+
+def test_a_document_is_given_and_what_is_for_an_agent_is_written(home, tmp_path):
+    session = home.read("s")
+    with pytest.raises(turnlog.Invalid, match="html is given back") as told:
+        session.export("html", tmp_path / "talk.html")
+    assert 'write_bytes(session.export("html").data)' in told.value.hint
+    with pytest.raises(turnlog.Invalid, match="'pi' is no document"):
+        session.export("pi", redact=True)
+    assert not list(tmp_path.glob("*.html"))

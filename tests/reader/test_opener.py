@@ -157,3 +157,7 @@ def test_elsewhere_it_is_the_folder_and_then_those_above(workspace: Path, monkey
 
 def test_a_folder_in_a_query_is_quoted():
     assert within("roses", '/a "b" \\c') == 'roses workspace:"/a \\"b\\" \\\\c"'
+
+
+def test_a_folder_holds_on_every_side_of_an_or():
+    assert within("roses OR tulips", "/a") == "roses workspace:/a OR tulips workspace:/a"

@@ -59,8 +59,9 @@ def test_around_an_entry_by_number_and_by_id(session: Session):
     assert (found.mark, found.is_end) == (middle.seq, False)
     assert part(session, last=1, at=middle.id) == found
     assert part(session, last=9, at=middle.seq).is_whole
-    with pytest.raises(NotFound, match="no entry '999' in session talk-1"):
+    with pytest.raises(NotFound, match="no entry '999' in session talk-1") as raised:
         part(session, at=999)
+    assert f"its last is {session.seq};" in str(raised.value.hint)
 
 
 def test_another_branch_by_its_end_and_by_what_is_in_it(session: Session):
@@ -132,3 +133,17 @@ def test_places_are_entries_turns_and_labels(tmp_path, monkeypatch: pytest.Monke
         for word in ("turn:3", "turn:x", "nowhere", "label:nowhere"):
             with pytest.raises(NotFound):
                 place_of(session, word)
+
+
+def test_a_session_without_brackets_has_a_turn_for_each_prompt():
+    with turnlog.open("memory:") as home:
+        session = home.create()
+        for word in "abc":
+            session.user(word)
+            session.assistant("answer")
+        session.rewind(before=session.messages()[4], files=False)
+        session.user("instead of c")
+        prompts = [message.seq for message in session.messages() if message.role == "user"]
+        assert [place_of(session, f"turn:{number}").seq for number in (1, 2, 3)] == [seq - 1 for seq in prompts]
+        with pytest.raises(NotFound, match=r"no turn '4' in session .*: it has 3"):
+            place_of(session, "turn:4")

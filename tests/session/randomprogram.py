@@ -8,14 +8,17 @@ stands; it asks the log for nothing but that text.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections import Counter
 from typing import Any
 
 import turnlog
-from turnlog import Conflict, Context, Message, NotFound, Text, ToolCall, ToolResult
+from turnlog import Conflict, Context, Message, NotFound, Text, Thinking, ToolCall, ToolResult
+from turnlog.wire import anthropic, openai
 
+DIALECTS = (anthropic, openai)
 _WORD = re.compile(r"\bw\d+\b")
 
 
@@ -23,6 +26,8 @@ def words_of(value: Any) -> set[str]:
     """Every word in what a model is shown."""
     if isinstance(value, (Context, list, tuple)):
         return {word for one in value for word in words_of(one)}
+    if isinstance(value, Thinking):  # for the provider alone
+        return set()
     if isinstance(value, Message):
         return words_of(value.blocks)
     if isinstance(value, ToolCall):
@@ -30,6 +35,23 @@ def words_of(value: Any) -> set[str]:
     if isinstance(value, ToolResult):
         return words_of(value.content)
     return set(_WORD.findall(value.text if isinstance(value, Text) else str(value)))
+
+
+def words_in(dialect: Any, context: Context) -> set[str]:
+    """Every word in what a provider is sent; what it compacted itself has those that it stands for."""
+    if not len(context):
+        return set()
+    limit = {"max_tokens": 9} if dialect is anthropic else {}
+    return set(_WORD.findall(json.dumps(dialect.request(context, model="m", **limit))))
+
+
+def _compacting(dialect: Any, known: str, text: str) -> dict[str, Any]:
+    """A response that puts what it knows in place of what came before."""
+    if dialect is anthropic:
+        block = {"type": "compaction", "content": f"all: {known}"}
+        return {"content": [block, {"type": "text", "text": text}], "stop_reason": "end_turn"}
+    spoken = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    return {"output": [{"type": "compaction", "id": "cmp", "encrypted_content": f"all: {known}"}, spoken]}
 
 
 class Program:
@@ -55,10 +77,10 @@ class Program:
 
     def run(self, steps: int) -> None:
         """So many steps, each looked at."""
-        moves = [self.say] * 8 + [self.ask] * 3 + [self.compact] * 4 + [self.rewind] * 2
+        moves = [self.say] * 8 + [self.ask] * 3 + [self.compact] * 4 + [self.rewind] * 2 + [self.answer] * 3
         moves += [self.uncompact, self.fork, self.resume, self.sync]
         for _ in range(steps):
-            place = self.rng.choice(sorted(self._writers))
+            place = self.rng.choice(list(self._writers))
             move = self.rng.choice(moves)
             move(place, self.rng.choice(self._writers[place]))
             for where in self._writers if move.__name__ == "sync" else [place]:
@@ -102,6 +124,24 @@ class Program:
             writer.refresh()
             made = writer.compact(summary, **kept)
         self._ended(place, made.id, set())
+
+    def answer(self, place: tuple[int, str], writer: turnlog.Session) -> None:
+        """A provider compacts what it was asked, while it answers; others may have gone on meanwhile."""
+        of = self._asked.pop(writer, None) or writer.context()
+        if not len(of):
+            return
+        dialect = self.rng.choice(DIALECTS)
+        self._note("answer", place, dialect.__name__)
+        known, word = " ".join(sorted(words_in(dialect, of))), self._word()
+        made = _compacting(dialect, known, f"answer {word}")
+        draft = dialect.draft(made, context=of)
+        try:
+            entry = writer.append(draft)
+        except Conflict:
+            self.counts["answer beside another"] += 1
+            writer.refresh()
+            entry = writer.append(draft, rebase=True)
+        self._ended(place, entry.id, {word})
 
     def uncompact(self, place: tuple[int, str], writer: turnlog.Session) -> None:
         """It no longer applies."""
@@ -187,9 +227,11 @@ class Program:
         self._went_on.add(place)
 
     def _check(self, place: tuple[int, str]) -> None:
-        shown = words_of(self.homes[place[0]].read(place[1]).context())
-        missing = self._ends[self._stands[place]] - shown
-        assert not missing, self._told(f"{place}: the model does not see {sorted(missing)}")
+        context = self.homes[place[0]].read(place[1]).context()
+        wanted = self._ends[self._stands[place]]
+        for who, shown in (("model", words_of(context)), *((one.__name__, words_in(one, context)) for one in DIALECTS)):
+            missing = wanted - shown
+            assert not missing, self._told(f"{place}: the {who} does not see {sorted(missing)}")
 
     def _note(self, what: str, place: tuple[int, str], *more: object) -> None:
         self.counts[what] += 1

@@ -339,7 +339,7 @@ def test_what_goes_through_files_is_among_what_takes_long(tmp_path, name):
                 on.append(name)
 
             s.threads.run_long = run_long
-            await getattr(s, name)()
+            await getattr(s, name)(*(["pi"] if name == "export" else []))
             assert on == [name]
 
     asyncio.run(main())
@@ -361,5 +361,18 @@ def test_what_failed_in_a_task_group_is_the_error_of_the_turn(tmp_path):
                 "failed",
                 "ValueError: the tool broke; ValueError: and another one",
             )
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", ["push", "pull", "sync"])
+def test_moving_takes_the_options_of_the_blocking_home(tmp_path, name):
+    async def main():
+        async with await aio.open(tmp_path / "here") as here, await aio.open(tmp_path / "there") as there:
+            await (there if name == "pull" else here).create(id="s")
+            told: list[tuple[int, int, str]] = []
+            options = aio.home.TransferOptions(include_ignored=True, progress=lambda *facts: told.append(facts))
+            await getattr(here, name)(there, **options)
+            assert told[0] == (0, 1, "s")
 
     asyncio.run(main())

@@ -1,6 +1,9 @@
 """Open calls, and whether they may be run: asked, answered, started; in forks, after rewinds, between processes."""
 
 import random
+import signal
+import subprocess
+import sys
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -12,6 +15,7 @@ import turnlog
 from turnlog import Conflict, LastTurn, Message, NotFound, PendingCall, Ref, Text, ToolCall, ToolResult
 from turnlog.log.context import unanswered
 from turnlog.thread import history as reading
+from turnlog.thread.appender import Appender
 
 
 def call(id: str, **fields: Any) -> ToolCall:
@@ -117,6 +121,105 @@ def test_a_fork_waits_for_its_own_answer(asked: Any):
     assert states(fork) == states(s)
     fork.answer(ask.seq, allow=True)
     assert (states(fork)["rm"], states(s)["rm"]) == ("allowed", "waiting")
+
+
+def test_of_two_who_answer_at_one_moment_the_second_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    home = turnlog.open(tmp_path)
+    s = home.create()
+    s.assistant([call("rm")])
+    ask = s.ask("rm")
+    append = Appender.append
+
+    def later(appender: Appender, drafts: Any, **options: Any) -> Any:
+        monkeypatch.setattr(Appender, "append", append)
+        turnlog.open(tmp_path).resume(s.id).answer(ask, allow=False, by="bob")
+        return append(appender, drafts, **options)
+
+    monkeypatch.setattr(Appender, "append", later)
+    with pytest.raises(Conflict, match="answered by bob before: denied"):
+        s.answer(ask, allow=True, by="ada")
+    assert states(s) == {"rm": "denied"} and len(list(s.entries(kind="answer"))) == 2
+
+
+@pytest.fixture
+def apart() -> tuple[Any, Any]:
+    """One session in two homes, with a question."""
+    clock = count(1_800_000_000_000).__next__
+    here, there = turnlog.open("memory:", clock=clock), turnlog.open("memory:", clock=clock)
+    s = here.create(id="s")
+    s.user("clean up")
+    s.assistant([call("ls"), call("rm")])
+    s.ask("rm")
+    here.push(there)
+    return here, there
+
+
+def together(here: Any, there: Any) -> dict[str, str]:
+    """What both know after they were brought together, however often."""
+    for _ in range(2):
+        here.sync(there)
+        assert [row.id for row in here.sessions()] == [row.id for row in there.sessions()] == ["s"]
+        found = states(here.read("s"))
+        assert states(there.read("s")) == found
+    return found
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_two_homes_that_both_answered_agree_on_the_first_answer(apart: tuple[Any, Any], is_first: bool):
+    homes = apart if is_first else apart[::-1]
+    for home, allow, by in zip(homes, (True, False), ("ada", "bob"), strict=True):
+        s = home.resume("s")
+        s.note("numbers are not the same here and there")
+        s.answer(s.pending()[1].ask, allow=allow, by=by)
+    homes[1].resume("s").tool_start("ls")
+    assert together(*apart) == {"ls": "started", "rm": "allowed"}
+    for home in apart:
+        assert {answer.by for answer in home.read("s").entries(kind="answer")} == {"ada", "bob"}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_two_homes_that_both_asked_agree_on_the_last_question(apart: tuple[Any, Any], is_first: bool):
+    homes = apart if is_first else apart[::-1]
+    for home, allow in zip(homes, (True, False), strict=True):
+        s = home.resume("s")
+        s.answer(s.ask("ls"), allow=allow)
+    assert together(*apart) == {"ls": "denied", "rm": "waiting"}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_one_home_started_is_started_though_the_other_asks(apart: tuple[Any, Any], is_first: bool):
+    homes = apart if is_first else apart[::-1]
+    homes[0].resume("s").note("one more")
+    homes[0].resume("s").tool_start("ls")
+    s = homes[1].resume("s")
+    s.answer(s.ask("ls"), allow=False)
+    assert together(*apart) == {"ls": "started", "rm": "waiting"}
+
+
+KILLED = """
+import os, signal, sys, turnlog
+s = turnlog.open(sys.argv[1]).resume("s")
+ask = s.ask("rm")
+if "answered" in sys.argv: s.answer(ask, allow=True, by="ada")
+if "started" in sys.argv: s.tool_start("rm")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("steps", "state"), [((), "waiting"), (("answered", "started"), "started")])
+def test_after_a_kill_it_is_known_what_may_be_run(tmp_path: Path, steps: tuple[str, ...], state: str):
+    home = turnlog.open(tmp_path / "home")
+    s = home.create(id="s")
+    s.user("clean up")
+    s.assistant([call("ls"), call("rm")])
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "home"), *steps], check=False)
+    assert done.returncode == -signal.SIGKILL
+    again = home.resume("s")
+    assert states(again) == {"ls": "open", "rm": state}
+    fork = again.fork()
+    assert states(fork) == states(again), "a fork knows what was begun before it"
+    fork.tool_result("rm", "interrupted", is_error=True)
+    assert (states(fork), states(home.read("s"))) == ({"ls": "open"}, {"ls": "open", "rm": state})
 
 
 def test_a_compaction_hides_what_nobody_waits_for(asked: Any):

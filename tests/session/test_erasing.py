@@ -3,7 +3,7 @@
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -64,6 +64,22 @@ def test_what_was_said_is_gone_and_its_place_stays(home: turnlog.Home):
     assert session.damage == []
     session.user("and on")
     assert said(home.read(session.id))[-1] == "and on"
+
+
+def test_the_receipt_names_what_a_fork_repeats_as_it_is_there(home: turnlog.Home):
+    session = home.create()
+    fact = session.set("key", SECRET)
+    asked = session.user("ask")
+    fork = session.fork()
+    fork.user("go on")
+    fork.rewind(asked)
+    for number in range(6):
+        session.user(f"the other way {number}")
+    receipt = session.erase(fact)
+    assert [entry.type for entry in receipt.also if entry.session == fork.id] == ["fold", "head"]
+    for entry in receipt.entries + receipt.also:
+        there = home.read(entry.session).find(entry.id)
+        assert there is not None and (there.seq, there.type) == (entry.seq, entry.type)
 
 
 def test_an_inherited_entry_is_erased_where_it_is(home: turnlog.Home):
@@ -297,6 +313,57 @@ def test_an_error_of_the_disk_is_typed_and_it_can_be_tried_again(error: int):
             assert _check(folder, must=True)
             if not disk.failed:
                 return
+
+
+class _WaitsForTwo(Disk):
+    """The first lock of an append is free; before the second is, somebody else erases once more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before_lock: list[Callable[[], object]] = []
+
+    def lock(self, fd: int) -> None:
+        if self.before_lock:
+            self.before_lock.pop(0)()
+        super().lock(fd)
+
+
+def test_a_file_that_is_replaced_twice_while_a_writer_waits_gets_what_he_writes(tmp_path: Path):
+    disk = _WaitsForTwo()
+    with home_at(str(tmp_path), disk) as home, turnlog.open(tmp_path) as others:
+        session = home.create(id="s")
+        entries = [session.user(f"{SECRET} {number}") for number in range(3)]
+        eraser = others.resume("s")
+        disk.before_lock = [lambda: eraser.erase(entries[0]), lambda: eraser.erase(entries[1])]
+        session.note("kept")
+        assert disk.before_lock == []
+        assert [entry.text for entry in others.read("s").entries(kind="note")] == ["kept"]  # pyright: ignore
+        session.note("as well")
+        assert others.read("s").damage == []
+
+
+class _NamesItMeanwhile(Disk):
+    """A file that is being made gets its name just before somebody looks whether it is abandoned."""
+
+    new = ""
+
+    def try_lock(self, fd: int) -> bool:
+        if self.new:
+            os.rename(self.new, self.new.replace(".new-", "named-"))
+            self.new = ""
+        return super().try_lock(fd)
+
+
+def test_a_file_that_gets_its_name_meanwhile_is_not_abandoned(tmp_path: Path):
+    disk = _NamesItMeanwhile()
+    with home_at(str(tmp_path), disk) as home:
+        session = home.create(id="s")
+        entry = session.user(SECRET)
+        new = tmp_path / "sessions" / ".new-file"
+        new.write_text("being made")
+        disk.new = str(new)
+        session.erase(entry)
+        assert new.with_name("named-file").read_text() == "being made"
 
 
 def test_somebody_appends_and_somebody_else_erases_meanwhile(tmp_path: Path):

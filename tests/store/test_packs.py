@@ -53,6 +53,30 @@ def test_what_is_put_at_once_is_one_pack_named_by_what_is_in_it(store):
         assert file.read(len(MAGIC)) == MAGIC
 
 
+def test_who_adds_names_every_pack_that_holds_what_was_added(store):
+    derived.put(store, BLOBS)
+    with store.keeping(), store.add() as add:
+        assert sorted(add.packs()) == packs(store)
+        with store.add() as other:  # another thread
+            other(b"theirs")
+        add(b"theirs")
+        add(b"ours")
+    assert len(packs(store)) == 3
+    assert sorted(add.packs()) == packs(store)
+
+
+def test_who_adds_looks_once_which_packs_there_are(store, monkeypatch):
+    derived.put(store, BLOBS)
+    listed = []
+    real = Disk.listdir
+    monkeypatch.setattr(Disk, "listdir", staticmethod(lambda folder: (listed.append(folder), real(folder))[1]))
+    with store.keeping(), store.add() as add:
+        add.packs()
+        add(b"new")
+    assert sorted(add.packs()) == packs(store)
+    assert listed.count(os.path.join(store.folder, "blobs")) == 1
+
+
 def test_a_blob_alone_is_found_without_looking_into_other_packs(store, monkeypatch):
     for index in range(5):
         derived.put(store, {digest(bytes([index])): bytes([index])})

@@ -1,5 +1,6 @@
 """Behind a pooler in transaction mode: every transaction may be on another connection, and everything works."""
 
+import asyncio
 import logging
 import threading
 import uuid
@@ -12,6 +13,9 @@ import pytest
 import turnlog
 from tests.pgbouncer import PROGRAM, WHY_NOT, Bouncer
 from tests.pgserver import Server
+from tests.session.test_live import BEGIN, word
+from turnlog import aio
+from turnlog.wire import anthropic
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=WHY_NOT)
 
@@ -122,6 +126,51 @@ def test_following_asks_and_says_so(location: str, caplog: pytest.LogCaptureFixt
             thread.join()
     assert seen == [1, 2, 3, 4, 5, 6]
     assert [record.getMessage().split(":")[0] for record in caplog.records] == ["following asks every 0.2 s"]
+
+
+@pytest.mark.parametrize("is_writer_pooled", [True, False])
+def test_deltas_are_not_heard_through_it_and_entries_are(
+    location: str, database: str, caplog: pytest.LogCaptureFixture, is_writer_pooled: bool
+):
+    """Whoever follows behind it has the entry, and was told that he asks. Who is not behind it hears both writers."""
+    name, heard = f"t-{uuid.uuid4()}", []
+    with turnlog.open(location) as pooled, turnlog.open(database) as direct:
+        writer = (pooled if is_writer_pooled else direct).tenant(name).create(id="s")
+        writer.note("begun")
+        behind, beside = (home.tenant(name).read("s").follow(deltas=True) for home in (pooled, direct))
+        with caplog.at_level(logging.WARNING, logger="turnlog"):
+            thread = threading.Thread(target=lambda: heard.append(next(behind)))
+            thread.start()
+            while not pooled.store._watch.listener._used:
+                threading.Event().wait(0.01)
+            with writer.live(anthropic.Stream()) as live:
+                for event in (*BEGIN, word("on its way")):
+                    live.feed(event)
+                assert next(beside).text == "on its way"
+                answer = writer.append(live.finish())
+            thread.join()
+            behind.close()
+            beside.close()
+    assert heard == [answer]
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["following asks every 0.2 s"]
+
+
+def test_tenants_that_search_and_bill_at_once_get_their_own(database: str, role: str, few: Bouncer):
+    async def one(home: aio.Home, number: int) -> None:
+        tenant = await home.tenant(f"t{number}")
+        session = await tenant.create(id="s", title=f"of {number}", labels={"customer": f"c{number}"})
+        await session.user(f"the heliotrope of {number}")
+        await session.assistant("yes", model="some-model", usage=turnlog.Usage(input_tokens=10 + number))
+        hits, spent = await asyncio.gather(tenant.search("heliotrope"), tenant.usage(by="label:customer"))
+        assert [hit.card.title for hit in hits] == [f"of {number}"]
+        assert [(row.group, row.tokens.input_tokens) for row in spent[:-1]] == [(f"c{number}", 10 + number)]
+        assert spent[-1].tokens.input_tokens == 10 + number
+
+    async def run() -> None:
+        async with aio.open(few.before(database).replace("postgres@", f"{role}@")) as home:
+            await asyncio.gather(*(one(home, number) for number in range(6)))
+
+    asyncio.run(run())
 
 
 def test_search_and_usage_know_one_tenant(location: str):

@@ -3,15 +3,18 @@
 import asyncio
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 import turnlog
 from tests.pgserver import Server
+from tests.session.test_live import BEGIN, text_until, word
 from turnlog import aio
 from turnlog.errors import Conflict, Invalid, NotFound, Unsupported
 from turnlog.store import derived
+from turnlog.wire import anthropic
 
 STORES = ("files", "memory", "postgres", "role")
 SECRET = b"a secret of acme" * 4096
@@ -171,3 +174,44 @@ def test_a_catalog_of_one_tenant_shows_neither_others_nor_the_operators_own(
                 assert [hit.card.title for hit in catalog.search("heliotrope")] == [owner]
         with turnlog.Catalog(home, agents=False) as catalog:
             assert [card.title for card in catalog.cards(everything=True)] == ["operator"]
+
+
+def test_what_is_being_said_is_heard_by_its_own_tenant_only(home: turnlog.Home):
+    """Both sessions have one id, and both speak at once."""
+    speakers, heard = {}, {}
+    for name in ("acme", "other"):
+        tenant = home.tenant(name)
+        speakers[name] = tenant.create(id="s")
+        speakers[name].note("begun")
+        heard[name] = tenant.read("s").follow(deltas=True)
+    with ExitStack() as all_of_them:
+        for name, session in speakers.items():
+            live = all_of_them.enter_context(session.live(anthropic.Stream()))
+            for event in (*BEGIN, word(f"of {name}")):
+                live.feed(event)
+        for name, source in heard.items():
+            assert text_until(source, f"of {name}")
+    for name, source in heard.items():
+        assert next(source).is_over
+        note = speakers[name].note(f"to {name}")
+        assert next(source) == note
+        source.close()
+
+
+def test_who_waits_is_listed_for_its_own_tenant_only(location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    if location == "memory:":
+        pytest.skip("what is in memory alone is in no catalog")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with turnlog.open(location) as home:
+        acme, other = home.tenant("acme"), home.tenant("other")
+        for tenant in (acme, other):
+            tenant.create(id="s").assistant([turnlog.ToolCall(id="rm", name="bash", input={})])
+        session = acme.resume("s")
+        ask = session.ask("rm")
+        with turnlog.Catalog(acme) as mine, turnlog.Catalog(other) as theirs:
+            waiting = [card.id for card in mine.cards("is:waiting")]
+            assert (waiting, mine.cards()[0].state) == (["s"], "waiting")
+            assert theirs.cards("is:waiting") == []
+            session.answer(ask, allow=True, by="ada")
+            mine.refresh(at_once=True)
+            assert mine.cards("is:waiting") == []

@@ -194,6 +194,10 @@ def test_a_click_chooses_and_a_second_one_opens(machine: Machine):
 def test_queries_are_completed_as_far_as_can_be_meant():
     assert closed('title:"login pa') == 'title:"login pa"'
     assert closed('"login page"') == '"login page"'
+    assert closed("fix OR") == closed("fix OR ") == "fix "
+    assert closed("codex (fix OR brea") == "codex (fix OR brea)"
+    assert closed("call(") == "call("
+    assert unfinished("fix OR logi") == "fix OR logi*"
     assert unfinished("fix logi") == "fix logi*"
     assert unfinished("agent:cod") == ""
     assert unfinished("fix -logi") == ""

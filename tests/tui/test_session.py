@@ -12,6 +12,7 @@ from tests.catalog.machine import Machine
 from tests.tui.conftest import drive, lines, text_of, until
 from turnlog import Message, ToolCall, ToolResult
 from turnlog.catalog import Catalog
+from turnlog.thread.marking import mark_note, mark_tag, mark_title, say
 from turnlog.tui.browser import Browser, BrowserOutcome
 from turnlog.tui.screens.reading import SessionScreen
 from turnlog.view.visible import width
@@ -112,6 +113,32 @@ def test_who_reads_the_end_sees_what_is_new_and_who_reads_above_is_told(machine:
             assert "question 0" in text_of(browser)
 
         drive(machine, body, "session:growing")
+
+
+def test_what_somebody_says_of_another_agents_session_is_shown_and_found(machine: Machine):
+    name = "claude-code:marked11"
+    machine.claude("marked11")
+    with turnlog.open(str(machine.home)) as home:
+        marks = mark_title(name, "The blue parser"), mark_tag(name, "urgent", True), mark_tag(name, "star", True)
+        say(home.creator, *marks, mark_note(name, "ask Zebedee \x1b]0;owned\x07 first"))
+    with Catalog(str(machine.home), agents=True) as catalog:
+        catalog.sync()
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await until(pilot, lambda: lines(browser)[-1].startswith("1 session "))
+        assert "The blue parser (#urgent, #star)" in lines(browser)[1]
+        await pilot.press("enter")
+        await until(pilot, lambda: "#urgent #star 1 note" in lines(browser)[0])
+        assert lines(browser)[0].startswith("The blue parser  #urgent")
+        await pilot.press("home")
+        await until(pilot, lambda: "ask Zebedee \\x1b]0;owned\\x07 first" in text_of(browser))
+        await pilot.press("end", "slash", *"Zebedee", "enter")
+        await until(pilot, lambda: "ask Zebedee" in text_of(browser))
+        await pilot.press("q")
+        await until(pilot, lambda: lines(browser)[-1].startswith("1 session "))
+
+    for query in ("is:starred tag:urgent blue", "Zebedee"):
+        drive(machine, body, query)
 
 
 def test_a_turn_is_taken_back_after_its_plan_was_shown_and_confirmed(machine: Machine, tmp_path: Path):

@@ -6,12 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
+import turnlog
 from tests.catalog.machine import Machine
+from tests.pgserver import Server
 from tests.tui.emulator import Emulator
+from turnlog.thread.marking import mark_note, mark_tag, say
 
 TURNLOG = (sys.executable, "-m", "turnlog")
 
@@ -40,6 +44,22 @@ def test_from_the_list_into_a_session_and_back_in_every_size(machine: Machine):
         assert terminal.end() == 130
         assert terminal.is_given_back()
         assert b"Traceback" not in terminal.written
+
+
+def test_a_home_in_a_database_and_what_it_says_of_other_agents_sessions(machine: Machine, postgres: Server):
+    location = f"{postgres.url}?tenant={uuid.uuid4()}"
+    with turnlog.open(location, checkpoints=False) as home:
+        home.create(id="far1", title="Kept far away").user("hello from the database")
+        say(home.creator, mark_tag("codex:bbbb2222", "urgent", True), mark_note("codex:bbbb2222", "ask Zebedee"))
+    with Emulator(TURNLOG_HOME=location) as terminal:
+        terminal.until("Kept far away")
+        terminal.type("Zebedee")
+        terminal.until(lambda shown: "(#urgent)" in shown[1] and shown[-1].startswith("1 session "))
+        terminal.press("Enter")
+        terminal.until("note: ask Zebedee")
+        assert "#urgent 1 note" in terminal.shown[0]
+        terminal.press("Ctrl-C")
+        assert terminal.end() == 130
 
 
 def test_a_resize_that_nobody_told_of_is_seen(machine: Machine):

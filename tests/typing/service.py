@@ -5,7 +5,21 @@ from __future__ import annotations
 from typing import assert_type
 
 import turnlog
-from turnlog import Conflict, Durability, Home, Message, Role, Session, Stop, Text, ToolCall, TurnState, aio
+from turnlog import (
+    Conflict,
+    Document,
+    Durability,
+    Exported,
+    Home,
+    Message,
+    Role,
+    Session,
+    Stop,
+    Text,
+    ToolCall,
+    TurnState,
+    aio,
+)  # fmt: skip
 from turnlog.compaction import CompactionPolicy, CompactionStep, compact
 from turnlog.wire import anthropic, openai
 
@@ -44,6 +58,14 @@ def literal(role: Role, stop: Stop, state: TurnState, durability: Durability) ->
     return Message(role=role, blocks=[Text("a")], stop=stop)
 
 
+async def documents(s: Session, a: aio.Session) -> None:
+    """A document is given back; for an agent, files are written."""
+    assert_type(s.export("html"), Document)
+    assert_type(s.export("pi", "out.jsonl", force=True), Exported)
+    assert_type(await a.export("json", redact=False), Document)
+    assert_type(await a.export("codex", format_version=1), Exported)
+
+
 def misspelt(home: Home, s: Session) -> None:
     """An editor shows each of these."""
     s.user("a", mata={"x": 1})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
@@ -51,6 +73,7 @@ def misspelt(home: Home, s: Session) -> None:
     s.compact("a", tokens=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     s.fork(titel="a")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     s.tool_result("c", {1, 2})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    s.export("html", place="x.html")  # pyright: ignore[reportCallIssue]
     home.create(labls={})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     Message(role="usr")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     turnlog.open(durability="none")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

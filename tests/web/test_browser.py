@@ -174,6 +174,11 @@ def test_every_action_is_reached_by_the_keyboard(served: Served, browser: Browse
     page.keyboard.press("Enter")
     hidden = {"Show without secrets", "Fork at its end", "Delete, to the trash"}
     assert reached(page, hidden, 5) == hidden
+    page = there.go("/s/work-one")
+    assert reached(page, {"Go on in"}) == {"Go on in"}
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="gemini-cli")).to_be_visible()
+    assert reached(page, {"codex"}, 9) == {"codex"}
     page = there.go("/s/work-one/changes?turn=1")
     wanted = {"Whole session", "Show", "Take back turn 1 and what came after …"}
     assert reached(page, wanted) == wanted

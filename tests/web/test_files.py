@@ -13,6 +13,7 @@ import turnlog
 from tests.catalog.machine import Machine
 from tests.web.conftest import HOSTILE, Outline, Served, furnish
 from turnlog import Usage
+from turnlog.reader.document import ENDINGS
 
 PAGES = ("/usage", "/usage?by=day&since=", "/s/work-one/changes", "/s/work-one/changes?all=1",
          "/s/work-one/rewind?to=turn:2",
@@ -166,7 +167,13 @@ def test_an_export_is_a_download_without_secrets(served: Served, form: str):
         assert page.headers["content-disposition"].startswith("attachment; filename=")
         assert secret not in page.text
     assert secret in served.get("/s/secret-two/export", to=form, redact="0").text
-    assert served.get("/s/secret-two/export", to="exe").status == 400
+
+
+@pytest.mark.parametrize("form", ["exe", "", *ENDINGS])
+def test_a_form_that_no_page_gives_is_an_error_in_words(served: Served, form: str):
+    page = served.get("/s/codex%3Abbbb2222/export", to=form)
+    assert page.status == 200 if form in ("html", "markdown", "json", "jsonl") else page.status == 400
+    assert page.status == 200 or "no export to" in page.text
 
 
 def test_usage_says_what_the_command_says(served: Served):

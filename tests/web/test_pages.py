@@ -94,6 +94,21 @@ def test_a_session_shows_its_end_and_links_to_every_message(served: Served, name
     assert page.text.count("<h1") == page.text.count("<main") == 1
 
 
+def test_the_commands_that_go_on_can_be_pasted_whatever_the_session_is_called(served: Served):
+    served.machine.claude("dddd4444;touch pwned", 1)
+    path = f"/s/{quote('claude-code:dddd4444;touch pwned', safe='')}"
+    quoted = "turnlog resume &#x27;claude-code:dddd4444;touch pwned&#x27;"
+    assert f'data-command="{quoted} --exec"' in served.get(path).text
+    assert f'data-command="{quoted} --in codex --exec"' in served.get(f"{path}/agents").text
+
+
+def test_the_agents_that_can_go_on_are_all_others(served: Served):
+    listed = served.get("/s/codex%3Abbbb2222/agents").found(r'data-action="copy"[^>]*>([^<]+)<')
+    assert {"claude-code", "gemini-cli"} <= set(listed)
+    assert not {"codex", "turnlog"} & set(listed)
+    assert served.get("/s/nobody/agents").status == 404
+
+
 def test_a_long_session_is_read_window_by_window(served: Served):
     page = served.get(f"/s/{ONE}")
     total, first = (int(page.found(rf'data-{what}="(\d+)"')[0]) for what in ("total", "first"))

@@ -26,6 +26,8 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
         warnings.simplefilter("ignore")
         if kind == "anthropic":
             from anthropic.types.message_create_params import MessageCreateParamsNonStreaming as Params
+        elif kind == "anthropic-beta":
+            from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming as Params
         elif kind == "responses":
             from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming as Params
         else:
@@ -42,8 +44,15 @@ def check(kind: str, request: dict[str, Any]) -> None:
             types.Content.model_validate(content)
         types.GenerateContentConfig.model_validate(request["config"])
         return
+    if kind == "anthropic" and any(_has_compaction(message["content"]) for message in request["messages"]):
+        kind = "anthropic-beta"
     seen = exhausted(_adapter(kind).validate_python(dict(request)))
     assert seen == plain(request), "a field that the SDK's types do not know"
+
+
+def _has_compaction(content: list[dict[str, Any]]) -> bool:
+    """Whether it has a block that only the beta types of Anthropic know."""
+    return any(isinstance(block, dict) and block["type"] == "compaction" for block in content)
 
 
 def plain(value: Any) -> Any:
@@ -57,16 +66,17 @@ def response(kind: str, data: dict[str, Any]) -> Any:
     """A response as the SDK hands it out."""
     if kind == "anthropic":
         from anthropic.types import Message
+        from anthropic.types.beta import BetaMessage
 
-        return Message.model_validate(data)
+        return (BetaMessage if _has_compaction(data.get("content", [])) else Message).model_validate(data)
     if kind == "gemini":
         from google.genai.types import GenerateContentResponse
 
         return GenerateContentResponse.model_validate(data)
     if kind == "responses":
-        from openai.types.responses import Response
+        from openai.types.responses import CompactedResponse, Response
 
-        return Response.model_validate(data)
+        return (CompactedResponse if data.get("object") == "response.compaction" else Response).model_validate(data)
     from openai.types.chat import ChatCompletion
 
     return ChatCompletion.model_validate(data)
@@ -75,7 +85,7 @@ def response(kind: str, data: dict[str, Any]) -> Any:
 @cache
 def _events(kind: str) -> TypeAdapter[Any]:
     if kind == "anthropic":
-        from anthropic.types import RawMessageStreamEvent as Event
+        from anthropic.types.beta import BetaRawMessageStreamEvent as Event
     elif kind == "gemini":
         from google.genai.types import GenerateContentResponse as Event
     elif kind == "responses":

@@ -23,6 +23,8 @@ def follow(kind: str, request: dict[str, Any]) -> None:
 
 def _alternates(turns: list[dict[str, Any]], other: str) -> None:
     assert turns, "there has to be a message"
+    if turns[0].get("content", [{}])[0].get("type") == "compaction":  # it stands for the user who spoke first
+        turns = [{"role": "user"}, *turns]
     assert [turn["role"] for turn in turns] == ["user", other] * (len(turns) // 2) + ["user"] * (len(turns) % 2)
     assert turns[-1]["role"] == "user", "the user speaks last"
 
@@ -54,6 +56,7 @@ def anthropic(request: dict[str, Any]) -> None:
             server_results = {block["tool_use_id"] for block in content if block["type"] == "web_search_tool_result"}
             assert server_calls == server_results
         for block in content:
+            assert block["type"] != "compaction" or block is messages[0]["content"][0], "a compaction comes first, once"
             _anthropic_block(block)
             marks += "cache_control" in block
         for block in calls:

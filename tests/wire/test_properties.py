@@ -61,6 +61,10 @@ THOUGHTS = st.sampled_from(
         Thinking(text="hm", provider="gemini"),
         Thinking(text="hm"),
         Thinking(provider="elsewhere", data=[1]),
+        Thinking("in short", "anthropic", {"compaction": [{"type": "compaction", "content": None, "signature": "s"}]}),
+        Thinking("again", "anthropic", {"compaction": [{"type": "compaction", "content": None}], "seen": ""}),
+        Thinking("", "openai", {"compaction": [{"type": "compaction", "id": "cmp_1", "encrypted_content": "e"}]}),
+        Thinking("", "openai", {"compaction": [{"type": "compaction", "encrypted_content": "e"}], "seen": "gone"}),
     ]
 )
 RUN_THERE = st.sampled_from(

@@ -468,6 +468,6 @@ def test_the_guide_shows_python_that_is_python():
 
     guide = Path(__file__).resolve().parents[2] / "docs" / "guide" / "providers.md"
     shown = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)
-    assert len(shown) == 3
+    assert len(shown) == 4
     for code in shown:
         compile(code, "providers.md", "exec")

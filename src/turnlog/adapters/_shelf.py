@@ -55,8 +55,10 @@ class Shelf:
                 raise Invalid(f"this {self.framework} store is closed", hint="make another one")
             if self._home is None:
                 assert not isinstance(self._given, (Home, aio.Home))
-                place = self._given
-                self._home = open_home(expand(place) if isinstance(place, str) and place.startswith("~") else place)
+                location = self._given
+                self._home = open_home(
+                    expand(location) if isinstance(location, str) and location.startswith("~") else location
+                )
             return self._home
 
     def close(self) -> None:
@@ -102,10 +104,10 @@ class Shelf:
         try:
             return self._keep(self.home.create(id=session_id, labels=labels, agent=self.framework, **fields))
         except AlreadyExists:
-            found = None if session_id is None or fields.get("drafts") else self.find(session_id)
-            if found is None:
+            session = None if session_id is None or fields.get("drafts") else self.find(session_id)
+            if session is None:
                 raise
-            return found
+            return session
 
     def _keep(self, session: Session) -> Session:
         with self._mutex:

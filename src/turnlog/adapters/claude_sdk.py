@@ -28,6 +28,7 @@ from turnlog.formats.claude_code.mirror import (
     cleared_calls,
     drafted,
     is_elsewhere,
+    is_mirrored,
     kept_line,
     usage_of,
 )
@@ -82,30 +83,36 @@ class _Tail(Struct):
     def add(self, entry: AnyEntry) -> None:
         """One more node."""
         is_said = isinstance(entry, Message)
-        role = entry.role if is_said else "user" if isinstance(entry, Compaction) else ""
-        known = (entry.request, entry.usage) if is_said else (None, None)
-        self.nodes = [*self.nodes[1 - _REACH :], _Near(entry.id, role, *known)]
+        # What was kept of a conversation stands behind a summary of ours, so that lines go on from before it.
+        is_summary = isinstance(entry, Compaction) and is_mirrored(entry)
+        role = entry.role if is_said else "user" if is_summary else ""
+        spent = (entry.request, entry.usage) if is_said else (None, None)
+        self.nodes = [*self.nodes[1 - _REACH :], _Near(entry.id, role, *spent)]
 
-    def goes_on(self, line: Line, made: Sequence[AnyEntry]) -> bool:
+    def goes_on(self, line: Line, drafts: Sequence[AnyEntry]) -> bool:
         """Whether a line follows the end: or else it points back, to where a branch begins.
 
         Results of parallel calls hang beside each other, and so does what an answer says between them; here they
         stand in a row.
         """
-        said = made[-1]
+        message = drafts[-1]
         parent = line.get("parentUuid")
-        if "parentUuid" not in line or not isinstance(said, Message) or not (parent is None or isinstance(parent, str)):
+        if (
+            "parentUuid" not in line
+            or not isinstance(message, Message)
+            or not (parent is None or isinstance(parent, str))
+        ):
             return True
         if parent is None:
             return not any(node.role for node in self.nodes)
-        is_result = made[0].role == "tool" if isinstance(made[0], Message) else False
+        is_result = drafts[0].role == "tool" if isinstance(drafts[0], Message) else False
         for node in reversed(self.nodes):
             if node.id == parent:
                 return True
             if node.role == "" or (is_result and node.role in ("tool", "assistant")):
                 continue
-            is_same = said.request is not None and node.request == said.request
-            if said.role != "assistant" or not (node.role == "tool" or is_same):
+            is_same = message.request is not None and node.request == message.request
+            if message.role != "assistant" or not (node.role == "tool" or is_same):
                 return False
         return False
 
@@ -115,11 +122,11 @@ class _Tail(Struct):
 
     def unpaid(self, line: Line) -> Usage | None:
         """What a line tells of its API message's cost that no line before it has told."""
-        told = usage_of(line)
-        if told is None:
+        reported = usage_of(line)
+        if reported is None:
             return None
-        booked = sum((node.usage for node in self.nodes if node.request == told[0] and node.usage), Usage())
-        more = {name: getattr(told[1], name) - getattr(booked, name) for name in Usage.__struct_fields__[:-1]}
+        booked = sum((node.usage for node in self.nodes if node.request == reported[0] and node.usage), Usage())
+        more = {name: getattr(reported[1], name) - getattr(booked, name) for name in Usage.__struct_fields__[:-1]}
         return Usage(**{name: max(0, value) for name, value in more.items()}) if any(more.values()) else None
 
 
@@ -173,17 +180,17 @@ class TurnlogSessionStore(Closing):
         name = joined(*parts)
         _ = self.shelf.home  # a closed one takes nothing, not even nothing
         lines = [_checked(entry) for entry in entries]
-        made = [drafted(line, is_side=len(parts) > 2) for line in lines]
+        drafts = [drafted(line, is_side=len(parts) > 2) for line in lines]
         is_fresh = False
         with self.shelf.locked(name):
             while lines:
                 session = self.shelf.find(name, fresh=is_fresh)
-                known = {} if session is None else cast("dict[str, Any]", session.get("listed") or {})
-                facts = [] if len(parts) > 2 else _summed(key, lines, known)
+                listed = {} if session is None else cast("dict[str, Any]", session.get("listed") or {})
+                facts = [] if len(parts) > 2 else _summed(key, lines, listed)
                 batch = _Batch(partial(self._make, parts, lines), session, facts, self._tail(name, session))
                 is_fresh = True
                 try:
-                    self._write(batch, lines, made)
+                    self._write(batch, lines, drafts)
                 except (Conflict, AlreadyExists):
                     continue  # others were faster: what it hangs on may be another node by now
                 except NotFound:
@@ -191,8 +198,8 @@ class TurnlogSessionStore(Closing):
                     continue
                 return
 
-    def _write(self, batch: _Batch, lines: list[Line], made: list[list[AnyEntry]]) -> None:
-        for line, drafts in zip(lines, made, strict=True):
+    def _write(self, batch: _Batch, lines: list[Line], drafted_lines: list[list[AnyEntry]]) -> None:
+        for line, drafts in zip(lines, drafted_lines, strict=True):
             if not batch.tail.goes_on(line, drafts) and not batch.branch(line.get("parentUuid"), drafts[-1].id):
                 continue
             batch.put(line, drafts)
@@ -207,15 +214,15 @@ class TurnlogSessionStore(Closing):
 
     def _tail(self, name: str, session: Session | None) -> _Tail:
         """The end of that session's conversation. It is taken out: whoever fails leaves none behind."""
-        known = self._tails.pop(name, None)
+        tail = self._tails.pop(name, None)
         if session is None:
             return _Tail(0, [])
-        if known is None or known.head != session.head:
-            known = _Tail(session.head, [])
+        if tail is None or tail.head != session.head:
+            tail = _Tail(session.head, [])
             for node in session.path(last=_REACH):
                 more = session.find(node.id + _MORE) if isinstance(node, Message) and not node.usage else None
-                known.add(replace(node, usage=more.usage) if isinstance(more, Spent) else node)
-        return known
+                tail.add(replace(node, usage=more.usage) if isinstance(more, Spent) else node)
+        return tail
 
     def _make(self, parts: list[str], lines: list[Line], drafts: list[AnyEntry]) -> Session:
         project, session_id, *sub = parts
@@ -255,8 +262,8 @@ class TurnlogSessionStore(Closing):
         return [one for one in self._all() if len(one[0]) == 3 and one[0][:2] == [project, session_id]]
 
     def _all(self) -> list[tuple[list[str], Info]]:
-        found = self.shelf.home.sessions(labels={"framework": FRAMEWORK})
-        return [(parts_of(info.id), info) for info in found]
+        infos = self.shelf.home.sessions(labels={"framework": FRAMEWORK})
+        return [(parts_of(info.id), info) for info in infos]
 
     def _delete(self, key: SessionKey) -> None:
         parts = _parts(key)
@@ -285,14 +292,14 @@ class _Batch:
         if drafts[-1].id in self._ids:
             return
         self._ids.add(drafts[-1].id)
-        said = drafts[-1]
-        if isinstance(said, Message) and said.role == "assistant":
-            more, is_more = self.tail.unpaid(line), self.tail.knows(said.request)
-            drafts = [*drafts[:-1], replace(said, usage=None if is_more else more)]
+        message = drafts[-1]
+        if isinstance(message, Message) and message.role == "assistant":
+            more, is_more = self.tail.unpaid(line), self.tail.knows(message.request)
+            drafts = [*drafts[:-1], replace(message, usage=None if is_more else more)]
             if more is not None and is_more:  # a request counts with the first message that names it
-                self._drafts.append(Spent(id=said.id + _MORE, usage=more, model=said.model, why="late"))
-            said = replace(said, usage=more)
-        for draft in [*drafts[:-1], said]:
+                self._drafts.append(Spent(id=message.id + _MORE, usage=more, model=message.model, why="late"))
+            message = replace(message, usage=more)
+        for draft in [*drafts[:-1], message]:
             self.tail.add(draft)
         self._drafts += drafts
 
@@ -311,13 +318,13 @@ class _Batch:
             return False
         if parent is not None and parent in self._ids:
             self.flush()
-        found = None if parent is None or self.session is None else self.session.find(parent)
-        if parent is None or (found is not None and found.is_node):
+        target = None if parent is None or self.session is None else self.session.find(parent)
+        if parent is None or (target is not None and target.is_node):
             self.flush()
-            self._to = 0 if found is None else found.seq
+            self._to = 0 if target is None else target.seq
             self.tail.nodes = []
-            if found is not None:
-                self.tail.add(found)
+            if target is not None:
+                self.tail.add(target)
         return True
 
     def flush(self) -> None:
@@ -355,15 +362,15 @@ def _checked(entry: object) -> Line:
 def _summed(key: SessionKey, lines: list[Line], listed: dict[str, Any]) -> list[AnyEntry]:
     """What the lines change of what is said of the whole session."""
     before = cast("dict[str, Any]", listed.get(_SUMMARY) or {})
-    known: SessionSummaryEntry = {"session_id": key["session_id"], "mtime": 0, "data": before}
-    now = fold_session_summary(known if before else None, key, cast("list[SessionStoreEntry]", lines))["data"]
-    if now == before:
+    previous: SessionSummaryEntry = {"session_id": key["session_id"], "mtime": 0, "data": before}
+    summary = fold_session_summary(previous if before else None, key, cast("list[SessionStoreEntry]", lines))["data"]
+    if summary == before:
         return []
-    facts: list[AnyEntry] = [Set(key="listed", value={**listed, _SUMMARY: now}, exact=True)]
-    if (title := _title(now)) != _title(before) and title:
+    facts: list[AnyEntry] = [Set(key="listed", value={**listed, _SUMMARY: summary}, exact=True)]
+    if (title := _title(summary)) != _title(before) and title:
         facts.append(Set(key="title", value=title))
-    if now.get("tag") != before.get("tag"):
-        facts.append(Set(key="tags", value=[now["tag"]] if now.get("tag") else []))
+    if summary.get("tag") != before.get("tag"):
+        facts.append(Set(key="tags", value=[summary["tag"]] if summary.get("tag") else []))
     return facts
 
 

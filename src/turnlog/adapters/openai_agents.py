@@ -107,11 +107,11 @@ class TurnlogSession(Closing):
         if wanted is not None:
             nodes = session.path(last=wanted)
             if all(isinstance(node, Message) for node in nodes):
-                found = [item for node in nodes for item in _items_of(cast("Message", node), session)]
-                return found[-wanted:]
+                items = [item for node in nodes for item in _items_of(cast("Message", node), session)]
+                return items[-wanted:]
         context = session.context(repair=False)
-        found = [item for one in context for item in _items_of(one, session, edited=one.seq in context.edited)]
-        return found if wanted is None else found[-wanted:]
+        items = [item for one in context for item in _items_of(one, session, edited=one.seq in context.edited)]
+        return items if wanted is None else items[-wanted:]
 
     def _add(self, items: list[Item], wrapper: Any) -> None:
         _ = self.shelf.home  # a closed one takes nothing, not even nothing
@@ -149,8 +149,8 @@ class TurnlogSession(Closing):
                 return None
             head = session.head
             try:
-                if session.head == head and (found := _popped(session, head)) is not None:
-                    return found[0]
+                if session.head == head and (popped := _popped(session, head)) is not None:
+                    return popped[0]
             except (Conflict, NotFound):
                 continue
             return None
@@ -164,24 +164,30 @@ class TurnlogSession(Closing):
 
     def _spending(self, wrapper: Any) -> Usage | None:
         """What a run took since its items were last added."""
-        told = getattr(wrapper, "usage", None)
-        if told is None:
+        usage = getattr(wrapper, "usage", None)
+        if usage is None:
             return None
-        given, taken = getattr(told, "input_tokens_details", None), getattr(told, "output_tokens_details", None)
-        now = (
-            int(getattr(told, "input_tokens", 0) or 0),
-            int(getattr(given, "cached_tokens", 0) or 0),
-            int(getattr(told, "output_tokens", 0) or 0),
-            int(getattr(taken, "reasoning_tokens", 0) or 0),
+        input_details, output_details = (
+            getattr(usage, "input_tokens_details", None),
+            getattr(usage, "output_tokens_details", None),
         )
-        nothing = (told, (0, 0, 0, 0))
-        before = next((one for one in self._spent if one[0] is told), nothing)[1]
-        if now <= before:
+        counts = (
+            int(getattr(usage, "input_tokens", 0) or 0),
+            int(getattr(input_details, "cached_tokens", 0) or 0),
+            int(getattr(usage, "output_tokens", 0) or 0),
+            int(getattr(output_details, "reasoning_tokens", 0) or 0),
+        )
+        nothing = (usage, (0, 0, 0, 0))
+        before = next((one for one in self._spent if one[0] is usage), nothing)[1]
+        if counts <= before:
             return None
-        self._spent = [*[one for one in self._spent if one[0] is not told][-_RUNS:], (told, now)]
-        whole, cached, out, thought = (new - old for new, old in zip(now, before, strict=True))
+        self._spent = [*[one for one in self._spent if one[0] is not usage][-_RUNS:], (usage, counts)]
+        input_tokens, cached, out, thought = (new - old for new, old in zip(counts, before, strict=True))
         return Usage(
-            input_tokens=max(0, whole - cached), cache_read_tokens=cached, output_tokens=out, reasoning_tokens=thought
+            input_tokens=max(0, input_tokens - cached),
+            cache_read_tokens=cached,
+            output_tokens=out,
+            reasoning_tokens=thought,
         )
 
 
@@ -196,15 +202,15 @@ def _popped(session: Session, head: int) -> tuple[Item] | None:
             session.rewind(before=last, after=head, files=False)
         return (items[-1],) if items else _popped(session, session.head) if session.head else None
     context = session.context(repair=False)
-    said = [one for one in context if _items_of(one, session)]
-    if not said:
+    messages = [one for one in context if _items_of(one, session)]
+    if not messages:
         return None
-    item = _items_of(said[-1], session, edited=said[-1].seq in context.edited)[-1]
+    item = _items_of(messages[-1], session, edited=messages[-1].seq in context.edited)[-1]
     if isinstance(last, Custom) and not last.blocks:
         session.rewind(before=last, after=head, files=False)
         return _popped(session, session.head) if session.head else None
-    if said[-1].seq:
-        session.edit(said[-1], None)
+    if messages[-1].seq:
+        session.edit(messages[-1], None)
     else:  # a summary: what it stands for stays away
         session.rewind(to=0, after=head, files=False)
     return (item,)
@@ -240,8 +246,8 @@ def _items_of(message: Message, session: Session, *, edited: bool = False) -> li
         items.append({"role": message.role, "content": text})
     for block in message.blocks:
         if isinstance(block, ToolCall) and block.by is None:
-            given = msgspec.json.encode(block.input or {}).decode()
-            items.append({"type": "function_call", "call_id": block.id, "name": block.name, "arguments": given})
+            arguments = msgspec.json.encode(block.input or {}).decode()
+            items.append({"type": "function_call", "call_id": block.id, "name": block.name, "arguments": arguments})
         elif isinstance(block, ToolResult):
             content = block.content if isinstance(block.content, str) else text_of(block.content)
             items.append({"type": "function_call_output", "call_id": block.call, "output": content})

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import tzinfo
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 
 from turnlog import session as blocking
 from turnlog.aio.catalog import Catalog
@@ -32,6 +32,14 @@ def _home_call(
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
+
+
+class TransferOptions(TypedDict, total=False):
+    """The options of `push`, `pull` and `sync`; see `turnlog.Home.push`. `progress` is called on another thread."""
+
+    dry_run: bool
+    include_ignored: bool
+    progress: Callable[[int, int, str], None] | None
 
 
 class Home:
@@ -124,22 +132,22 @@ class Home:
     get_blob = _home_call(blocking.Home.get_blob)
 
     async def push(
-        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
+        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, **options: Unpack[TransferOptions]
     ) -> list[Transferred]:
         """See `turnlog.Home.push`."""
-        return await self.threads.run_long(self.blocking.push, _blocking(other), ids, dry_run=dry_run)
+        return await self.threads.run_long(self.blocking.push, _blocking(other), ids, **options)
 
     async def pull(
-        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
+        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, **options: Unpack[TransferOptions]
     ) -> list[Transferred]:
         """See `turnlog.Home.pull`."""
-        return await self.threads.run_long(self.blocking.pull, _blocking(other), ids, dry_run=dry_run)
+        return await self.threads.run_long(self.blocking.pull, _blocking(other), ids, **options)
 
     async def sync(
-        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, *, dry_run: bool = False
+        self, other: Home | blocking.Home, ids: Iterable[str] | None = None, **options: Unpack[TransferOptions]
     ) -> tuple[list[Transferred], list[Transferred]]:
         """See `turnlog.Home.sync`."""
-        return await self.threads.run_long(self.blocking.sync, _blocking(other), ids, dry_run=dry_run)
+        return await self.threads.run_long(self.blocking.sync, _blocking(other), ids, **options)
 
     async def create(self, *, drafts: Sequence[AnyEntry] = (), **fields: Unpack[SessionFields]) -> Session:
         """See `turnlog.Home.create`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.codec import Damage
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Entry
+from turnlog.session.document import Document, DocumentForm
 from turnlog.session.said import SessionFields
 from turnlog.thread.call.ending import LastTurn
 from turnlog.thread.live import Listening
@@ -26,6 +28,7 @@ from turnlog.thread.target import Target, seq_of
 if TYPE_CHECKING:
     from typing import Self
 
+    from turnlog.exchange.transcript import Exported
     from turnlog.store.broadcast import Delta
     from turnlog.thread.live import Live
     from turnlog.wire import Feed
@@ -129,7 +132,6 @@ class ReadOnlySession:
     messages = _call(blocking.ReadOnlySession.messages)
     path = _call(blocking.ReadOnlySession.path)
     blob = _call(blocking.ReadOnlySession.blob)
-    export = _call(blocking.ReadOnlySession.export, long=True)
     context = _call(blocking.ReadOnlySession.context)
     pending = _call(blocking.ReadOnlySession.pending)
     find = _call(blocking.ReadOnlySession.find)
@@ -165,6 +167,17 @@ class ReadOnlySession:
     def damage(self) -> Coroutine[Any, Any, list[Damage]]:
         """What is damaged in this session's own log: `await session.damage`."""
         return self.threads.run_long(lambda: self.blocking.damage)
+
+    @overload
+    async def export(self, to: DocumentForm, *, redact: bool = True, content: bool = False) -> Document: ...
+    @overload
+    async def export(
+        self, to: str, place: str | os.PathLike[str] | None = None, *, force: bool = False,
+        format_version: int | None = None, include_ignored: bool = False,
+    ) -> Exported: ...  # fmt: skip
+    async def export(self, to: str, *args: Any, **options: Any) -> Document | Exported:
+        """See `turnlog.ReadOnlySession.export`."""
+        return await self.threads.run_long(self.blocking.export, to, *args, **options)
 
     @overload
     def entries(self, *, kind: type[_E], after: Target = 0, reverse: bool = False) -> AsyncGenerator[_E]: ...

@@ -168,7 +168,7 @@ def _match_moved(old: Sequence[bytes], new: Sequence[bytes], ends: _Ends, origin
                 pair(i, j)
                 i, j = i + step, j + step
 
-    for only_once in (True, False):  # who is there once says for sure where its neighbours were
+    for only_once in (True, False):  # a line that occurs once shows where its neighbours were
         for right in added:
             row = places.get(new[right], [])
             while row and row[-1] not in free:

@@ -94,7 +94,7 @@ def _repository(folder: str) -> Repository:
     top = worktree_of(folder)
     if top is None:
         raise NotFound(
-            f"{path_text(os.fsencode(folder))} is in no git repository", hint="`turnlog blame FILE` needs none"
+            f"{path_text(os.fsencode(folder))} is in no git repository", hint="go into the one with the commit"
         )
     return Repository(top)
 

@@ -99,13 +99,13 @@ class Repository:
             second = None if at is None else int(at.timestamp())
             lowest = last if second is None else max(last, bisect_left(self.steps, second, key=_at))
             highest = len(self.steps) if second is None else bisect_right(self.steps, second + 1, key=_at)
-            fits = [place for place in range(lowest, highest + 1) if heads and heads[place] == (git.commit or _NOTHING)]
+            fits = [index for index in range(lowest, highest + 1) if heads and heads[index] == (git.commit or _NOTHING)]
             if git.branch is not None:
-                fits = [place for place in fits if branches[place] in (None, git.branch)]
+                fits = [index for index in fits if branches[index] in (None, git.branch)]
             exact = ends.get(git.log_bytes)
-            place = exact if exact in fits else next(iter(fits), None)
-            last = last if place is None else place
-            numbers.append(place)
+            index = exact if exact in fits else next(iter(fits), None)
+            last = last if index is None else index
+            numbers.append(index)
         return numbers
 
     def _branches(self) -> list[str | None]:
@@ -190,11 +190,11 @@ class Repository:
             return [self.commit(revisions)]
         span = f"^{self.commit(old)}", self.commit(new.lstrip(".") or "HEAD")
         most = f"--max-count={_MOST_IN_RANGE + 1}"
-        found = self.run("rev-list", "--no-merges", most, *span, "--").decode().split()
-        if len(found) > _MOST_IN_RANGE:
-            told = f"{revisions:.80} has more than {_MOST_IN_RANGE:,} commits"
-            raise Invalid(told, hint="take a part of it, such as one release: commit:v1.2..v1.3")
-        return found
+        commits = self.run("rev-list", "--no-merges", most, *span, "--").decode().split()
+        if len(commits) > _MOST_IN_RANGE:
+            problem = f"{revisions:.80} has more than {_MOST_IN_RANGE:,} commits"
+            raise Invalid(problem, hint="take a part of it, such as one release: commit:v1.2..v1.3")
+        return commits
 
     def parents(self, commit: str) -> list[str]:
         """The parents of a commit; none where nobody can tell."""

@@ -41,7 +41,7 @@ def trace_record(files: list[Blame], top: str, revision: str | None, now: dateti
 
 
 def project_of(path: str) -> str:
-    """The folder that paths are told from: the top of the repository, or else the file's own."""
+    """The folder that paths are relative to: the top of the repository, or else the file's own folder."""
     folder = os.path.dirname(os.fsdecode(path_bytes(path)))
     return path_text(os.fsencode(worktree_of(folder) or folder))
 

@@ -251,12 +251,12 @@ class Catalog:
 
     def _indexes(self) -> list[Index]:
         """Where there is something to be found."""
-        found = self._local.indexes
+        indexes = self._local.indexes
         if self._server is not None:
             from turnlog.catalog.index.postgres.engine import PostgresEngine
 
-            found.append(Index(PostgresEngine(self._server)))
-        return [index.with_home(self._open_home) for index in found]
+            indexes.append(Index(PostgresEngine(self._server)))
+        return [index.with_home(self._open_home) for index in indexes]
 
     @question
     def cards(
@@ -276,9 +276,9 @@ class Catalog:
         """
         parts: list[list[Card]] = []
         for index in self._indexes():
-            shown = sessions_shown(index, query, workspace, everything=everything, deleted=deleted)
-            shown = shown.and_(CONVERSATION) if conversations else shown
-            parts.append(index.cards(shown, limit=limit))
+            condition = sessions_shown(index, query, workspace, everything=everything, deleted=deleted)
+            condition = condition.and_(CONVERSATION) if conversations else condition
+            parts.append(index.cards(condition, limit=limit))
         return merged(parts)[:limit]
 
     @question
@@ -291,13 +291,13 @@ class Catalog:
         deleted: bool = False,
     ) -> list[ListingRow]:
         """The same as `cards`, with what a listing shows, and quicker."""
-        found = [
+        lines = [
             index.listing(sessions_shown(index, query, workspace, everything=everything, deleted=deleted))
             for index in self._indexes()
         ]
-        if len(found) == 1:
-            return found[0]
-        return sorted((line for part in found for line in part), key=lambda line: line.updated_ms or 0, reverse=True)
+        if len(lines) == 1:
+            return lines[0]
+        return sorted((line for part in lines for line in part), key=lambda line: line.updated_ms or 0, reverse=True)
 
     @question
     def find(self, name: str, *, deleted: bool = False) -> Card:
@@ -347,8 +347,8 @@ class Catalog:
         day_ns = 86_400_000_000_000
         now = now_ms() * 1_000_000
         ends = {agent: now - int((days - within_days) * day_ns) for agent, days in limits().items()}
-        found = {agent: self._local.untouched(agent, end) for agent, end in ends.items()}
-        return {agent: number for agent, number in found.items() if number}
+        untouched = {agent: self._local.untouched(agent, end) for agent, end in ends.items()}
+        return {agent: number for agent, number in untouched.items() if number}
 
     @question
     def gone(self) -> dict[str, int]:

@@ -154,16 +154,16 @@ class LocalUpkeep:
             time.sleep(_PAUSE_S)
 
     def _tried(self, work: Callable[[], _T]) -> _T:
-        told = ""
+        reason = ""
         for _ in range(_TRIES):
             try:
                 return work()
             except OutOfSpace:
                 self._into_memory()
             except Damaged as error:
-                told = str(error)
+                reason = str(error)
                 self.throw_away()
-        raise Unavailable(f"{self.database.path} is damaged again and again: {told}", hint="is the disk failing?")
+        raise Unavailable(f"{self.database.path} is damaged again and again: {reason}", hint="is the disk failing?")
 
     def take_in(self, store: Store, here: Synced) -> Synced:
         """Read what is new in our sessions in a store that keeps no files; gives that with what was read before."""
@@ -219,7 +219,7 @@ class LocalUpkeep:
             try:
                 _ = self.database.connection
             except Damaged:
-                self.database.make()  # who made it was stopped before anything was in it
+                self.database.make()  # its maker was stopped before anything was in it
 
     def forget_purged(self) -> None:
         """What was removed for good leaves the file, and nothing new is read into it."""
@@ -324,11 +324,11 @@ class LocalUpkeep:
                 note(SqliteEngine(db), homes.key(), told)
         return places
 
-    def _catch_up(self, version: int, found: Changes | None) -> Synced:
-        """Read what has changed. Nobody else writes meanwhile; `found` holds if nobody did since that version."""
+    def _catch_up(self, version: int, swept: Changes | None) -> Synced:
+        """Read what has changed. Nobody else writes meanwhile; `swept` is used if nobody wrote since that version."""
         places = self._prepared()
-        is_same = found is not None and self.database.version == version
-        changes = found if found is not None and is_same else self._sweep(places)
+        is_same = swept is not None and self.database.version == version
+        changes = swept if swept is not None and is_same else self._sweep(places)
         indexer = self._indexer()
         indexer.run(changes)
         is_new, self.database.is_new = self.database.is_new, False

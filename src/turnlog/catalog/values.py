@@ -79,6 +79,8 @@ class Card(NamedTuple):
     size_bytes: int
     is_conversation: bool
     """Whether anything was said; not where only `turnlog run` or `turnlog checkpoint` was at work."""
+    git_branches: tuple[str, ...] = ()
+    """The branches of git that it worked on, as far as it says so."""
     is_indexed: bool = True
     """Whether it was read; else a glance was taken, and counts, cost and state are not known."""
 

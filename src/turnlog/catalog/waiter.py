@@ -54,7 +54,7 @@ _NOW: ContextVar[Waiter | None] = ContextVar("waiter", default=None)
 
 
 def waiter_now() -> Waiter | None:
-    """Who waits for what is being asked; None where nobody can leave."""
+    """Who waits for the answer; None if the caller cannot cancel."""
     return _NOW.get()
 
 

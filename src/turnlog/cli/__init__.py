@@ -18,7 +18,7 @@ from turnlog.version import __version__
 
 
 def _printed(line: str) -> bool:
-    """Where it cannot be printed, somebody else says why."""
+    """Print a line; False where that fails: the usual way then reports why."""
     try:
         print(line, flush=True)
     except OSError:
@@ -46,13 +46,13 @@ def main() -> None:
         from turnlog.cli.frame.completion import answer
 
         return answer(os.environ["_TURNLOG_COMPLETE"], arguments)
-    from turnlog.cli.frame.quick import answered
+    import gc
 
-    code = answered(arguments)
-    if code is None:
-        from turnlog.cli.frame.program import run
+    from turnlog.cli.frame.program import run
 
-        code = run(arguments)
+    gc.set_threshold(100_000)  # modules and thousands of rows are no garbage, and the process ends soon
+    code = run(arguments)
+    gc.freeze()  # nor does it need to look through everything once more when it ends
     leave_the_rest(arguments)
     sys.exit(code)
 

@@ -189,15 +189,16 @@ class _Folds:
             return  # of another version, which may have counted otherwise
         if len(self._recent) == _REMEMBERED and self._recent[0].seq > stored.seq:
             return  # too far back to tell
-        said = copy(stored)
+        copied = copy(stored)
         for other in self._recent:
-            if other.seq > said.seq:
-                self._fold(said, other)
-        if self._state is not None and None in (said.calls, self._state.calls):
-            said.calls = self._state.calls = said.calls or self._state.calls  # a fold may know more of these, or less
-        if self._is_whole and said != self._state:
+            if other.seq > copied.seq:
+                self._fold(copied, other)
+        if self._state is not None and None in (copied.calls, self._state.calls):
+            # a fold may know more of these, or less
+            copied.calls = self._state.calls = copied.calls or self._state.calls
+        if self._is_whole and copied != self._state:
             self._wrong.append((self._last, entry.seq))
-        self._state = said
+        self._state = copied
         self._last = entry.seq
         self._is_whole = True
 

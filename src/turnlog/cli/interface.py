@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
-import click
-
 from turnlog import errors
-from turnlog.cli import commands
+from turnlog.cli.frame.command import HELP, Argument, Option
+from turnlog.cli.frame.commandlist import get_command
 from turnlog.cli.frame.exitcode import INTERRUPTED, PIPE_CLOSED
 from turnlog.cli.frame.foreground import NOT_FOUND, NOT_RUNNABLE
+from turnlog.cli.frame.help import summary
 from turnlog.cli.frame.output import VERSION
-from turnlog.cli.frame.program import program, summary
 from turnlog.cli.frame.schema import schema
 
 _LONG = 1000
@@ -28,6 +26,7 @@ ENVIRONMENT = {
     "COLUMNS": "how wide the output may be where it is no terminal; without it, nothing is cut",
     "NO_COLOR": "anything: no colours",
     "PAGER": "what `show` goes through on a terminal; empty or cat for none",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "where `export --to otel` sends spans; …_HEADERS and the others, too",
     "XDG_CONFIG_HOME": "where prices of your own are looked for",
     "XDG_STATE_HOME": "where this machine remembers what cannot be made again",
     "XDG_CACHE_HOME": "where the index lies",
@@ -35,71 +34,59 @@ ENVIRONMENT = {
 """What is read of the environment. Where agents keep their sessions, their own variables say: see `turnlog formats`."""
 
 
-def names() -> list[str]:
-    """Every command."""
-    return program.list_commands(click.Context(program))
-
-
 def described(name: str) -> dict[str, Any]:
     """One command."""
-    command = program.get_command(click.Context(program), name)
-    assert command is not None
-    module = import_module(f"{commands.__name__}.{name}")
-    version = getattr(module, "JSON_VERSION", VERSION)
-    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+    command = get_command(name)
+    options = [one for one in command.options if not one.is_hidden and one is not HELP]
     return {
         "name": name,
         "summary": summary(name, _LONG),
-        "arguments": [_argument(one) for one in command.params if isinstance(one, click.Argument)],
+        "arguments": [_argument(one) for one in command.arguments],
         "options": [_option(one) for one in options],
-        "examples": list(examples(command.help or "")),
-        "changes": module.CHANGES,
-        "json": schema(module.FIELDS, version),
+        "examples": list(examples(command.help)),
+        "changes": command.module.CHANGES,
+        "json": schema(command.module.FIELDS, getattr(command.module, "JSON_VERSION", VERSION)),
     }
 
 
 def examples(help: str) -> Iterator[dict[str, str]]:
     """The lines of a help text that can be typed."""
-    for found in _EXAMPLE.finditer(help):
-        yield {"command": found[1].strip(), "meaning": found[2] or ""}
+    for match in _EXAMPLE.finditer(help):
+        yield {"command": match[1].strip(), "meaning": match[2] or ""}
 
 
-def _argument(one: click.Argument) -> dict[str, Any]:
-    word = (one.metavar or str(one.name).upper()).strip("[].")
-    return {"name": word, **_taken(one), "required": one.required, "repeatable": one.nargs != 1}
+def _argument(one: Argument) -> dict[str, Any]:
+    name = one.name.upper() if one.choices else one.shown.strip("[].")
+    return {"name": name, **_taken(one), "required": one.is_required, "repeatable": one.is_many}
 
 
-def _option(one: click.Option) -> dict[str, Any]:
-    said = _DEFAULT.search(one.help or "")
-    default = one.to_info_dict()["default"]
-    if not isinstance(default, (bool, int, float, str)):
-        default = said[1] if said is not None else None
+def _option(one: Option) -> dict[str, Any]:
+    words = _DEFAULT.search(one.help)
+    default = one.default if one.default not in (None, ()) else None
     return {
-        "flags": [*one.opts, *one.secondary_opts],
+        "flags": [*one.flags, *one.off.split()],
         **_taken(one),
-        "value": None if one.is_flag else one.metavar or "VALUE",
-        "default": default,
-        "required": one.required,
-        "repeatable": one.multiple,
-        "meaning": one.help or "",
+        "value": None if not one.value else "VALUE" if one.choices else one.value,
+        "default": words[1] if default is None and words is not None else default,
+        "required": one.is_required,
+        "repeatable": one.is_many,
+        "meaning": one.help,
     }
 
 
-def _taken(one: click.Parameter) -> dict[str, Any]:
+def _taken(one: Argument | Option) -> dict[str, Any]:
     """The type of its value, and what it may be."""
-    kinds = {
-        click.types.IntParamType: "integer",
-        click.types.FloatParamType: "number",
-        click.types.BoolParamType: "boolean",
-    }
-    kind = next((word for known, word in kinds.items() if isinstance(one.type, known)), "string")
-    choices = [str(word) for word in one.type.choices] if isinstance(one.type, click.Choice) else None
-    return {"type": kind, "choices": choices}
+    kind = "string"
+    if isinstance(one, Option) and not one.value:
+        kind = "boolean"
+    elif isinstance(one, Option) and one.number is not None:
+        kind = "integer" if one.number is int else "number"
+    return {"type": kind, "choices": list(one.choices) or None}
 
 
 def exit_codes() -> Iterator[dict[str, Any]]:
     """Every exit code, what it is called, and what happened."""
-    told = [
+    codes = [
         (0, "", "all is well"),
         (1, "internal", "a fault in Turnlog; a check of `turnlog demo` failed; a question was answered with no"),
         (2, "usage", "no such command, option or field, or a value that it does not take"),
@@ -109,7 +96,7 @@ def exit_codes() -> Iterator[dict[str, Any]]:
         (INTERRUPTED, "", "interrupted with Ctrl-C"),
         (PIPE_CLOSED, "", "whoever read the output closed it"),
     ]
-    for code, name, meaning in told:
+    for code, name, meaning in codes:
         yield {"code": code, "name": name, "meaning": meaning}
 
 
@@ -129,8 +116,8 @@ def filters() -> Iterator[dict[str, str]]:
     """What may be typed besides words to find sessions."""
     from turnlog.catalog.ask.query import HELP
 
-    _, told = HELP.split("\n\n")
-    for line in told.splitlines():
+    _, lines = HELP.split("\n\n")
+    for line in lines.splitlines():
         example, meaning = re.split(r" {2,}", line, maxsplit=1)
         for one in example.split():
             if ":" in one:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from textwrap import wrap
 
-import click
-
-from turnlog.cli import commands
-from turnlog.cli.frame.program import fields_of, program
+from turnlog.cli.frame.command import Command
+from turnlog.cli.frame.commandlist import command_names, get_command
+from turnlog.cli.frame.help import help_of
+from turnlog.cli.frame.program import PROGRAM
 from turnlog.cli.frame.shape import Field, bare
 from turnlog.cli.interface import ENVIRONMENT, exit_codes, filters
 
@@ -76,14 +75,13 @@ def reference(*about: str) -> str:
 def _page(*about: str) -> Iterator[str]:
     yield "# The command line"
     yield ""
-    for said in about:
-        yield said
+    for paragraph in about:
+        yield paragraph
         yield ""
-    context = click.Context(program, info_name="turnlog", **program.context_settings)
-    yield from _help(program, context)
+    yield from _help(PROGRAM)
     yield ""
     yield _MANNERS
-    for name in program.list_commands(context):
+    for name in command_names():
         yield ""
         yield from section(name)
     yield ""
@@ -92,31 +90,27 @@ def _page(*about: str) -> Iterator[str]:
 
 def section(name: str) -> Iterator[str]:
     """What the page says of one command."""
-    context = click.Context(program, info_name="turnlog", **program.context_settings)
-    command = program.get_command(context, name)
-    assert command is not None
+    command = get_command(name)
     yield f"## turnlog {name}"
     yield ""
-    yield from _help(command, click.Context(command, info_name=name, parent=context))
+    yield from _help(command)
     yield ""
-    yield f"Changes: {import_module(f'{commands.__name__}.{name}').CHANGES}."
-    yield from _fields(name)
+    yield f"Changes: {command.module.CHANGES}."
+    yield from _fields(command)
 
 
-def _help(command: click.Command, context: click.Context) -> Iterator[str]:
-    formatter = click.HelpFormatter(width=_WIDTH)
-    command.format_help(context, formatter)
+def _help(command: Command) -> Iterator[str]:
     yield "```text"
-    yield formatter.getvalue().rstrip()
+    yield help_of(command, _WIDTH)
     yield "```"
 
 
-def _fields(name: str) -> Iterator[str]:
+def _fields(command: Command) -> Iterator[str]:
     """What `--json` says besides the version."""
     yield ""
     yield "With `--json`:"
     yield ""
-    for field, shape in fields_of(name).items():
+    for field, shape in command.module.FIELDS.items():
         maybe = " (not always)" if field.startswith("[") else ""
         yield from wrap(f"- `{bare(field)}`{maybe}: {_meaning(shape)}", width=120, subsequent_indent="  ")
 
@@ -124,17 +118,17 @@ def _fields(name: str) -> Iterator[str]:
 def _meaning(field: Field) -> str:
     """What a field means, and what is in it."""
     null = "or null" if field.null and "null" not in field.meaning else ""
-    said = ", ".join(filter(None, (field.meaning, null)))
-    if not field.fields or "format.md" in said:
-        return said or _KINDS[field.kind]
+    meaning = ", ".join(filter(None, (field.meaning, null)))
+    if not field.fields or "format.md" in meaning:
+        return meaning or _KINDS[field.kind]
     inside = (f"`{bare(name)}`{_aside(inner)}" for name, inner in field.fields.items())
-    return f"{said}: {', '.join(inside)}" if said else ", ".join(inside)
+    return f"{meaning}: {', '.join(inside)}" if meaning else ", ".join(inside)
 
 
 def _aside(field: Field) -> str:
     inside = ", ".join(f"`{bare(name)}`" for name in field.fields or {})
-    said = ": ".join(filter(None, (field.meaning, inside)))
-    return f" ({said})" if said else ""
+    words = ": ".join(filter(None, (field.meaning, inside)))
+    return f" ({words})" if words else ""
 
 
 def _tables() -> Iterator[str]:

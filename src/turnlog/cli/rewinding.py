@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import click
 from msgspec import Struct
 
 from turnlog.cli.draw.preview import as_plain, path_shown, preview, totals
@@ -18,14 +17,13 @@ from turnlog.cli.draw.question import NO, ask, refuse_without_terminal
 from turnlog.cli.draw.text import count, one_line, path_of
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import is_agents, note_agent, refuse_agent
-from turnlog.cli.frame.command import (
-    patience,
-    print_json,
-    refuse_interrupted,
-    this_home,
-)  # fmt: skip
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Option
+from turnlog.cli.frame.exitcode import Left
+from turnlog.cli.frame.home import this_home
+from turnlog.cli.frame.progress import patience
 from turnlog.cli.frame.shape import COUNTS, DRY_RUN, SESSION
-from turnlog.cli.pick.session import agent_of, session_to_change
+from turnlog.cli.pick.session import agent_of, refuse_interrupted, session_to_change
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.machine.folder import is_here, workspace_path
@@ -53,9 +51,9 @@ REWOUND = {
 """What rewind, undo and redo say with `--json`."""
 
 
-dry_run_option = click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
-force_option = click.option("--force", is_flag=True, help="Overwrite what somebody else changed, too.")
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+DRY_RUN_OPTION = Option("--dry-run -n", "Only show what would be done.")
+FORCE_OPTION = Option("--force", "Overwrite what somebody else changed, too.")
+YES_OPTION = Option("--yes -y", "Do not ask.")
 
 
 class How(Struct, frozen=True):
@@ -66,23 +64,20 @@ class How(Struct, frozen=True):
     as_json: bool
 
 
-def take_back(
-    context: click.Context, what: Literal["undo", "redo"], word: str | None, how: How, *, force: bool
-) -> None:
+def take_back(what: Literal["undo", "redo"], word: str | None, how: How, *, force: bool) -> None:
     """Undo or redo the last rewind of a session."""
     with this_home() as home:
-        found = session_to_change(home, word, files=True)
-        refuse_interrupted(found)
+        session = session_to_change(home, word, files=True)
+        refuse_interrupted(session)
         if force and not how.dry_run:
             refuse_agent(f"`{what} --force`")
         with patience():
-            plan = (found.plan_undo if what == "undo" else found.plan_redo)(force=force)
-        act = partial(found.undo if what == "undo" else found.redo, force=force)
-        show_and_rewind(context, home, found, what, plan, act, how, words=[], more={"dry_run": how.dry_run})
+            plan = (session.plan_undo if what == "undo" else session.plan_redo)(force=force)
+        act = partial(session.undo if what == "undo" else session.redo, force=force)
+        show_and_rewind(home, session, what, plan, act, how, words=[], more={"dry_run": how.dry_run})
 
 
 def show_and_rewind(
-    context: click.Context,
     home: Home,
     session: Session,
     what: str,
@@ -99,9 +94,9 @@ def show_and_rewind(
     if not how.yes and not how.dry_run and not is_inside:
         refuse_without_terminal(what, as_json=how.as_json)
     if how.as_json:
-        done = None if how.dry_run else _act(home, session, what, act)
-        print_json({"session": session.id, "action": what, **more, **as_plain(plan), **_plain(session, done)})
-        _exit_for_problems(context, session, done)
+        head = None if how.dry_run else _act(home, session, what, act)
+        print_json({"session": session.id, "action": what, **more, **as_plain(plan), **_plain(session, head)})
+        _exit_for_problems(session, head)
         return
     for line in preview(plan, session.workspace, everything=how.dry_run and not sys.stdout.isatty()):
         print(line)
@@ -126,10 +121,10 @@ def show_and_rewind(
         refuse_without_terminal(what, as_json=how.as_json)
     if not how.yes and not ask(f"{what}?"):
         print("nothing was changed", file=sys.stderr)
-        context.exit(NO)
-    done = _act(home, session, what, act)
-    report(session, what, done)
-    _exit_for_problems(context, session, done)
+        raise Left(NO)
+    head = _act(home, session, what, act)
+    report(session, what, head)
+    _exit_for_problems(session, head)
 
 
 def still_open(session: Session) -> list[str]:
@@ -157,18 +152,18 @@ def _act(home: Home, session: Session, what: str, act: Callable[[], Head]) -> He
         raise
 
 
-def report(session: Session, what: str, done: Head) -> None:
+def report(session: Session, what: str, head: Head) -> None:
     """What was done, what could not be, and how to take it back."""
     stays = [(outcome.step, f"stays as it is: {one_line(outcome.problem)}") for outcome in session.problems()]
     back = [(outcome.step, f"is back, but {one_line(outcome.note)}") for outcome in session.incomplete()]
     for rows in (stays, back):
-        for step, told in rows[:_PROBLEMS_SHOWN]:
-            print(f"warning: {path_shown(step, session.workspace)} {told}", file=sys.stderr)
+        for step, problem in rows[:_PROBLEMS_SHOWN]:
+            print(f"warning: {path_shown(step, session.workspace)} {problem}", file=sys.stderr)
         if len(rows) > _PROBLEMS_SHOWN:
             print(f"warning: {count(len(rows) - _PROBLEMS_SHOWN, 'more path')} like that", file=sys.stderr)
-    again = BACK.get(done.why)
-    files = f": {came_out(done.files)}" if done.files else ""
-    print(f"{what} done, entry {done.seq}{files}")
+    again = BACK.get(head.why)
+    files = f": {came_out(head.files)}" if head.files else ""
+    print(f"{what} done, entry {head.seq}{files}")
     if again:
         print(f"`turnlog {again}` takes it back")
     if not is_here() and session.workspace and (path := Path(os.fsdecode(path_bytes(session.workspace)))).is_dir():
@@ -177,14 +172,14 @@ def report(session: Session, what: str, done: Head) -> None:
         print(f"note: this shell is still in the folder that was deleted: `cd {where}`", file=sys.stderr)
 
 
-def _exit_for_problems(context: click.Context, session: Session, done: Head | None) -> None:
-    if done is not None and session.problems():
-        context.exit(Conflict.exit_code)
+def _exit_for_problems(session: Session, head: Head | None) -> None:
+    if head is not None and session.problems():
+        raise Left(Conflict.exit_code)
 
 
-def _plain(session: Session, done: Head | None) -> dict[str, Any]:
-    if done is None:
+def _plain(session: Session, head: Head | None) -> dict[str, Any]:
+    if head is None:
         return {"done": False, "entry": None, "result": {}, "problems": [], "incomplete": []}
     problems = [{"path": o.step.path, "root": o.step.root, "problem": o.problem} for o in session.problems()]
     notes = [{"path": o.step.path, "root": o.step.root, "note": o.note} for o in session.incomplete()]
-    return {"done": True, "entry": done.seq, "result": done.files, "problems": problems, "incomplete": notes}
+    return {"done": True, "entry": head.seq, "result": head.files, "problems": problems, "incomplete": notes}

@@ -29,34 +29,34 @@ _SPENT = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0) FROM quarter
 
 def run(location: str | None = None) -> None:
     """Print the line."""
-    told = _told()
-    line = _line(told, location)
+    status = _told()
+    line = _line(status, location)
     if line:
         os.write(1, (line + "\n").encode("utf-8", "replace"))
-    _prepare(told, location)
+    _prepare(status, location)
 
 
 def answer(location: str | None) -> str:
     """The line, for who prints it otherwise."""
-    told = _told()
-    _prepare(told, location)
-    return _line(told, location)
+    status = _told()
+    _prepare(status, location)
+    return _line(status, location)
 
 
-def _prepare(told: dict[str, Any], location: str | None) -> None:
+def _prepare(status: dict[str, Any], location: str | None) -> None:
     """What the next one needs."""
-    _quietly(_keep, told)
+    _quietly(_keep, status)
     _quietly(_catch_up, location)
 
 
-def _line(told: dict[str, Any], location: str | None) -> str:
+def _line(status: dict[str, Any], location: str | None) -> str:
     parts = [
-        *_quietly(_model, told),
-        *_quietly(_place, told),
-        *_quietly(_context, told),
-        *_quietly(_session, told),
+        *_quietly(_model, status),
+        *_quietly(_place, status),
+        *_quietly(_context, status),
+        *_quietly(_session, status),
         *_quietly(_today, location),
-        *_quietly(_limits, told),
+        *_quietly(_limits, status),
     ]
     return " · ".join(parts)
 
@@ -84,47 +84,47 @@ def _told() -> dict[str, Any]:
         if not piece:
             break
         data += piece
-        if piece.rstrip().endswith(b"}") and (found := _object(data)):
-            return found
+        if piece.rstrip().endswith(b"}") and (document := _object(data)):
+            return document
     return _object(data)
 
 
 def _object(data: bytearray) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return document if isinstance(document, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _in(told: dict[str, Any], name: str) -> dict[str, Any]:
-    found: Any = told.get(name)
-    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+def _in(status: dict[str, Any], name: str) -> dict[str, Any]:
+    part: Any = status.get(name)
+    return part if isinstance(part, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _model(told: dict[str, Any]) -> Iterator[str]:
-    model = _in(told, "model")
+def _model(status: dict[str, Any]) -> Iterator[str]:
+    model = _in(status, "model")
     yield _plain(model.get("display_name") or model["id"])
 
 
-def _place(told: dict[str, Any]) -> Iterator[str]:
-    folder: str = _in(told, "workspace").get("current_dir") or told["cwd"]
+def _place(status: dict[str, Any]) -> Iterator[str]:
+    folder: str = _in(status, "workspace").get("current_dir") or status["cwd"]
     yield _plain(os.path.basename(folder.rstrip("/")) or folder)
 
 
-def _context(told: dict[str, Any]) -> Iterator[str]:
-    yield f"context {float(told['context_window']['used_percentage']):.0f}%"
+def _context(status: dict[str, Any]) -> Iterator[str]:
+    yield f"context {float(status['context_window']['used_percentage']):.0f}%"
 
 
-def _session(told: dict[str, Any]) -> Iterator[str]:
-    yield f"${float(told['cost']['total_cost_usd']):.2f} session"
+def _session(status: dict[str, Any]) -> Iterator[str]:
+    yield f"${float(status['cost']['total_cost_usd']):.2f} session"
 
 
-def _limits(told: dict[str, Any]) -> Iterator[str]:
+def _limits(status: dict[str, Any]) -> Iterator[str]:
     """Only what the agent says itself."""
     now = time.time()
     for name, short in _WINDOWS:
-        window = _in(_in(told, "rate_limits"), name)
+        window = _in(_in(status, "rate_limits"), name)
         if window and float(window.get("resets_at") or now + 1) > now:
             yield f"{short} {100 - float(window['used_percentage']):.0f}% left"
 
@@ -153,9 +153,9 @@ def _catalog(location: str | None) -> str:
     return os.path.join(next(cache_folders()), f"{key_of(location or default_home())}.sqlite")
 
 
-def _keep(told: dict[str, Any]) -> Iterator[str]:
-    """What was said of limits, for `turnlog usage blocks`."""
-    limits = _in(told, "rate_limits")
+def _keep(status: dict[str, Any]) -> Iterator[str]:
+    """Keep the reported limits for `turnlog usage blocks`."""
+    limits = _in(status, "rate_limits")
     if limits:
         from turnlog.machine.limitfile import keep_limits
 
@@ -166,9 +166,9 @@ def _keep(told: dict[str, Any]) -> Iterator[str]:
 def _catch_up(location: str | None) -> Iterator[str]:
     """Have the index brought up to date for the next time; at most once a minute."""
     path = _catalog(location)
-    told = path.removesuffix(".sqlite") + ".shown"
+    stamp = path.removesuffix(".sqlite") + ".shown"
     try:
-        is_due = abs(time.time() - os.stat(told).st_mtime) > _STALE_S
+        is_due = abs(time.time() - os.stat(stamp).st_mtime) > _STALE_S
     except FileNotFoundError:
         is_due = True
     if is_due:
@@ -176,8 +176,8 @@ def _catch_up(location: str | None) -> Iterator[str]:
         from turnlog.machine.environment import default_home
 
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        os.close(os.open(told, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        os.utime(told)
+        os.close(os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.utime(stamp)
         if is_allowed():
             start(path, location or default_home())
     yield from ()

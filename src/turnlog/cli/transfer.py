@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, one_line, size
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import home_location, print_json
-from turnlog.cli.frame.exitcode import INTERRUPTED
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option
+from turnlog.cli.frame.exitcode import INTERRUPTED, Left, Misused
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.progress import count as progress
 from turnlog.cli.frame.progress import unhurried
 from turnlog.cli.frame.shape import DRY_RUN
@@ -49,12 +49,10 @@ MOVED = {
 TRANSFERRED = {"dry_run": DRY_RUN, **MOVED}
 """What push and pull say with `--json`."""
 
-locations = click.argument("words", nargs=-1, required=True, metavar="[SESSION]... URL")
-everything = click.option("--all", "-a", "everything", is_flag=True, help="Every session there is.")
-ignored = click.option(
-    "--include-ignored", is_flag=True, help="Send what is in ignored files, too. [default: only their names]"
-)
-dry = click.option("--dry-run", "-n", is_flag=True, help="Only say what it would do.")
+LOCATIONS = Argument("words", "[SESSION]... URL")
+EVERYTHING_OPTION = Option("--all -a", "Every session there is.", name="everything")
+IGNORED_OPTION = Option("--include-ignored", "Send what is in ignored files, too. [default: only their names]")
+DRY_RUN_OPTION = Option("--dry-run -n", "Only say what it would do.")
 
 
 def other_home(url: str, *, must_exist: bool) -> Home:
@@ -76,7 +74,7 @@ def split(words: tuple[str, ...], everything: bool, what: str) -> tuple[list[str
     *chosen, url = words
     if bool(chosen) == everything:
         wrong = "give sessions or --all, not both" if chosen else f"which sessions? Name them, or {what} --all of them"
-        raise click.UsageError(wrong)
+        raise Misused(wrong)
     return chosen, url
 
 
@@ -122,7 +120,7 @@ class Direction:
         self.is_cut = False
 
     def go(self, source: Home, target: Home, ids: list[str] | None) -> bool:
-        """Do it; whether it came to its end. What an error stops is told later: the rest is there."""
+        """Transfer the sessions; False if an error or Ctrl-C stopped it. What was transferred before that stays."""
         from turnlog.transfer.mover import Mover
 
         mover = Mover(source.store, target.store, dry_run=self.dry_run, include_ignored=self.include_ignored)
@@ -170,11 +168,11 @@ class Direction:
         entries, blobs = sum(row.entries for row in self.rows), sum(row.blobs for row in self.rows)
         moved = [row for row in self.rows if row.entries and row.id != MARKS]
         big = "" if self.dry_run else f" ({size(sum(row.blob_bytes for row in self.rows))})"
-        told = {"push": "pushed", "pull": "pulled"}[self.what]
-        done = f"would be {told}" if self.dry_run else told
+        verb = {"push": "pushed", "pull": "pulled"}[self.what]
+        what = f"would be {verb}" if self.dry_run else verb
         same = sum(row.outcome == "same" and row.id != MARKS for row in self.rows)
         print(
-            f"{count(len(moved), 'session')} {done}: {count(entries, 'entry', 'entries')}, "
+            f"{count(len(moved), 'session')} {what}: {count(entries, 'entry', 'entries')}, "
             f"{count(blobs, 'blob')}{big if blobs else ''}; {same:,} had nothing new"
         )
         erased = sum(row.erased for row in self.rows)
@@ -231,7 +229,7 @@ def tell(ways: list[Direction], *, dry_run: bool, as_json: bool, left: int | Non
             raise way.failed
     if any(way.is_cut for way in ways):
         print("interrupted: do it again, and it goes on", file=sys.stderr)
-        click.get_current_context().exit(INTERRUPTED)
+        raise Left(INTERRUPTED)
     failed = [row for way in ways for row in way.rows if row.error is not None]
     for row in failed[:1]:
         assert row.error is not None

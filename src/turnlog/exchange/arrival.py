@@ -76,9 +76,9 @@ class Arrival:
         self._cursor = kept.cursor
         """The node that the next one of the source follows."""
         self._latest: datetime | None = kept.latest
+        """When the newest record of the source was made, as far as records say."""
         self._tells_time = False
-        """Whether what is new says when it was; else it is as new as its file."""
-        """When the newest record of the source was made, as far as they say."""
+        """Whether new records say when they were made; else they are as new as their file."""
         self._written = written
         self._children: dict[int, list[tuple[int, bool]]] = {}
         """The nodes that follow each one, and whether they came from the source."""
@@ -86,8 +86,8 @@ class Arrival:
         """Whether what was said here is in the source by now: somebody wrote it there."""
         self._is_keyed = False
         self._own_head = self._session.head
-        known = derived.erasures(store, self._history.first).get(self._history.first, [])
-        self._gone = {one.id for one in known if not one.part}
+        erasures = derived.erasures(store, self._history.first).get(self._history.first, [])
+        self._gone = {one.id for one in erasures if not one.part}
         """What was erased here does not come back, also not with the whole session."""
         header = reading.header
         self._claims = TurnClaims(kept.turns, kept.turn, header.created if header.fork is not None else None)
@@ -263,7 +263,7 @@ class Arrival:
         if not batch:
             return
         try:
-            done = self._append(batch)
+            appended = self._append(batch)
         except Invalid as error:
             if len(batch) == 1:
                 self.problems.append(Problem(f"a record that cannot be kept: {error.message}"))
@@ -272,7 +272,7 @@ class Arrival:
                 self._batch = [entry]
                 self._flush()
             return
-        for entry in done:
+        for entry in appended:
             self._seqs[entry.id] = entry.seq
             self._measure(entry)
             self.added += 1
@@ -293,10 +293,10 @@ class Arrival:
             try:
                 return self._appender.append(entries, alone=True)
             except Conflict:
-                known = self._history.state.seq
+                last_seq = self._history.state.seq
                 self._appender.catch_up()
                 cursor = self._cursor
-                for entry in self._session.entries(after=known):
+                for entry in self._session.entries(after=last_seq):
                     self._take_in(entry)
                 self._cursor = cursor
                 entries = [entry for entry in entries if entry.id not in self._seqs]
@@ -307,15 +307,15 @@ class Arrival:
         if entry.at is not None:
             return entry
         is_of_now = entry.is_node and not self._tells_time
-        known = (self._latest, self._written if is_of_now or self._latest is None else None)
-        return replace(entry, at=max(filter(None, known), default=None))
+        times = (self._latest, self._written if is_of_now or self._latest is None else None)
+        return replace(entry, at=max(filter(None, times), default=None))
 
     def _jump(self, seq: int, *, why: str, name: str = "", at: datetime | None = None, origin: Any = None) -> None:
         """The conversation goes on after that node, wherever it stands here."""
         head = rewind_to(self._history, to=seq, before=None, turns=None)
         head = replace(head, why=why, at=at or self._latest, origin=origin or self._origin)
-        done = self._append([replace(head, id=name) if name else head])
-        self._seqs[done[0].id] = done[0].seq
+        appended = self._append([replace(head, id=name) if name else head])
+        self._seqs[appended[0].id] = appended[0].seq
 
 
 def _weight(entry: Entry) -> int:
@@ -327,5 +327,5 @@ def _weight(entry: Entry) -> int:
 def origin_of(history: History) -> dict[str, Any]:
     """What the first line of a session says of where it was read."""
     first = next(iter(history.log.read()), None)
-    found = first.origin if isinstance(first, Start) else None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    origin = first.origin if isinstance(first, Start) else None
+    return cast("dict[str, Any]", origin) if isinstance(origin, dict) else {}

@@ -79,8 +79,8 @@ def _load(store: Store, history: History, source: Source) -> _Kept | None:
 
 def stamp_of(source: Source) -> tuple[int, int] | None:
     """How large a source is, and when it or what it is read from besides was last written; None if there is none."""
-    found = format_of(source.agent).watch.sidecars if is_known(source.agent) else None
-    beside = [*(found(source) if found is not None else ()), f"{source.path}-wal"]
+    sidecars = format_of(source.agent).watch.sidecars if is_known(source.agent) else None
+    beside = [*(sidecars(source) if sidecars is not None else ()), f"{source.path}-wal"]
     try:
         status = os.stat(source.path)
         times = [os.stat(path).st_mtime_ns for path in beside if os.path.isfile(path)]
@@ -118,8 +118,8 @@ def keep(
     if mark is None or carried is None or before is None:
         return
     try:
-        told = proof(source.path, mark.offset)
-        kept = _Kept(_SHAPE, history.first, *before, mark.offset, mark.state, told, carried)
+        prefix = proof(source.path, mark.offset)
+        kept = _Kept(_SHAPE, history.first, *before, mark.offset, mark.state, prefix, carried)
         derived.save(store, _name(history, source), _encode(kept))
     except (OSError, TypeError, OverflowError, UnicodeEncodeError):
         return  # all of it is read the next time

@@ -14,12 +14,12 @@ from turnlog.formats import Record
 from turnlog.log.entry import AnyEntry, Message, Turn
 
 _BEFORE = timedelta(seconds=6)
-"""So long before its turn was told of, at most, an agent may have written down what was asked."""
+"""How long before its turn was reported an agent may have written the prompt, at most."""
 _RECENT = 64
 
 
 class ToldTurn(Struct, array_like=True):
-    """A turn that was told of."""
+    """A turn that a hook reported."""
 
     native: str
     turn: str
@@ -46,14 +46,14 @@ class TurnClaims:
     def saw(self, entry: AnyEntry) -> None:
         """An entry that is in the log."""
         if isinstance(entry, Turn) and entry.state == "begin" and entry.native is not None and entry.turn is not None:
-            told = ToldTurn(entry.native, entry.turn, entry.clock or entry.at, entry.seq)
-            self.told[told.native] = self._by_name[told.turn] = told
+            turn = ToldTurn(entry.native, entry.turn, entry.clock or entry.at, entry.seq)
+            self.told[turn.native] = self._by_name[turn.turn] = turn
         elif isinstance(entry, Message) and entry.origin is not None and entry.turn in self._by_name:
             self._by_name[entry.turn].is_claimed = True
             if entry.role == "user":
                 self._asked[entry.id] = entry.turn
 
-    def is_told(self, entry: AnyEntry) -> ToldTurn | None:
+    def told_turn(self, entry: AnyEntry) -> ToldTurn | None:
         """The turn that an end of a turn in the source is an end of, if its hooks told of it."""
         return self.told.get(entry.turn) if isinstance(entry, Turn) and entry.turn is not None else None
 
@@ -62,18 +62,18 @@ class TurnClaims:
         entry = record.entry
         native = record.turn or entry.turn
         if native is not None:
-            found = self.told.get(native)
-            self.now = self._claim(found) if found is not None else None
+            turn = self.told.get(native)
+            self.now = self._claim(turn) if turn is not None else None
         elif isinstance(entry, Message) and entry.role == "user" and entry.display is not False:
             self.now = self._asked.get(name) if is_known else self._next(entry.clock or entry.at)
         return self.now
 
-    def _claim(self, told: ToldTurn) -> str:
-        told.is_claimed = True
-        return told.turn
+    def _claim(self, turn: ToldTurn) -> str:
+        turn.is_claimed = True
+        return turn.turn
 
     def _next(self, at: datetime | None) -> str | None:
-        """The turn of something that was asked: the newest that began before, else one that was told of just then."""
+        """The turn of a prompt: the newest that began before it, else one that was reported just then."""
         free = sorted((turn for turn in self.told.values() if not turn.is_claimed), key=lambda turn: turn.seq)
         if not free or (at is not None and self._since is not None and at < self._since):
             return None

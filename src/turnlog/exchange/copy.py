@@ -37,15 +37,15 @@ def without_spending(transcript: Transcript, *, is_own: bool = False) -> Transcr
 
     context = copy(transcript.context)
     context.messages = [cast("Message", free(message)) for message in context.messages]
-    made = replace(
+    copied = replace(
         transcript,
         path=[free(entry) for entry in transcript.path],
         entries=lambda: (free(entry) for entry in entries() if stays(entry)),
         context=context,
         is_free=not is_own,
     )
-    spent = sum((entry.usage or Usage() for entry in spendings(made)), Usage())
-    return replace(made, usage=UsageReport(spent, Usage(), Usage(), {}, 0))
+    spent = sum((entry.usage or Usage() for entry in spendings(copied)), Usage())
+    return replace(copied, usage=UsageReport(spent, Usage(), Usage(), {}, 0))
 
 
 def spendings(transcript: Transcript) -> list[Message | Compaction | Spent]:

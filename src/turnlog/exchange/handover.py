@@ -70,7 +70,7 @@ def hand_over(
 ) -> Resumable:
     """Place a session in an agent's home, the one it came from if not told, and say how to go on with it.
 
-    With `dry_run` nothing is placed: who only wants to know whether it can work is told, or gets the error. `handed` is
+    With `dry_run` nothing is written: the caller learns whether it would work, or gets the error. `handed` is
     where it is written down for agents whose files have no place for it.
     """
     _refuse_net(session)
@@ -116,8 +116,8 @@ def _refuse_net(session: SessionReader) -> None:
     if not is_net(session.history.state):
         return
     messages = (entry for entry in session.entries(reverse=True) if isinstance(entry, Message))
-    said = next((text for entry in messages if (text := text_of(entry.blocks)).startswith("$ ")), "")
-    what = f"`turnlog run` of `{said[2:]:.80}`" if said else "a `turnlog checkpoint`"
+    command = next((text for entry in messages if (text := text_of(entry.blocks)).startswith("$ ")), "")
+    what = f"`turnlog run` of `{command[2:]:.80}`" if command else "a `turnlog checkpoint`"
     name = session.handle
     raise Unsupported(
         f"session {name} is {what}, not a conversation: there is nothing to go on with",
@@ -169,11 +169,11 @@ def _place(
         try:
             path = writing.place(written, folder)
         except Taken as error:
-            path, told = error.path, _compared(form, writing, error.path, written)
-            if told is None:
+            path, difference = error.path, _compared(form, writing, error.path, written)
+            if difference is None:
                 notes = [f"{path} is another state of it, and stays as it is"]
                 continue
-            notes = [*notes, *told]
+            notes = [*notes, *difference]
         command = command_for(resuming, agent, written.id, path, cwd)
         notes = [*notes, *notes_on(written), *cautions(cwd, resuming)]
         report = report_of(written.lost, carried, notes)
@@ -249,11 +249,11 @@ def _at_home(form: Format, transcript: Transcript, cwd: str) -> Source | None:
 
 
 def _went_on_there(form: Format, source: Source, session: SessionReader) -> list[str]:
-    known = {entry.id for entry in session.entries() if entry.origin is not None}
+    imported = {entry.id for entry in session.entries() if entry.origin is not None}
     counts: Counter[str] = Counter()
     new = 0
     for step in form.read(source).steps:
-        if not isinstance(step, Jump) and id_of(step.key, step.entry, counts) not in known:
+        if not isinstance(step, Jump) and id_of(step.key, step.entry, counts) not in imported:
             new += 1
     if not new:
         return []

@@ -73,17 +73,17 @@ class Importer(Arrival):
 
     def _take(self, step: Record, name: str) -> None:
         """One record; of a turn that hooks told of, the ends are there already."""
-        told = self._claims.is_told(step.entry)
-        if told is not None:
-            self._seqs[name] = told.seq
+        told_turn = self._claims.told_turn(step.entry)
+        if told_turn is not None:
+            self._seqs[name] = told_turn.seq
             return
-        known = self._seqs.get(name)
-        turn = self._claims.turn_of(step, name, is_known=known is not None)
-        if known is None:
+        seq = self._seqs.get(name)
+        turn = self._claims.turn_of(step, name, is_known=seq is not None)
+        if seq is None:
             self._add(self._named(step, name, turn))
         elif step.entry.is_node:
             self._flush()
-            self._cursor = self._grown(step.entry, name, known)
+            self._cursor = self._grown(step.entry, name, seq)
 
     def _placed(self) -> list[tuple[str, int]]:
         """What was said when the session went on under this source's id, the newest first, and where it is."""
@@ -101,9 +101,9 @@ class Importer(Arrival):
                 self._pay(entry, name, Usage())
             return seq
         grown = f"{name}~{len(entry.blocks)}"
-        known = self._seqs.get(grown)
-        if known is not None:
-            return known
+        known_seq = self._seqs.get(grown)
+        if known_seq is not None:
+            return known_seq
         before = self._history.at(seq)
         booked = self._late.get(name, Usage())
         if isinstance(before, Message) and before.usage is not None:
@@ -139,17 +139,17 @@ class Importer(Arrival):
     def _by_content(self, records: list[Record]) -> None:
         digests = [content_key(record.entry) for record in records]
         nodes = [index for index, record in enumerate(records) if record.entry.is_node]
-        said = [digests[index] for index in nodes]
+        now = [digests[index] for index in nodes]
         before = self._last_reading()
         same = 0
-        while same < len(before) and same < len(said) and before[same][0] == said[same]:
+        while same < len(before) and same < len(now) and before[same][0] == now[same]:
             same += 1
         shift, length = 0, same
         self._cursor = before[same - 1][1] if same else 0
         if same < len(before):
-            found, reach = overlap([digest for digest, _ in before], said)
+            shared, reach = overlap([digest for digest, _ in before], now)
             if reach > same:
-                shift, length = found, reach
+                shift, length = shared, reach
                 self._cursor = before[-1][1]
                 self._compact([records[nodes[i]] for i in range(shift)], before[-reach][1])
         passed = set(nodes[: shift + length])
@@ -172,23 +172,23 @@ class Importer(Arrival):
     def _last_reading(self) -> list[tuple[str, int]]:
         """What the source said when it was last read: the content and the place of each node, oldest first."""
         path = [entry for entry in self._history.path(self._cursor) if entry.origin is not None]
-        found: list[tuple[str, int]] = []
+        pairs: list[tuple[str, int]] = []
         for entry in reversed(path):
             digest = entry.id.rpartition(".")[0]
             if not isinstance(entry, Compaction) or entry.trigger != "import":
-                found.append((digest, entry.seq))
+                pairs.append((digest, entry.seq))
                 continue
             whole: Compaction = self._history.whole(entry)
-            said = [m.id.rpartition(".")[0] for m in whole.replacement if isinstance(m, Message)]
-            summary = [digest] if digest else said
-            found = [(key, entry.seq) for key in summary] + [pair for pair in found if pair[1] >= entry.keep > 0]
-        return found
+            replaced = [m.id.rpartition(".")[0] for m in whole.replacement if isinstance(m, Message)]
+            summary = [digest] if digest else replaced
+            pairs = [(key, entry.seq) for key in summary] + [pair for pair in pairs if pair[1] >= entry.keep > 0]
+        return pairs
 
     def _compact(self, dropped: list[Record], keep: int) -> None:
         """The source threw its beginning away for a summary. Here the beginning stays."""
         only = dropped[0].entry if len(dropped) == 1 else None
         if isinstance(only, Compaction):
-            made = replace(only, id=self._fresh(content_key(only)), keep=keep, trigger="import")
+            compaction = replace(only, id=self._fresh(content_key(only)), keep=keep, trigger="import")
         else:
             replacement: list[Any] = []
             for record in dropped:
@@ -197,8 +197,8 @@ class Importer(Arrival):
                     replacement += entry.replacement
                 elif isinstance(entry, Message):
                     replacement.append(replace(entry, id=self._fresh(content_key(entry))))
-            made = Compaction(replacement=replacement, keep=keep, trigger="import")
-        self._add(replace(made, origin=made.origin or self._origin, at=made.at or self._latest))
+            compaction = Compaction(replacement=replacement, keep=keep, trigger="import")
+        self._add(replace(compaction, origin=compaction.origin or self._origin, at=compaction.at or self._latest))
         self._flush()
 
     # ── the session as a whole ────────────────────────────────────────────────────────────────────
@@ -230,16 +230,16 @@ class Importer(Arrival):
         elif self._is_both and all(node.seq != self._own_head for node in self._history.path(self._session.head)):
             self._jump(self._own_head, why="branch")
             self.problems.append(Problem("it went on both here and there: what is new there is a branch here"))
-        found = [problem for problem in self._reading.problems if not problem.is_news]
-        if self.added and found:
-            text = f"{self._source.path} was read with {len(found)} problem{'s' * (len(found) != 1)}"
-            self._append([Note(text=text, data=msgspec.to_builtins(found[:100]), at=self._latest)])
+        problems = [problem for problem in self._reading.problems if not problem.is_news]
+        if self.added and problems:
+            text = f"{self._source.path} was read with {len(problems)} problem{'s' * (len(problems) != 1)}"
+            self._append([Note(text=text, data=msgspec.to_builtins(problems[:100]), at=self._latest)])
 
     def _header(self) -> dict[str, Any]:
         """What the source says of itself, where the session was made before anybody could read that."""
-        known, header = origin_of(self._history) if self._history.state.is_relayed else {}, self._reading.header
+        origin, header = origin_of(self._history) if self._history.state.is_relayed else {}, self._reading.header
         created = None if header.created is None else header.created.isoformat()
-        if known.get("id") != header.id or "header" in known or not (header.origin or created):
+        if origin.get("id") != header.id or "header" in origin or not (header.origin or created):
             return {}
         return {HEADER: {"origin": header.origin, "created": created}}
 
@@ -272,8 +272,8 @@ def next_place(placed: list[tuple[str, int]], record: Record, cursor: int) -> in
     """The node that a record is which came from here: the next that says the same. Those before it are passed."""
     wanted = gist(record.entry)
     for index in range(len(placed) - 1, -1, -1):
-        said, seq = placed[index]
-        if wanted and said == wanted:
+        digest, seq = placed[index]
+        if wanted and digest == wanted:
             del placed[index:]
             return seq
     return cursor

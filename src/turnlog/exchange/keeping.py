@@ -21,8 +21,6 @@ _DATABASES = (".db", ".sqlite", ".sqlite3", "-wal", "-shm")
 _PASSING = (".lock", ".tmp")
 _OFTEN = 200
 """After so many files it is written down how far it is."""
-DAY_S = 86_400
-SOON_DAYS = 7
 
 
 class KeepReport(Struct, frozen=True):
@@ -58,14 +56,14 @@ def limit_of(agent: str, retention: Retention) -> Limit:
     """As its settings say now. What cannot be read there is taken for what holds without it."""
     path = retention.settings(places_of(None))
     try:
-        told = SettingsFile(path, dialect=retention.dialect).value(retention.path)
+        setting = SettingsFile(path, dialect=retention.dialect).value(retention.path)
     except TurnlogError as error:
         return Limit(agent, retention.days(None), path, error.message)
-    return Limit(agent, retention.days(None if told is MISSING else told), path)
+    return Limit(agent, retention.days(None if setting is MISSING else setting), path)
 
 
 def stays(retention: Retention) -> tuple[SettingsFile, Callable[[str], str]]:
-    """The file in which an agent is told to leave its sessions alone, and the edit of its text that does it."""
+    """The settings file that limits how long an agent keeps its sessions, and the edit that raises the limit."""
     file = SettingsFile(retention.settings(places_of(None)), dialect=retention.dialect)
 
     def edit(text: str) -> str:
@@ -120,8 +118,8 @@ class Keeping:
                 self._files += self._kept.keep(agent, path)
         except (OSError, TurnlogError) as error:
             if not isinstance(error, FileNotFoundError):
-                told = error.strerror if isinstance(error, OSError) else str(error)
-                self._problems[path] = told or str(error)
+                reason = error.strerror if isinstance(error, OSError) else str(error)
+                self._problems[path] = reason or str(error)
             return
         if time.time_ns() - stamp[1] > 2_000_000_000:  # one that is younger may change and look the same
             self._seen[path] = stamp
@@ -171,5 +169,5 @@ def _files_of(form: Format) -> Iterator[tuple[str, tuple[int, int]]]:
             for name in sorted(names):
                 path = os.path.join(folder, name)
                 if not name.endswith((*_DATABASES, *_PASSING)) and os.path.isfile(path):
-                    found = os.stat(path)
-                    yield path, (found.st_size, found.st_mtime_ns)
+                    status = os.stat(path)
+                    yield path, (status.st_size, status.st_mtime_ns)

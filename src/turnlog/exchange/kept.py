@@ -89,10 +89,10 @@ class KeptFiles:
             if os.path.lexists(path):
                 continue
             with self.unpacked(agent, path) as there:
-                found = [one for one in form.find(there) if one.path == there]
+                sources = [one for one in form.find(there) if one.path == there]
                 if workspace is not None:
-                    found = [one for one in found if form.read(one).header.workspace == workspace]
-            yield from (replace(one, path=path) for one in found)
+                    sources = [one for one in sources if form.read(one).header.workspace == workspace]
+            yield from (replace(one, path=path) for one in sources)
 
     def agents(self) -> list[str]:
         """Of which something is kept."""
@@ -109,8 +109,8 @@ class KeptFiles:
 
     def keep(self, agent: str, path: str) -> bool:
         """Bring what a file has that is not kept yet; gives whether there was anything. Raises `OSError`."""
-        place = self.place(agent, path)
-        frames = _sound(place)
+        target = self.place(agent, path)
+        frames = _sound(target)
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
             last = frames[-1] if frames else None
@@ -121,16 +121,16 @@ class KeptFiles:
             )
             if last is not None and is_grown and status.st_size == last.size:
                 return False  # only its time is another one
-            private_folders(os.path.dirname(place))
+            private_folders(os.path.dirname(target))
             if last is None or not is_grown or len(frames) >= _MOST_FRAMES:
-                self._write(place, file, status, shrank=last is not None and status.st_size < last.size)
+                self._write(target, file, status, shrank=last is not None and status.st_size < last.size)
             else:
-                _append(place, last, _framed(file, last.size, status))
+                _append(target, last, _framed(file, last.size, status))
         return True
 
-    def _write(self, place: str, file: BinaryIO, status: os.stat_result, *, shrank: bool) -> None:
+    def _write(self, target: str, file: BinaryIO, status: os.stat_result, *, shrank: bool) -> None:
         """All of it anew. One that is shorter than what is kept does not take its place: that stays beside it."""
-        temporary = f"{place}.{os.getpid()}.tmp"
+        temporary = f"{target}.{os.getpid()}.tmp"
         try:
             with open(temporary, "wb", opener=_private) as out:
                 at = 0
@@ -142,8 +142,8 @@ class KeptFiles:
                 out.flush()
                 os.fsync(out.fileno())
             if shrank:
-                os.replace(place, f"{place.removesuffix(_SUFFIX)}.before")
-            os.replace(temporary, place)
+                os.replace(target, f"{target.removesuffix(_SUFFIX)}.before")
+            os.replace(temporary, target)
         finally:
             if os.path.exists(temporary):
                 os.unlink(temporary)
@@ -152,25 +152,25 @@ class KeptFiles:
 
     def data(self, agent: str, path: str) -> Iterator[bytes]:
         """What is kept of a file. Raises `Corrupt` where that is not what was kept."""
-        place = self.place(agent, path)
-        frames = _frames(place)
-        with open(place, "rb") as file:
+        target = self.place(agent, path)
+        frames = _frames(target)
+        with open(target, "rb") as file:
             for number, frame in enumerate(frames, start=1):
                 data = _unpacked(file, frame)
                 if data is not None:
                     yield data
                 elif number == 1 or number < len(frames):
-                    raise Corrupt(f"{place} is not what was written", hint="restore it from a backup")
+                    raise Corrupt(f"{target} is not what was written", hint="restore it from a backup")
 
     def family(self, agent: str, path: str) -> list[str]:
         """A kept file, and those that belong to it: named like it, or in the folder that is."""
         stem = path.rpartition(".")[0] or path
         base = os.path.join(self.folder, agent)
-        found = [path] if self.has(agent, path) else []
+        paths = [path] if self.has(agent, path) else []
         for folder, _, names in os.walk(base + stem):
-            found += [os.path.join(folder, name).removeprefix(base).removesuffix(_SUFFIX) for name in sorted(names)]
+            paths += [os.path.join(folder, name).removeprefix(base).removesuffix(_SUFFIX) for name in sorted(names)]
         near = [f"{stem}.meta.json"]
-        return found + [other for other in near if other != path and self.has(agent, other)]
+        return paths + [other for other in near if other != path and self.has(agent, other)]
 
     @contextmanager
     def unpacked(self, agent: str, path: str) -> Generator[str]:
@@ -184,15 +184,15 @@ class KeptFiles:
 
     def restore(self, agent: str, path: str) -> list[str]:
         """Put a file and its family back where they were, to the byte; nothing is written over. Gives what was put."""
-        done: list[str] = []
+        restored: list[str] = []
         for one in self.family(agent, path):
             if not os.path.lexists(one):
                 try:
                     put_file(one, b"".join(self.data(agent, one)), mode=0o600)
                 except AlreadyExists:
                     continue  # its agent was quicker
-                done.append(one)
-        return done
+                restored.append(one)
+        return restored
 
     def _put(self, agent: str, path: str, target: str) -> None:
         try:
@@ -235,13 +235,13 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
-def _frames(place: str) -> list[_Frame]:
+def _frames(path: str) -> list[_Frame]:
     """The frames that are whole."""
-    found: list[_Frame] = []
+    frames: list[_Frame] = []
     try:
-        file = open(place, "rb")  # noqa: SIM115
+        file = open(path, "rb")  # noqa: SIM115
     except FileNotFoundError:
-        return found
+        return frames
     with file:
         end = os.fstat(file.fileno()).st_size
         at = 0
@@ -256,16 +256,16 @@ def _frames(place: str) -> list[_Frame]:
                 break
             if start + note["length"] > end:
                 break
-            found.append(_Frame(start, note["length"], note["size"], note["digest"], note["proof"], note["mtime"]))
+            frames.append(_Frame(start, note["length"], note["size"], note["digest"], note["proof"], note["mtime"]))
             at = file.seek(start + note["length"])
-    return found
+    return frames
 
 
-def _sound(place: str) -> list[_Frame]:
+def _sound(path: str) -> list[_Frame]:
     """The frames, without a last one that never reached the disk."""
-    frames = _frames(place)
+    frames = _frames(path)
     if frames:
-        with open(place, "rb") as file:
+        with open(path, "rb") as file:
             if _unpacked(file, frames[-1]) is None:
                 frames.pop()
     return frames
@@ -293,12 +293,12 @@ def _framed(file: BinaryIO, at: int, status: os.stat_result) -> tuple[bytes, int
         "proof": proof_of(file, size).hex(),
         "mtime": status.st_mtime_ns,
     }
-    said = msgspec.json.encode(note)
-    return _NOTE.pack(_SKIPPED, len(said)) + said + packed, size
+    header = msgspec.json.encode(note)
+    return _NOTE.pack(_SKIPPED, len(header)) + header + packed, size
 
 
-def _append(place: str, last: _Frame, framed: tuple[bytes, int]) -> None:
-    fd = os.open(place, os.O_WRONLY | os.O_CLOEXEC)
+def _append(path: str, last: _Frame, framed: tuple[bytes, int]) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     with open(fd, "wb") as file:
         file.truncate(last.start + last.length)
         file.seek(0, os.SEEK_END)

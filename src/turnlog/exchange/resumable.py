@@ -108,5 +108,5 @@ def folder_for(workspace: str | None) -> str:
 
 def cautions(cwd: str, resuming: Resuming | None = None) -> list[str]:
     """What a person should know before running it."""
-    told = [] if os.path.isdir(cwd) else [f"the folder {cwd} is not there"]
-    return [*told, resuming.caution] if resuming is not None and resuming.caution else told
+    warnings = [] if os.path.isdir(cwd) else [f"the folder {cwd} is not there"]
+    return [*warnings, resuming.caution] if resuming is not None and resuming.caution else warnings

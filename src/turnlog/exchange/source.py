@@ -69,30 +69,32 @@ def sources(
     """The sessions at a path, or in the folders where the agents keep theirs; only those of a workspace, if told."""
     forms = dict(every()) if agent is None else {agent: format_of(agent)}
     if path is not None:
-        place = absolute(os.fspath(path))
-        if not os.path.lexists(place):
-            raise NotFound(f"there is nothing at {place}")
-        found = [source for form in forms.values() for source in _under(place, form)]
-        if not found:
-            raise NotFound(f"no session of another agent at {place}", hint=f"looked for {', '.join(forms)}")
+        folder = absolute(os.fspath(path))
+        if not os.path.lexists(folder):
+            raise NotFound(f"there is nothing at {folder}")
+        sources = [source for form in forms.values() for source in _under(folder, form)]
+        if not sources:
+            raise NotFound(f"no session of another agent at {folder}", hint=f"looked for {', '.join(forms)}")
     else:
         here = places_of(workspace)
-        found: list[Source] = []
+        sources: list[Source] = []
         for form in forms.values():
             # Some keep all sessions together, some with the work they are about: without a workspace it is both.
             everywhere = [] if workspace is not None else form.homes(replace(here, workspace=None))
             for home in dict.fromkeys([*everywhere, *form.homes(here)]):
                 if os.path.isdir(home):
-                    found += form.find(home)
-    found = list(dict.fromkeys(found))
-    return found if workspace is None else [source for source in found if _is_for(source, workspace_path(workspace))]
+                    sources += form.find(home)
+    sources = list(dict.fromkeys(sources))
+    return (
+        sources if workspace is None else [source for source in sources if _is_for(source, workspace_path(workspace))]
+    )
 
 
 def _under(place: str, form: Format) -> list[Source]:
     """The sessions of an agent at a path; where there are none, those of the folders below, not too many of them."""
-    found = list(form.find(place))
-    if found or not os.path.isdir(place):
-        return found
+    sources = list(form.find(place))
+    if sources or not os.path.isdir(place):
+        return sources
     folders = [place]
     for folder in folders:  # grows while it is gone through: near ones come first
         try:
@@ -101,19 +103,19 @@ def _under(place: str, form: Format) -> list[Source]:
             continue
         for path in inner:
             sessions = [] if os.path.basename(path) in _APART else list(form.find(path))
-            found += sessions
+            sources += sessions
             if not sessions and os.path.basename(path) not in _APART and len(folders) < _FOLDERS:
                 folders.append(path)
-    return found
+    return sources
 
 
 def _is_for(source: Source, workspace: str) -> bool:
     """Whether a session is about that folder; one that does not say lies where it was looked for."""
     try:
-        told = format_of(source.agent).read(source).header.workspace
+        folder = format_of(source.agent).read(source).header.workspace
     except OSError:
-        return True  # that is told when it is its turn
-    return told is None or workspace_path(told) == workspace
+        return True  # the error is reported when the file is read
+    return folder is None or workspace_path(folder) == workspace
 
 
 def bring_all(creator: Creator, wanted: list[Source], progress: Progress | None = None) -> Iterator[Imported]:
@@ -122,7 +124,7 @@ def bring_all(creator: Creator, wanted: list[Source], progress: Progress | None 
     What its agent deleted is read from the copy that is kept of it.
     """
     waiting: list[tuple[Source, Reading]] = []
-    known = set(wanted)
+    chosen = set(wanted)
     for index, source in enumerate(wanted):
         if progress is not None:
             progress(index, len(wanted), source)
@@ -136,7 +138,7 @@ def bring_all(creator: Creator, wanted: list[Source], progress: Progress | None 
             continue
         if _parent(reading.header) and not _is_here(creator.store, source.agent, _parent(reading.header)):
             fork = reading.header.fork
-            if fork is not None and fork.source is not None and fork.source not in known:
+            if fork is not None and fork.source is not None and fork.source not in chosen:
                 yield from bring_all(creator, [fork.source])
             waiting.append((source, reading))
         else:
@@ -172,8 +174,8 @@ def _brought(creator: Creator, source: Source, reading: Reading) -> Imported:
     except Invalid as error:
         return Imported("", source, 0, [*reading.problems, Problem(error.message)])
     except OSError as error:
-        told = Problem(f"could not be read to its end: {error.strerror or error}")
-        return Imported("", source, 0, [*reading.problems, told])
+        problem = Problem(f"could not be read to its end: {error.strerror or error}")
+        return Imported("", source, 0, [*reading.problems, problem])
 
 
 def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
@@ -182,11 +184,11 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
     steps = reading.steps
     name, here = _find(creator.store, source, reading.header)
     if here is None:
-        if (known := _repeated(creator.store, source, reading.header)) is not None:
-            return Imported(known, source, 0, list(reading.problems), known)
-        if any(found.id == name for found in creator.store.listing("deleted")):
-            told = Problem(f"session {name} was deleted here: `turnlog restore {name}` brings it back")
-            return Imported(name, source, 0, [*reading.problems, told])
+        if (original := _repeated(creator.store, source, reading.header)) is not None:
+            return Imported(original, source, 0, list(reading.problems), original)
+        if any(row.id == name for row in creator.store.listing("deleted")):
+            problem = Problem(f"session {name} was deleted here: `turnlog restore {name}` brings it back")
+            return Imported(name, source, 0, [*reading.problems, problem])
         here, steps = _create(creator, source, name, reading)
     try:
         before = stamp_of(source)
@@ -196,7 +198,7 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
             reading, carried = grown
             steps = reading.steps
         appender = Appender(creator.store, here)
-        appender.is_guest = here.state.is_relayed  # whoever brings in what was said does not work in it
+        appender.is_guest = here.state.is_relayed  # the importing process does not work in the session
         importer = Importer(creator.store, appender, source, reading, written_at(source), carried)
         importer.run(steps)
         keep(creator.store, here, source, reading, before, importer.carry())
@@ -332,8 +334,8 @@ def source_of(agent: str, native: str, path: str) -> Source | None:
     form = format_of(agent)
     try:
         if path:
-            found = form.find(path) if os.path.exists(path) else iter(())
-            source = next((source for source in found if source.key in ("", native)), None)
+            sources = form.find(path) if os.path.exists(path) else iter(())
+            source = next((source for source in sources if source.key in ("", native)), None)
             return source if source is not None and lies_at_home(source) else None
         for home in form.homes(replace(places_of(None), workspace=None)):
             for source in form.find(home) if os.path.isdir(home) else ():
@@ -346,7 +348,7 @@ def source_of(agent: str, native: str, path: str) -> Source | None:
 
 def _shared(parent: SessionReader, steps: Iterator[Step]) -> tuple[int, list[Step]]:
     """The last entry of the parent that its fork still has, and the steps that had to be looked at."""
-    known = {entry.id: entry for entry in parent.entries() if entry.origin is not None}
+    imported = {entry.id: entry for entry in parent.entries() if entry.origin is not None}
     counts: Counter[str] = Counter()
     taken: list[Step] = []
     last = 0
@@ -356,7 +358,7 @@ def _shared(parent: SessionReader, steps: Iterator[Step]) -> tuple[int, list[Ste
             continue  # only where the next one hangs
         if isinstance(step, Record) and unknown_type(step.entry):
             continue  # which of them a fork has is no sign of where it was made
-        entry = known.get(key_id(str(step.key)) if isinstance(step, Jump) else id_of(step.key, step.entry, counts))
+        entry = imported.get(key_id(str(step.key)) if isinstance(step, Jump) else id_of(step.key, step.entry, counts))
         if entry is None or entry.seq < last:
             break
         last = entry.seq

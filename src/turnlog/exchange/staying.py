@@ -12,20 +12,22 @@ from turnlog.thread.alias import go_on_under
 from turnlog.thread.reader import SessionReader
 
 
-def stays_one(store: Store, session: SessionReader, done: Resumable) -> None:
+def stays_one(store: Store, session: SessionReader, way: Resumable) -> None:
     """What its agent says under the id that it was handed over with is said in this session.
 
     Only where the agent's hooks tell of its turns; to another agent it is handed as another session.
     """
     state = session.history.state
     origin = origin_of(session.history)
-    if not state.is_relayed or done.path is None or done.agent != origin.get("agent") or not is_known(done.agent):
+    if not state.is_relayed or way.path is None or way.agent != origin.get("agent") or not is_known(way.agent):
         return
-    if done.id == origin.get("id") or f"{done.agent}\n{done.id}" in state.aliases:
+    if way.id == origin.get("id") or f"{way.agent}\n{way.id}" in state.aliases:
         return
-    form = format_of(done.agent)
-    source = source_at(form, done.path, done.id)
+    form = format_of(way.agent)
+    source = source_at(form, way.path, way.id)
     records = 0 if source is None else sum(1 for _ in form.read(source).steps)
     go_on_under(
-        store, session.id, Alias(agent=done.agent, native=done.id, head=session.head, records=records, path=done.path)
+        store,
+        session.id,
+        Alias(agent=way.agent, native=way.id, head=session.head, records=records, path=way.path),
     )

@@ -74,15 +74,15 @@ def transcript_of(session: SessionReader, *, include_ignored: bool = False) -> T
     context.messages = [cast("Message", _filled(message, get)) for message in context.messages]
     stats = session.stats()
     times = [when for entry in path if (when := entry.clock or entry.at) is not None]
-    told = _told_header(session) if "header" not in origin else {}
-    began = datetime.fromisoformat(told["created"]) if isinstance(told.get("created"), str) else None
+    header = _told_header(session) if "header" not in origin else {}
+    began = datetime.fromisoformat(header["created"]) if isinstance(header.get("created"), str) else None
     created = began or start.clock or start.at or stats.first_at or _EPOCH
     return Transcript(
         id=session.id,
         start=start,
         agent=agent if isinstance(agent, str) else None,
         source_id=str(origin.get("id") or ""),
-        origin=origin.get("header") or told.get("origin"),
+        origin=origin.get("header") or header.get("origin"),
         created=created,
         updated=max([created, *times]),
         title=session.title,
@@ -101,15 +101,15 @@ def transcript_of(session: SessionReader, *, include_ignored: bool = False) -> T
 
 def _told_header(session: SessionReader) -> dict[str, Any]:
     """What its agent's file says of itself, where that was read later: whatever was rewound since."""
-    told = (entry for entry in session.entries(kind="set", reverse=True) if isinstance(entry, Set))
-    found = next((entry.value for entry in told if entry.key == HEADER), None)
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    facts = (entry for entry in session.entries(kind="set", reverse=True) if isinstance(entry, Set))
+    header = next((entry.value for entry in facts if entry.key == HEADER), None)
+    return cast("dict[str, Any]", header) if isinstance(header, dict) else {}
 
 
 def _touched(session: SessionReader, include_ignored: bool, after: int) -> list[TouchedFile]:
     """See `Transcript.files`."""
-    made = [entry for entry in session.checkpoints() if entry.seq > after and entry.origin is None]
-    found: list[TouchedFile] = []
+    checkpoints = [entry for entry in session.checkpoints() if entry.seq > after and entry.origin is None]
+    files: list[TouchedFile] = []
 
     def tree(name: str) -> Tree:
         return decode_tree(session.blob(name))
@@ -122,22 +122,22 @@ def _touched(session: SessionReader, include_ignored: bool, after: int) -> list[
         except NotFound:
             return None, False
 
-    for root in made[-1].roots if made else ():
-        begin = next((other for other in made[0].roots if other.name == root.name), None)
+    for root in checkpoints[-1].roots if checkpoints else ():
+        begin = next((other for other in checkpoints[0].roots if other.name == root.name), None)
         try:
             found_here = list(changes(tree(begin.tree), tree(root.tree), tree)) if begin is not None else []
         except NotFound:
             continue  # ignored files of another home
         for path, old, new in found_here:
             if FOLDER in (old.kind if old else "", new.kind if new else ""):
-                continue  # what is in it is told
+                continue  # its content is reported
             where = os.path.join(os.fsdecode(path_bytes(root.path)), os.fsdecode(path))
             if root.is_private and not include_ignored:
-                found.append(TouchedFile(where, None, None, made[-1].at, is_private=True))
+                files.append(TouchedFile(where, None, None, checkpoints[-1].at, is_private=True))
                 continue
             (before, is_known), (then, is_known_then) = content(old), content(new)
-            found.append(TouchedFile(where, before, then, made[-1].at, is_known and is_known_then))
-    return found
+            files.append(TouchedFile(where, before, then, checkpoints[-1].at, is_known and is_known_then))
+    return files
 
 
 def render(session: SessionReader, agent: str, *, format_version: int | None = None) -> Rendered:
@@ -155,10 +155,10 @@ def written_for(
     form = format_of(agent)
     writing = writing_of(form, agent)
     if format_version is not None:
-        known = writing.versions
-        if format_version not in known:
-            told = ", ".join(f"{number} ({opens})" for number, opens in known.items())
-            hint = f"one of {told}" if known else "leave it out: there is only one"
+        versions = writing.versions
+        if format_version not in versions:
+            supported = ", ".join(f"{number} ({opens})" for number, opens in versions.items())
+            hint = f"one of {supported}" if versions else "leave it out: there is only one"
             raise Unsupported(f"no format version {format_version} of {agent} is written", hint=hint)
         transcript = replace(transcript, version=format_version)
     if transcript.agent == agent:
@@ -208,13 +208,13 @@ def _check(
     messages = 0
     with TemporaryDirectory(prefix="turnlog-") as folder:
         path = writing.place(written, os.path.join(folder, "there"))
-        found: set[str] = set()
+        missing: set[str] = set()
         problems: list[Problem] = []
         for source in form.find(path):
             reading = form.read(source)
             for step in reading.steps:
                 if isinstance(step, Record):
-                    found.update(_texts(step.entry))
+                    missing.update(_texts(step.entry))
                     if isinstance(step.entry, Message):
                         messages += 1
                         counts[0] += step.entry.role in ("user", "assistant")
@@ -229,7 +229,7 @@ def _check(
         raise Corrupt(f"{what}: it reads back with a problem: {problems[0].what}", hint="please report this")
     if written.lost:
         return carried, messages
-    everything = "\n".join(found)
+    everything = "\n".join(missing)
     for message in transcript.context.messages:
         for text in _texts(message) if message.role in ("user", "assistant") else ():
             if without_surrogates(text).strip() not in everything:
@@ -266,14 +266,14 @@ def _filled(entry: AnyEntry, get: Callable[[str], bytes]) -> AnyEntry:
 
 
 def _with_data(blocks: list[AnyBlock], get: Callable[[str], bytes]) -> list[AnyBlock]:
-    found: list[AnyBlock] = []
+    loaded: list[AnyBlock] = []
     for block in blocks:
         if isinstance(block, (Image, File)) and block.blob is not None and block.data is None:
             block = replace(block, data=get(block.blob))
         elif isinstance(block, ToolResult) and not isinstance(block.content, str):
             block = replace(block, content=_with_data(block.content, get))
-        found.append(block)
-    return found
+        loaded.append(block)
+    return loaded
 
 
 def send(

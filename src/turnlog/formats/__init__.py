@@ -108,6 +108,7 @@ class SessionHeader(Struct, frozen=True, kw_only=True):
     title: str | None = None
     created: datetime | None = None
     labels: dict[str, str] = {}
+    git_branches: tuple[str, ...] = ()
     hidden: bool = False
     fork: Forked | None = None
     spawned: Spawn | None = None
@@ -160,10 +161,7 @@ class ResumePoint(Struct, frozen=True):
 
 
 class Reading(Struct, kw_only=True):
-    """One session as it is being read. Everything but `steps` is complete when `steps` is used up.
-
-    A title may come late; what else the header says is known from the start.
-    """
+    """One session as it is being read, complete when `steps` is used up; title and git branches may come late."""
 
     header: SessionHeader
     steps: Iterator[Step]
@@ -260,15 +258,15 @@ class Format(Struct, frozen=True):
 @cache
 def _own() -> dict[str, str]:
     """The modules of our own formats, by their names."""
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     for package in ("", "/seeds"):
         at = os.path.dirname(__file__) + package  # not `pkgutil`: it takes longer than to read a session
         for name in os.listdir(at):
             if name[0] != "_" and (name.endswith(".py") or os.path.isfile(f"{at}/{name}/__init__.py")):
                 module = name.removesuffix(".py")
-                found[module.replace("_", "-")] = f"{__name__}{package.replace('/', '.')}.{module}"
-    del found["seeds"]
-    return found
+                modules[module.replace("_", "-")] = f"{__name__}{package.replace('/', '.')}.{module}"
+    del modules["seeds"]
+    return modules
 
 
 @cache
@@ -341,12 +339,12 @@ def find(path: str, *, agents: Iterable[str] | None = None) -> Iterator[Source]:
 def _loaded(name: str, point: EntryPoint) -> Format:
     origin = f"the format {name!r:.80} of {point.dist.name if point.dist is not None else point.value}"
     try:
-        found = point.load()
+        form = point.load()
     except Exception as error:
         raise Unsupported(f"{origin} cannot be loaded: {_in_a_line(error)}") from error
-    if not isinstance(found, Format):
+    if not isinstance(form, Format):
         raise Unsupported(f"{origin} cannot be loaded: {point.value} is no Format")
-    return _guarded(origin, found)
+    return _guarded(origin, form)
 
 
 def _guarded(origin: str, form: Format) -> Format:

@@ -43,9 +43,9 @@ def find(path: str) -> Iterator[Source]:
 def _chats(path: str) -> dict[str, list[str]]:
     """The lines of each chat, by the time when it began, with a number if several began then."""
     with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
-        _, *found = _START.split(file.read())
+        _, *pieces = _START.split(file.read())
     chats: dict[str, list[str]] = {}
-    for time, body in zip(found[::2], found[1::2], strict=True):
+    for time, body in zip(pieces[::2], pieces[1::2], strict=True):
         key = time.replace(" ", "T")
         again = sum(other.startswith(key) for other in chats)
         chats[f"{key}.{again + 1}" if again else key] = body.splitlines(keepends=True)

@@ -179,8 +179,8 @@ class _Task:
         self._shown = items(_beside(os.path.join(folder, "ui_messages.json"), problems))
         self._used = items(fields(_beside(os.path.join(folder, "task_metadata.json"), problems)).get("model_usage"))
         state = os.path.join(os.path.dirname(os.path.dirname(folder)), "state", "taskHistory.json")
-        known = items(_beside(state, []))
-        self._known = next((item for item in known if str(item.get("id")) == id), fields(None))
+        history = items(_beside(state, []))
+        self._known = next((item for item in history if str(item.get("id")) == id), fields(None))
         first = next((text(item.get("text")) for item in self._shown if item.get("say") in ("task", "text")), None)
         title = text(self._known.get("task")) or first
         started = self._shown[0].get("ts") if self._shown else int(id) if id.isdigit() and len(id) < 16 else None

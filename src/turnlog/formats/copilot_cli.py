@@ -40,7 +40,7 @@ from turnlog.formats._shared.records import (
     report,
     rows,
 )
-from turnlog.formats._shared.value import fields, items, json_text, moment, text, usage_in, whole
+from turnlog.formats._shared.value import branches_in, fields, items, json_text, moment, text, usage_in, whole
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
 from turnlog.log.usage import Usage
@@ -123,6 +123,7 @@ def read(source: Source, mark: ResumePoint | None = None, state: _State | None =
         id=f"{id}.{source.key}" if source.key else id,
         workspace=text(about.get("cwd")) or notes.get("cwd"),
         created=moment(start.get("startTime") or at),
+        git_branches=branches_in(about.get("branch")),
         hidden=bool(source.key),
         spawned=Spawn(id, source.key) if source.key else None,
         origin={"version": start["copilotVersion"]} if text(start.get("copilotVersion")) else None,

@@ -49,10 +49,10 @@ _STOPS: dict[str | None, Stop] = {
 def homes(places: Places) -> list[str]:
     """See `turnlog.formats`."""
     base = places.environ.get("XDG_DATA_HOME") or os.path.join(places.home, ".local", "share")
-    found = [places.environ.get("CRUSH_GLOBAL_DATA") or os.path.join(base, "crush")]
+    folders = [places.environ.get("CRUSH_GLOBAL_DATA") or os.path.join(base, "crush")]
     if places.workspace is not None:
-        found.append(os.path.join(places.workspace, _FOLDER))
-    return found
+        folders.append(os.path.join(places.workspace, _FOLDER))
+    return folders
 
 
 def find(path: str) -> Iterator[Source]:
@@ -86,11 +86,11 @@ def stamps(path: str) -> dict[str, str]:
     """Of each session: when it and its messages last changed, and how much they say, for many change in one second."""
     try:
         with opened(path) as base:
-            found = {str(row["id"]): str(tuple(row)) for row in base.rows("sessions")}
+            stamps = {str(row["id"]): str(tuple(row)) for row in base.rows("sessions")}
             sql = "select session_id, count(*), sum(length(parts)) from messages group by session_id"
-            for id, *told in base.ask(sql):
-                found[str(id)] = f"{found.get(str(id))} {told}"
-            return found
+            for id, *times in base.ask(sql):
+                stamps[str(id)] = f"{stamps.get(str(id))} {times}"
+            return stamps
     except ERRORS:
         return {}
 
@@ -102,8 +102,8 @@ def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
     problems: list[Problem] = []
     with opened_for(source) as base:
-        found = next(base.rows("sessions", "id = ?", (source.key,)), None)
-        info: dict[str, Any] = dict(found) if found is not None else {}
+        session = next(base.rows("sessions", "id = ?", (source.key,)), None)
+        info: dict[str, Any] = dict(session) if session is not None else {}
         named = {"model", "provider"} & set(base.columns.get("messages", ()))
         mine = "session_id = ? and role = 'assistant'"
         last = next(base.rows("messages", mine, (source.key,), only=tuple(named), order="rowid desc"), None)
@@ -119,13 +119,13 @@ def read(source: Source) -> Reading:
         spawned=Spawn(parent, source.key.partition("$$")[2] or None) if parent else None,
     )
     reading = Reading(header=header, steps=iter(()), problems=problems)
-    told: dict[str, Any] = dict(last) if last is not None and named else {}
+    provider: dict[str, Any] = dict(last) if last is not None and named else {}
     for key in ("model", "provider"):
-        if text(told.get(key)):
-            reading.facts[key] = told[key]
+        if text(provider.get(key)):
+            reading.facts[key] = provider[key]
     cost = info.get("cost")
     if isinstance(cost, (int, float)) and 0 < cost < 1e9 and parent is None:
-        reading.totals[text(told.get("model")) or ""] = Usage(cost_micros=round(cost * 1_000_000))
+        reading.totals[text(provider.get("model")) or ""] = Usage(cost_micros=round(cost * 1_000_000))
     reading.steps = _steps(source, problems)
     return reading
 
@@ -157,13 +157,13 @@ def _record(row: dict[str, Any], problems: list[Problem], *, is_last: bool) -> R
     if role not in ("user", "assistant", "tool", "system"):
         tell(problems, Problem(f"a message of the unknown role {role!r:.40}: kept as a note"))
         return Record(entry=Note(text="a message of an unknown role", data=parts, at=at), key=id)
-    said = " ".join(block.text for block in blocks if isinstance(block, Text))
+    prompt = " ".join(block.text for block in blocks if isinstance(block, Text))
     if role != "assistant":
         return Record(entry=Message(role=role, blocks=blocks, at=at), key=id)
     end = ends[-1] if ends else {}
     reason = text(end.get("reason"))
     if not ends and is_last:  # it is being written, or was when Crush ended: all of it comes with its end
-        return Record(entry=Note(text=f"an answer without its end: {said}", at=at), key=f"begun {id}")
+        return Record(entry=Note(text=f"an answer without its end: {prompt}", at=at), key=f"begun {id}")
     if row.get("is_summary_message"):
         if reason in ("error", "canceled"):
             return Record(entry=Note(text="a summary that failed", data=end, at=at), key=id)
@@ -203,9 +203,9 @@ def _block(raw: Any, row: dict[str, Any]) -> AnyBlock:
 
 
 def _result(data: dict[str, Any]) -> ToolResult:
-    said = data.get("content") if isinstance(data.get("content"), str) else ""
+    output = data.get("content") if isinstance(data.get("content"), str) else ""
     seen = _bytes(data.get("data"), text(data.get("mime_type")), None) if text(data.get("data")) else None
-    content: Any = said if seen is None else [*([Text(text=said)] if said else []), seen]
+    content: Any = output if seen is None else [*([Text(text=output)] if output else []), seen]
     return ToolResult(
         call=str(data.get("tool_call_id") or ""),
         name=text(data.get("name")),

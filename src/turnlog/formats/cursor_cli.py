@@ -49,9 +49,9 @@ _SIGNS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "imag
 
 def homes(places: Places) -> list[str]:
     """See `turnlog.formats`."""
-    told = [places.environ.get(name) for name in ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")]
+    folders = [places.environ.get(name) for name in ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")]
     config = places.environ.get("XDG_CONFIG_HOME") or os.path.join(places.home, ".config")
-    bases = [*filter(None, told), os.path.join(places.home, ".cursor"), os.path.join(config, "cursor")]
+    bases = [*filter(None, folders), os.path.join(places.home, ".cursor"), os.path.join(config, "cursor")]
     return [os.path.join(base, name) for base in dict.fromkeys(bases) for name in (_CHATS, "acp-sessions", "projects")]
 
 
@@ -93,17 +93,17 @@ def _of_copies(path: str) -> str:
     """Of several databases of one chat the one that lies under its own folder, or else the largest."""
     folder = os.path.dirname(os.path.dirname(path))
     base = os.path.dirname(os.path.dirname(folder)) if os.path.basename(os.path.dirname(folder)) == _CHATS else ""
-    found = _stores(base, _id_of(path)) if base else []
-    if len(found) < 2:
+    stores = _stores(base, _id_of(path)) if base else []
+    if len(stores) < 2:
         return path
     own = [
-        place for place in found if _hash_of(_told(place)) == os.path.basename(os.path.dirname(os.path.dirname(place)))
+        place for place in stores if _hash_of(_told(place)) == os.path.basename(os.path.dirname(os.path.dirname(place)))
     ]
-    return (own or sorted(found, key=lambda place: (-os.stat(place).st_size, place)))[0]
+    return (own or sorted(stores, key=lambda place: (-os.stat(place).st_size, place)))[0]
 
 
-def _hash_of(told: dict[str, Any]) -> str:
-    return md5((text(told.get("cwd")) or "").encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+def _hash_of(about: dict[str, Any]) -> str:
+    return md5((text(about.get("cwd")) or "").encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
 
 
 def _told_in(source: Source) -> list[str]:
@@ -131,13 +131,13 @@ def read(source: Source) -> Reading:
             about = _about(base)
     except ERRORS as error:
         raise OSError(f"{source.path}: {error}") from None
-    told = _told(source.path)
-    title = text(told.get("title")) or text(about.get("name"))
+    summary = _told(source.path)
+    title = text(summary.get("title")) or text(about.get("name"))
     header = SessionHeader(
         id=_id_of(source.path),
-        workspace=text(told.get("cwd")),
+        workspace=text(summary.get("cwd")),
         title=None if title == _UNNAMED else title,
-        created=moment(told.get("createdAtMs")) or moment(about.get("createdAt")),
+        created=moment(summary.get("createdAtMs")) or moment(about.get("createdAt")),
     )
     reading = Reading(header=header, steps=iter(()), problems=problems)
     model = text(about.get("lastUsedModel"))
@@ -157,9 +157,9 @@ def _about(base: Strange) -> dict[str, Any]:
     if isinstance(value, str) and not value.lstrip().startswith("{"):
         with suppress(ValueError):
             value = bytes.fromhex(value)
-    found = fields(decoded(value))
-    found.pop("blobEncryptionKey", None)
-    return found
+    about = fields(decoded(value))
+    about.pop("blobEncryptionKey", None)
+    return about
 
 
 # ── a database ────────────────────────────────────────────────────────────────────────────────────
@@ -170,10 +170,10 @@ def _steps(source: Source, root: str, reading: Reading) -> Iterator[Step]:
     model = reading.facts.get("model")
     try:
         with opened(source.path) as base:
-            for digest, said in _messages(base, root, reading.problems):
+            for digest, message in _messages(base, root, reading.problems):
                 times[digest] += 1
                 key = f"{digest}#{times[digest]}" if times[digest] > 1 else digest
-                for number, entry in enumerate(_entries(said, model)):
+                for number, entry in enumerate(_entries(message, model)):
                     yield Record(entry=entry, key=f"{key}.{number}" if number else key)
     except ERRORS as error:
         tell(reading.problems, Problem(f"the database cannot be read any further: {error}"))
@@ -191,15 +191,15 @@ def _messages(base: Strange, root: str, problems: list[Problem]) -> Iterator[tup
             tell(problems, Problem(f"{'a node' if is_node else 'a message'} that is not there", where=f"{digest:.64}"))
         elif is_node and digest not in nodes:
             nodes.add(digest)
-            found = [(value.hex(), number == 2) for number, value in _fields(data) if number < 3 and len(value) == 32]
-            waiting += reversed(found)
+            links = [(value.hex(), number == 2) for number, value in _fields(data) if number < 3 and len(value) == 32]
+            waiting += reversed(links)
         elif not is_node:
             inner = data if data[:1] == b"{" else next((value for number, value in _fields(data) if number == 4), b"")
-            said = fields(decoded(inner))
-            if said.get("role") is None:
+            message = fields(decoded(inner))
+            if message.get("role") is None:
                 tell(problems, Problem("a message that is not JSON", where=f"{digest:.64}"))
             else:
-                yield digest, said
+                yield digest, message
     tell(problems, Problem(f"more than {_MOST:,} messages"))
 
 
@@ -244,14 +244,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _entries(said: dict[str, Any], model: str | None) -> list[Message | Compaction | Note]:
-    content, role = said.get("content"), said.get("role")
+def _entries(raw: dict[str, Any], model: str | None) -> list[Message | Compaction | Note]:
+    content, role = raw.get("content"), raw.get("role")
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else listed(content)
-    if role == "tool" and isinstance(said.get("tool_call_id"), str):  # as OpenAI has it
-        return [Message(role="tool", blocks=[ToolResult(call=said["tool_call_id"], content=_words(parts))])]
+    if role == "tool" and isinstance(raw.get("tool_call_id"), str):  # as OpenAI has it
+        return [Message(role="tool", blocks=[ToolResult(call=raw["tool_call_id"], content=_words(parts))])]
     blocks = [_block(part) for part in parts]
-    blocks += [_call(fields(call.get("function")), call.get("id")) for call in items(said.get("tool_calls"))]
-    if fields(fields(said.get("providerOptions")).get("cursor")).get("isSummary") is True:
+    blocks += [_call(fields(call.get("function")), call.get("id")) for call in items(raw.get("tool_calls"))]
+    if fields(fields(raw.get("providerOptions")).get("cursor")).get("isSummary") is True:
         return [Compaction(replacement=[Message(role="user", blocks=blocks)])]
     if role == "user":
         return [_prompt(blocks)]
@@ -260,7 +260,7 @@ def _entries(said: dict[str, Any], model: str | None) -> list[Message | Compacti
         return [Message(role="assistant", blocks=blocks, model=model, stop="tool_use" if is_call else "end")]
     if role in ("tool", "system"):
         return [Message(role=role, blocks=blocks)]
-    return [Note(text="a message of an unknown role", data=said)]
+    return [Note(text="a message of an unknown role", data=raw)]
 
 
 def _words(parts: list[Any]) -> str:
@@ -277,13 +277,13 @@ def _prompt(blocks: list[AnyBlock]) -> Message:
 
 
 def _moment(whole: str) -> datetime | None:
-    found = _TIME.search(whole)
-    if found is None:
+    match = _TIME.search(whole)
+    if match is None:
         return None
-    hours, minutes = int(found[2] or 0), int(found[3] or 0)
+    hours, minutes = int(match[2] or 0), int(match[3] or 0)
     try:
         zone = timezone(timedelta(hours=hours, minutes=-minutes if hours < 0 else minutes))
-        return datetime.strptime(found[1], "%b %d, %Y, %I:%M %p").replace(tzinfo=zone).astimezone(UTC)
+        return datetime.strptime(match[1], "%b %d, %Y, %I:%M %p").replace(tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

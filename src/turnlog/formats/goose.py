@@ -133,8 +133,8 @@ def _row(raw: dict[str, Any]) -> _Row:
 
 def _from_database(source: Source, problems: Problems) -> _Shelf:
     with opened_for(source) as base:
-        found = next(base.rows("sessions", "id = ?", (source.key,)), None)
-        info = dict(found) if found is not None else {"id": source.key}
+        session = next(base.rows("sessions", "id = ?", (source.key,)), None)
+        info = dict(session) if session is not None else {"id": source.key}
         mine, key = "session_id = ?", (source.key,)
         only = ("metadata_json",) if base.has("messages", "metadata_json") else ("id",)
         seen = [

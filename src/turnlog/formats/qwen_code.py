@@ -27,7 +27,7 @@ from turnlog.formats._shared.records import (
     report,
     rows,
 )
-from turnlog.formats._shared.value import fields, items, json_text, moment, text, whole
+from turnlog.formats._shared.value import branches_in, fields, items, json_text, moment, text, whole
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Stop
 from turnlog.wire.gemini.answer import PartReader, usage_of
@@ -63,6 +63,7 @@ class _State(Struct, omit_defaults=True):
     """The record before it, and its node."""
     last: str
     title: str | None = None
+    branches: list[str] = []
 
 
 def read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
@@ -73,6 +74,7 @@ def read(source: Source, mark: ResumePoint | None = None, state: _State | None =
         id=text(first.get("sessionId")) or os.path.basename(source.path).removesuffix(".jsonl"),
         workspace=text(first.get("cwd")),
         created=moment(first.get("timestamp")),
+        git_branches=branches_in(first.get("gitBranch")),
         origin={"version": first["version"]} if text(first.get("version")) else None,
     )
     reading = Reading(header=header, steps=iter(()))
@@ -105,6 +107,7 @@ class _Reader:
         self._offsets: dict[str, int] = {}
         """Where each record is, to tell one that is there twice from another of the same id."""
         self._unknown = UnknownRecords()
+        self._branches = dict.fromkeys(state.branches or reading.header.git_branches)
         self._given = start.steps if start is not None else 0
         self._next = 0  # from where on the next mark may be
 
@@ -118,15 +121,16 @@ class _Reader:
                 self._given += 1
                 yield out.pop(0)
         if self._mark is not None:
-            self._reading.mark = replace(self._mark, state={**self._mark.state, "title": self._title})
+            known = {"title": self._title, "branches": list(self._branches)}
+            self._reading.mark = replace(self._mark, state={**self._mark.state, **known})
         self._close()
         yield from out
         if self._live and self._places.get(self._live) != self._last:
             node = self._places[self._live]
             yield Jump(to=node, key=f"live {node} {self._last}")
         self._unknown.report(self._reading.problems)
-        if self._title:
-            self._reading.header = replace(self._reading.header, title=self._title)
+        branches = branches_in(*self._branches)
+        self._reading.header = replace(self._reading.header, title=self._title, git_branches=branches)
 
     def _take(self, record: dict[str, Any], offset: int) -> None:
         uuid, kind = text(record.get("uuid")), record.get("type")
@@ -134,6 +138,8 @@ class _Reader:
             note = self._unknown.note(str(kind), record)
             self._out.append(Record(entry=note, key=f"at {offset}"))
             return
+        if type(record.get("gitBranch")) is str:
+            self._branches[record["gitBranch"]] = None
         is_known = uuid in self._places
         # Where the record before a mark is, nobody knows; the first of the file is that one, or has another id.
         if is_known and record_at(self._source.path, self._offsets.get(uuid, 0)) == record:

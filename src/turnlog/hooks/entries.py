@@ -97,8 +97,8 @@ def _without_all(text: str, agent: HookedAgent, ours: list[HookEntry], before: A
         text = _without(text, agent, one)
     kept = as_object(before).get("hooks")
     for event in {one.event for one in ours}:
-        is_left = plain(text, dialect=dialect)["hooks"][event]
-        if not is_left and event not in as_object(kept):
+        groups = plain(text, dialect=dialect)["hooks"][event]
+        if not groups and event not in as_object(kept):
             text = without(text, ["hooks", event], dialect=dialect)
     if ours and not plain(text, dialect=dialect)["hooks"] and kept is None:
         text = without(text, ["hooks"], dialect=dialect)

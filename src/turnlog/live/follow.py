@@ -44,7 +44,7 @@ def catch_up(store: Store, name: str, path: str = "", native: str = "") -> int:
 
 
 def one_at_a_time(store: Store, name: str) -> AbstractContextManager[None]:
-    """Whoever brings in what was said, or moves the conversation, does it alone: each leaves it where he found it."""
+    """Imports and moves of the conversation are exclusive: each leaves it in a consistent state."""
     files = ability(store, InFiles)
     folder = files.folder if files is not None else state_folder()
     return in_turn(f"{folder}/derived/follow-{blake2b(name.encode(), digest_size=16).hexdigest()}", _WAIT_S)

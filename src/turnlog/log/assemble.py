@@ -35,10 +35,10 @@ def _bad_line(offset: int, line: bytes) -> tuple[list[_Seen], list[Damage]]:
     try:
         item = decode(line)
     except Unreadable as why:
-        found = salvage(line)
-        if not found:
+        salvaged = salvage(line)
+        if not salvaged:
             return [], [Damage(offset, size, why.kind)]
-        seen = [(offset + at, entry, length) for at, length, entry in found]
+        seen = [(offset + at, entry, length) for at, length, entry in salvaged]
         return seen, [Damage(offset, size, "spliced", seen[0][1].seq)]
     if isinstance(item, Flawed):
         return [(offset, item.entry, size)], [Damage(offset, size, item.kind, item.entry.seq)]
@@ -78,15 +78,15 @@ class _Batch:
     def settled(self, following: _Seen | None) -> Iterator[Placed | Damage]:
         """Its entries, or what is wrong with them, now that it is known what follows in the log."""
         offset = min(self.lines[0][0], self.lines[-1][0])
-        found: list[Placed | Damage]
+        parts: list[Placed | Damage]
         if self.is_whole or not _voids(following, offset):
-            found = [(line[0], line[1]) for line in self.lines]
+            parts = [(line[0], line[1]) for line in self.lines]
         else:
-            found = [Damage(line[0], line[2], "unfinished", line[1].seq) for line in self.lines]
+            parts = [Damage(line[0], line[2], "unfinished", line[1].seq) for line in self.lines]
         if self.damage:
-            found += self.damage
-            found.sort(key=_offset, reverse=self.back)
-        return iter(found)
+            parts += self.damage
+            parts.sort(key=_offset, reverse=self.back)
+        return iter(parts)
 
 
 def _offset(item: Placed | Damage) -> int:

@@ -40,7 +40,11 @@ class Text(Block, tag="text", frozen=True):
 
 
 class Thinking(Block, tag="thinking", frozen=True):
-    """A model's reasoning. `data` is opaque and only means something to `provider`."""
+    """A model's reasoning. `data` is opaque and only means something to `provider`.
+
+    Where the provider made the conversation smaller itself, `data["compaction"]` is what it made of it, and `text` its
+    summary if that can be read.
+    """
 
     text: str = ""
     provider: str | None = None
@@ -125,13 +129,13 @@ _FIELDS: dict[type, tuple[tuple[str, Any], ...]] = {}
 
 
 def _fields(cls: type[Struct]) -> tuple[tuple[str, Any], ...]:
-    found = _FIELDS.get(cls)
-    if found is None:
+    defaults = _FIELDS.get(cls)
+    if defaults is None:
         infos = [f for f in msgspec.structs.fields(cls) if f.name not in ("unknown", "unverified")]
         empty: dict[Any, Any] = {list: [], dict: {}}
-        found = tuple((f.name, empty.get(f.default_factory, f.default)) for f in infos)
-        _FIELDS[cls] = found
-    return found
+        defaults = tuple((f.name, empty.get(f.default_factory, f.default)) for f in infos)
+        _FIELDS[cls] = defaults
+    return defaults
 
 
 def flat(value: Any) -> Any:
@@ -143,13 +147,13 @@ def flat(value: Any) -> Any:
     if not isinstance(value, Struct):
         return value
     tag = value.__struct_config__.tag
-    found: dict[str, Any] = {} if tag is None else {"type": tag}
+    plain: dict[str, Any] = {} if tag is None else {"type": tag}
     for name, default in _fields(type(value)):
         item = getattr(value, name)
         if item != default or type(item) is not type(default):
-            found[name] = flat(item) if isinstance(item, (Struct, list)) else item
-    found.update(getattr(value, "unknown", {}))
-    return found
+            plain[name] = flat(item) if isinstance(item, (Struct, list)) else item
+    plain.update(getattr(value, "unknown", {}))
+    return plain
 
 
 def json_text(value: Struct) -> str:

@@ -175,10 +175,10 @@ def _flawed(line: bytes) -> AnyEntry | Flawed:
     problems: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(items)
-        if len(found) != len(items):
+        mapping = dict(items)
+        if len(mapping) != len(items):
             problems.append("duplicate")
-        return found
+        return mapping
 
     def constant(_: str) -> None:
         problems.append("number")
@@ -254,8 +254,8 @@ def _lenient(text: bytes) -> AnyEntry:
 
 
 def _build(cls: type[Entry] | type[Block], fields: dict[str, Raw]) -> Any:
-    known = set(cls.__struct_fields__) - {"unknown"}
-    own = {name: raw for name, raw in fields.items() if name in known or name == "type"}
+    declared = set(cls.__struct_fields__) - {"unknown"}
+    own = {name: raw for name, raw in fields.items() if name in declared or name == "type"}
     unknown = {name: raw.copy() for name, raw in fields.items() if name not in own}
     parts: dict[str, Any] = {}
     for name in shape(cls).parts:
@@ -310,7 +310,7 @@ def salvage(line: bytes) -> list[tuple[int, int, AnyEntry]]:
     counts (in whole JSON `}{` cannot occur, and the last stretch has to end the line), and only if it begins where
     no value could begin in what is before it.
     """
-    found: list[tuple[int, int, AnyEntry]] = []
+    entries: list[tuple[int, int, AnyEntry]] = []
     start = 0
     while start < len(line):
         cut = line.find(b'}{"type":"', start)
@@ -326,11 +326,11 @@ def salvage(line: bytes) -> list[tuple[int, int, AnyEntry]]:
                 except Unreadable:
                     break
                 if not isinstance(entry, Flawed):
-                    found.append((at, len(piece), entry))
+                    entries.append((at, len(piece), entry))
                 break
             at = line.find(b'{"type":"', at + 1, end)
         start = end
-    return found
+    return entries
 
 
 _STRING = rb'"(?:[^"\\]|\\.)*"'

@@ -8,9 +8,10 @@ from typing import Any, overload
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt, NotFound, TurnlogError
-from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult, calls_in
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, calls_in
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Role, Uncompact
-from turnlog.log.tokens import Tokens, estimate
+from turnlog.log.shown.nativecompaction import seen_by as seen_in
+from turnlog.log.shown.tokens import Tokens, estimate
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
 
@@ -25,6 +26,7 @@ class Context(Sequence[Message]):
         "get_blob": "Fetches the pictures and files that the messages refer to.",
         "head": "The `seq` of the entry up to which it was made; 0 where there was none.",
         "head_id": "The id of that entry.",
+        "root": "What tells the session that its forks began with from every other one; empty where it is of none.",
         "edited": "The `seq`s of entries that read otherwise than they were said.",
         "_said_otherwise": "",
         "_tokens": "",
@@ -37,10 +39,11 @@ class Context(Sequence[Message]):
         system: str = "",
         tools: list[Any] | None = None,
         get_blob: Callable[[str], bytes] | None = None,
-        said_otherwise: list[tuple[int, int]] | None = None,
+        said_otherwise: list[tuple[int, int, str]] | None = None,
         head: int = 0,
         head_id: str = "",
         edited: Iterable[int] = (),
+        root: str = "",
     ) -> None:
         self.messages = messages
         self.system = system
@@ -49,28 +52,39 @@ class Context(Sequence[Message]):
         self._said_otherwise = said_otherwise or []
         self.head = head
         self.head_id = head_id
+        self.root = root
         self.edited = frozenset(edited)
         self._tokens: Tokens | None = None
 
     @property
     def tokens(self) -> Tokens:
         """About how many tokens this is for a model, and by which method that was found."""
-        return self._tokens or estimate(self.messages, self.system, self.tools, self.is_stale)
+        return self._tokens or estimate(self.messages, self.system, self.tools, self.is_stale, self.stands_for)
+
+    @property
+    def cache_key(self) -> str:
+        """What a provider may group requests by that begin alike: one for a session and its forks, wherever they are.
+
+        A digest, because the id of a session may say something private. Empty where the context is of no session.
+        """
+        from hashlib import sha256  # loads OpenSSL, which `import turnlog` does without
+
+        return sha256(b"turnlog cache key " + self.root.encode()).hexdigest()[:32] if self.root else ""
 
     def load(self) -> None:
         """Fetch every picture and file, and count the tokens: a request made of it asks nobody any more."""
         self._tokens = self.tokens
         if self.get_blob is None:
             return
-        found: dict[str, bytes | TurnlogError] = {}
+        contents: dict[str, bytes | TurnlogError] = {}
         for digest in {digest for message in self.messages for digest in _attached(message.blocks)}:
             try:
-                found[digest] = self.get_blob(digest)
+                contents[digest] = self.get_blob(digest)
             except (NotFound, Corrupt) as error:
-                found[digest] = error  # told when it is asked for: the rest can be sent
+                contents[digest] = error  # told when it is asked for: the rest can be sent
 
         def get(digest: str) -> bytes:
-            data = found.get(digest)
+            data = contents.get(digest)
             if isinstance(data, bytes):
                 return data
             raise data or NotFound(f"no blob {digest} in this context", hint="session.blob fetches any other")
@@ -89,6 +103,7 @@ class Context(Sequence[Message]):
             head=self.head,
             head_id=self.head_id,
             edited=self.edited,
+            root=self.root,
         )
         if self._tokens is not None:
             more.load()
@@ -96,7 +111,20 @@ class Context(Sequence[Message]):
 
     def is_stale(self, message: Message) -> bool:
         """Whether what comes before that message was another when it was said: a compaction or an edit came since."""
-        return any(start <= message.seq < end for start, end in self._said_otherwise)
+        return any(start <= message.seq < end for start, end, _ in self._said_otherwise)
+
+    def stands_for(self, block: Thinking, message: Message) -> int | None:
+        """Up to which `seq` what a provider compacted stands for what was said; None where it does not any more."""
+        if self.is_stale(message):
+            return None
+        seen = seen_in(block)
+        if seen is None:
+            return message.seq
+        there = [end for _, end, id in self._said_otherwise if id == seen]
+        there += [one.seq for one in self.messages if one.id == seen]
+        last = max(there, default=0)
+        was_known = 0 < last < message.seq  # otherwise it answers another branch
+        return last if was_known and not any(s <= last + 1 and last < e for s, e, _ in self._said_otherwise) else None
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -129,13 +157,13 @@ def seen_by(context: Context, path: Iterable[Entry], its_path: Iterable[Entry]) 
 
     `its_path` is the one it was made of, both newest first. Where that is not known, what it showed has to tell.
     """
-    shown = {message.id for message in context}
+    visible = {message.id for message in context}
     others = iter(its_path)
     other = next(others, None)
     for node in path:
         while other is not None and other.seq > node.seq:
             other = next(others, None)
-        if node.id in shown or (other is not None and other.seq == node.seq):
+        if node.id in visible or (other is not None and other.seq == node.seq):
             return node.seq
     return 0
 
@@ -195,22 +223,24 @@ def spoken(entry: Message | Custom) -> Message | None:
     )  # fmt: skip
 
 
-def said_otherwise(path: Iterable[Entry]) -> list[tuple[int, int]]:
-    """Where on a path (newest first) messages follow on something else than when they were said: `seq` from, and up to.
+def said_otherwise(path: Iterable[Entry]) -> list[tuple[int, int, str]]:
+    """Where on a path (newest first) messages follow on something else than when they were said: from, up to, and why.
+
+    The first two are numbers, the last is the id of the entry that changed it.
 
     An edit changes what came before the messages between it and its entry, a compaction what came before all
     that it keeps, and taking one back what came before the messages said under it.
     """
-    spans: list[tuple[int, int]] = []
+    spans: list[tuple[int, int, str]] = []
     cancelled: set[int] = set()
     for entry in path:
         if isinstance(entry, Edit):
-            spans.append((entry.entry + 1, entry.seq))
+            spans.append((entry.entry + 1, entry.seq, entry.id))
         elif isinstance(entry, Uncompact):
             cancelled.add(entry.compaction)
-            spans.append((entry.compaction, entry.seq))
+            spans.append((entry.compaction, entry.seq, entry.id))
         elif isinstance(entry, Compaction) and entry.seq not in cancelled:
-            spans.append((0, entry.seq))
+            spans.append((0, entry.seq, entry.id))
     return spans
 
 

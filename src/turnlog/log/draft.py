@@ -106,12 +106,12 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
     blobs: Blobs = {}
     try:
         try:
-            body, start, known = encode_body(entry)
+            body, start, is_plain = encode_body(entry)
         except UnicodeEncodeError:
             entry = keep_bytes(entry, blobs)
-            body, start, known = encode_body(entry)
+            body, start, is_plain = encode_body(entry)
         if refers or blobs or len(body) > PAYLOAD_LIMIT:
-            entry, body, start, known = _fit(entry, blobs)
+            entry, body, start, is_plain = _fit(entry, blobs)
     except UnicodeEncodeError as error:
         raise Invalid(f"text that is not Unicode in a field that must be: {error}") from None
     except (TypeError, ValueError, OverflowError) as error:
@@ -120,17 +120,17 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
         raise Invalid(f"a {entry.type} nested more than {MAX_DEPTH} levels deep") from None
     fence = node or type(entry) is Head
     wide = type(entry) is Set and is_wide(entry)
-    return Draft(entry.id, body, start, node, fence, wide, known, at, entry.blobs), blobs
+    return Draft(entry.id, body, start, node, fence, wide, is_plain, at, entry.blobs), blobs
 
 
 def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
-    body, start, known = b"", 0, True
+    body, start, is_plain = b"", 0, True
     for floor in (PAYLOAD_LIMIT, 16 << 10, 4 << 10, 1 << 10):
         entry = offload(entry, floor, blobs)
         used = used_blobs(entry)
         if used != entry.blobs:
             entry = replace(entry, blobs=used)
-        body, start, known = encode_body(entry)
+        body, start, is_plain = encode_body(entry)
         if len(body) <= LINE_GOAL - _STAMP_ROOM:
             break
     if len(body) > MAX_LINE - _STAMP_ROOM:
@@ -138,7 +138,7 @@ def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
             f"a {entry.type} of {len(body)} bytes: a line holds at most {MAX_LINE}",
             hint="put big data into blobs with home.put_blob",
         )
-    return entry, body, start, known
+    return entry, body, start, is_plain
 
 
 def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> list[tuple[Draft, str, int]]:

@@ -30,15 +30,9 @@ else:
 
 
 class Entry(
-    Struct,
-    tag_field="type",
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    forbid_unknown_fields=True,
-    repr_omit_defaults=True,
-    gc=False,
-):
+    Struct, tag_field="type", frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True,
+    repr_omit_defaults=True, gc=False,
+):  # fmt: skip
     """What every entry carries."""
 
     is_node: ClassVar[bool] = False
@@ -300,7 +294,7 @@ class Ask(Entry, tag="ask", frozen=True):
 
 
 class Answer(Entry, tag="answer", frozen=True):
-    """Whether it may: the answer to entry `ask`. The first one counts."""
+    """Whether it may: the answer to entry `ask`. The first counts, or one that stands `over` a later one's."""
 
     merges = True
     ask: EntryRef
@@ -308,10 +302,11 @@ class Answer(Entry, tag="answer", frozen=True):
     by: str | None = None
     text: LongText = ""
     data: Json = None
+    over: EntryRef = 0
 
 
 class Started(Quiet, tag="started", frozen=True):
-    """Tool call `call` of entry `entry` is about to be run. Without a result, nobody knows how far it came."""
+    """Tool call `call` of entry `entry` is about to be run. Without a result it is unknown how far it came."""
 
     merges = True
     call: str

@@ -122,11 +122,11 @@ def _is_struct(declared: Any) -> bool:
 
 @cache
 def _said(declared: Any) -> tuple[Any, ...]:
-    return tuple(said for part in _within(declared) for said in _metadata(part))
+    return tuple(annotation for part in _within(declared) for annotation in _metadata(part))
 
 
 def _says(declared: Any, meaning: type[Meaning]) -> bool:
-    return any(isinstance(said, meaning) for said in _said(declared))
+    return any(isinstance(annotation, meaning) for annotation in _said(declared))
 
 
 def _metadata(declared: Any) -> tuple[Any, ...]:
@@ -161,14 +161,14 @@ def change(value: Any, meaning: type[Meaning], act: Callable[[Any], Any]) -> Any
 
 def every(value: Any, meaning: type[Meaning]) -> list[Any]:
     """Whatever has that meaning in a struct, however deep."""
-    found: list[Any] = []
+    values: list[Any] = []
 
     def keep(item: Any) -> Any:
-        found.append(item)
+        values.append(item)
         return item
 
     change(value, meaning, keep)
-    return found
+    return values
 
 
 @cache
@@ -192,7 +192,7 @@ def change_value(value: Any, declared: Any, meaning: type[Meaning], act: Callabl
     """The same for a value of a declared type."""
     if value is None:
         return None
-    if any(isinstance(said, meaning) for said in _metadata(declared)):
+    if any(isinstance(annotation, meaning) for annotation in _metadata(declared)):
         return act(value)
     if isinstance(value, Struct):
         return change(value, meaning, act)

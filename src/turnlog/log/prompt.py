@@ -53,21 +53,25 @@ _PATH = r"(?:[~.]{0,2}/)?[^\s/]+(?:/[^\s/]*)+"
 
 def preview_of(text: str) -> str:
     """A prompt on one line, if it says what somebody wants; "" for a greeting, a setting, a machine's words."""
-    said = typed(without_preamble(text)).strip()
-    if not said or re.match(_MACHINE, said):
+    prompt = typed(without_preamble(text)).strip()
+    if not prompt or re.match(_MACHINE, prompt):
         return ""
-    if (command := re.match(_SLASH, said)) and command[1] in _SETTINGS:
+    if (command := re.match(_SLASH, prompt)) and command[1] in _SETTINGS:
         return ""
-    plain = said[: PREVIEW + 1].casefold().strip(" \t\n.!?,;:-")
+    plain = prompt[: PREVIEW + 1].casefold().strip(" \t\n.!?,;:-")
     if not plain or plain in _SMALL_TALK or re.fullmatch(_PATH, plain):
         return ""
-    return one_line(said, PREVIEW)
+    return one_line(prompt, PREVIEW)
 
 
 def asks(text: str) -> bool:
     """Whether a text asks an agent for something: not an interruption, or a command of a person that asks no model."""
-    said = typed(without_preamble(text)).strip()
-    return bool(said) and said.split(maxsplit=1)[0] not in _HOUSEKEEPING and not said.startswith(_INTERRUPTED + _SHELL)
+    typed_text = typed(without_preamble(text)).strip()
+    return (
+        bool(typed_text)
+        and typed_text.split(maxsplit=1)[0] not in _HOUSEKEEPING
+        and not typed_text.startswith(_INTERRUPTED + _SHELL)
+    )
 
 
 def is_title(title: str, workspace: str | None) -> bool:

@@ -54,21 +54,21 @@ def is_secret_name(name: str) -> bool:
 
 def mask(key: str, value: Any) -> tuple[Any, list[str]]:
     """The value with its secrets masked, and where they were."""
-    found: list[str] = []
-    masked = _mask(key, value, key, found)
-    return (masked, found) if found else (value, found)
+    names: list[str] = []
+    masked = _mask(key, value, key, names)
+    return (masked, names) if names else (value, names)
 
 
-def _mask(name: str, value: Any, where: str, found: list[str]) -> Any:
+def _mask(name: str, value: Any, where: str, masked: list[str]) -> Any:
     if is_secret_name(name) and value not in (None, "", MASK) and not isinstance(value, bool):
-        found.append(where)
+        masked.append(where)
         return MASK
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
-        return {key: _mask(str(key), item, f"{where}.{key}", found) for key, item in items}
+        return {key: _mask(str(key), item, f"{where}.{key}", masked) for key, item in items}
     if isinstance(value, (list, tuple)):
         items = enumerate(cast("list[Any]", value))
-        return [_mask("", item, f"{where}[{index}]", found) for index, item in items]
+        return [_mask("", item, f"{where}[{index}]", masked) for index, item in items]
     return value
 
 

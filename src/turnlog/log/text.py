@@ -7,7 +7,7 @@ _JOINER = "\u200d"
 
 def one_line(text: str, limit: int) -> str:
     """A text without line breaks, cut."""
-    return cut(" ".join(text.split()), limit)
+    return cut(" ".join(text.split(maxsplit=limit + 1)[: limit + 1]), limit)  # of a long text, only the beginning
 
 
 def cut(text: str, limit: int) -> str:

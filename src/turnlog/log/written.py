@@ -90,7 +90,7 @@ def placed_lines(lines: Iterable[Line]) -> Iterator[tuple[int, AnyEntry, bytes] 
 
 def entries_of(lines: list[bytes], *, after: int) -> list[AnyEntry | Flawed]:
     """What bare lines say that are to follow entry `after`; refuses what cannot be the next lines of a log."""
-    found: list[AnyEntry | Flawed] = []
+    entries: list[AnyEntry | Flawed] = []
     for line in lines:
         try:
             if len(line) > MAX_LINE or b"\n" in line:
@@ -102,10 +102,10 @@ def entries_of(lines: list[bytes], *, after: int) -> list[AnyEntry | Flawed]:
         if seq <= after:
             raise Invalid(f"entry {seq} cannot follow entry {after}")
         after = seq
-        found.append(item)
-    if not found:
+        entries.append(item)
+    if not entries:
         raise Invalid("no lines to take over")
-    return found
+    return entries
 
 
 def entry_of(item: AnyEntry | Flawed) -> AnyEntry:

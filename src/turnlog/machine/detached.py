@@ -75,7 +75,7 @@ def alone(lock: str) -> Generator[bool]:
         for _ in range(_TRIES):
             if is_ours:
                 break
-            time.sleep(_PAUSE_S)  # who only looks has it for a moment
+            time.sleep(_PAUSE_S)  # a process that only looks holds the lock for a moment
             is_ours = _try(fd)
         if is_ours:
             os.nice(max(0, _NICE - os.nice(0)))

@@ -43,7 +43,7 @@ def make_edit(edit: FileEdit, imprints: Imprints) -> None:
 
 
 def _leave_to_others(edit: FileEdit, after: bytes, imprint: Imprint, imprints: Imprints) -> None:
-    """Who came after us found the file with ours in it: what it was before is now what it was before us."""
+    """Later edits were made on top of ours: their original is now our original."""
     for other in imprints.others(edit.path):
         theirs = other.find(edit.path)
         if theirs is not None and theirs.before == imprint.after:

@@ -1,4 +1,4 @@
-"""Which file starts this program, and goes on doing so: what others are told to call has to outlive an upgrade."""
+"""Which file starts this program: a path that is written into other programs' settings has to outlive an upgrade."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def launcher(install: str = "hooks install") -> str:
     others = [path for path in candidates if not _why_not(path)]
     why = _why_not(this_launcher()) or f"{this_launcher()} is not on the PATH"
     tool = f"`{others[0]} {install}` is another installation" if others else "`uv tool install turnlog`, then again"
-    raise Unsupported(f"this turnlog may be gone tomorrow: {why}", hint=f"{tool}; --anyway for who knows")
+    raise Unsupported(
+        f"this turnlog may be gone tomorrow: {why}", hint=f"{tool}; or --anyway, if you know that it stays"
+    )
 
 
 def this_launcher() -> str:

@@ -6,6 +6,7 @@ A location has the scheme of its store and a colon; without one it is a folder.
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -38,8 +39,6 @@ def is_shared(location: str) -> bool:
 
 def key_of(location: str) -> str:
     """A name for a home among others: the same however its folder is written; without the password of a database."""
-    from hashlib import sha256
-
     folder = folder_of(location)
     if folder is not None:
         name = os.path.realpath(folder)
@@ -49,7 +48,17 @@ def key_of(location: str) -> str:
         where, question, asked = where.partition("?")
         kept = "&".join(part for part in asked.split("&") if not part.startswith("password="))
         name = f"{scheme}{mark}{who.partition(':')[0]}{at}{where}{question}{kept}"
-    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return _sha256()(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _sha256() -> Callable[[bytes], Any]:
+    """The one of Python itself, where it can be had: `hashlib` loads OpenSSL, and every listing would wait for that."""
+    try:
+        return import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+    except ImportError:
+        from hashlib import sha256
+
+        return sha256
 
 
 def connect(location: str, **options: Any) -> Store:

@@ -22,7 +22,7 @@ class Space(NamedTuple):
     limit_bytes: int
     """What its blobs may take."""
     free_bytes: int | None
-    """On its disk; None where nobody knows."""
+    """Free bytes on its disk; None if unknown."""
 
     @property
     def is_short(self) -> bool:

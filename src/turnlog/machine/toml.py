@@ -69,8 +69,8 @@ def _checked(text: str, before: dict[str, Any], path: Sequence[str], values: dic
         node = whole
         for key in path[:-1]:
             node = node.setdefault(key, {})
-        is_there = node.pop(path[-1], None)
-    if actual != wanted or is_there != values:
+        table = node.pop(path[-1], None)
+    if actual != wanted or table != values:
         raise Invalid(f"{_dotted(path)} stands where it cannot be changed safely", hint="change it by hand")
     return text
 

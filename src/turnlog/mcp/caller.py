@@ -83,7 +83,7 @@ def is_of_ours(tool: str) -> bool:
 
 def left_out(query: str, own: list[str]) -> tuple[list[Filter], bool]:
     """What keeps the caller's own session out, and whether calls of these tools are; unless they are asked for."""
-    asked = parse(query).filters
+    asked = parse(query).every_filter
     named = [value for one in asked if one.name == "session" and not one.negated for value in one.values]
     hidden = tuple(id for id in own if not any(id.startswith(value.rpartition(":")[2]) for value in named))
     tools = [value for one in asked if one.name == "tool" and not one.negated for value in one.values]

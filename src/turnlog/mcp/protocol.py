@@ -142,7 +142,7 @@ class Client:
             self.check()
             self._send({"jsonrpc": "2.0", "id": id, "result": result})
         except Cancelled:
-            pass  # who cancelled waits for nothing
+            pass  # the caller cancelled: no answer is expected
         except Refused as error:
             self._fail(id, error.code, error.message, error.data)
         except BrokenPipeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.query import Filter, Query, parse
+from turnlog.catalog.ask.query import Filter, parse
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.folder import expand, refuses_checkpoints, workspace_path
 from turnlog.reader.folder import is_in, project
@@ -48,7 +48,7 @@ class Scope:
         asked = parse(query)
         values = tuple(f"={one}" for one in self.folders) if self._is_alone else self.folders
         own = (Filter("workspace", values),) if values else ()
-        return str(Query(asked.terms, (*asked.filters, *own, *more)))
+        return str(asked.within(*own, *more))
 
     def session(self, catalog: Catalog, name: str) -> Card:
         """The session that is called so. One that may not be told of is not there."""

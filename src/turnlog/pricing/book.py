@@ -208,15 +208,15 @@ def prices_of(model: str) -> list[Rates]:
         return mine[name] if name in mine else mine[max(starred, key=len)]
     tries: list[tuple[str, str | None]] = [(model, None)]
     for mark in ("/", ":"):
-        provider, found, rest = model.partition(mark)
-        if found and provider and rest:
+        provider, price, rest = model.partition(mark)
+        if price and provider and rest:
             tries.insert(0, (rest, provider))
     if model.startswith(_BEDROCK):
         tries.insert(0, (model, "aws"))
     for name, provider in tries:
-        found = book().find(name, provider)
-        if found is not None:
-            return found.rates()
+        price = book().find(name, provider)
+        if price is not None:
+            return price.rates()
     return []
 
 

@@ -67,7 +67,7 @@ class OwnEntries:
 
 def outline_for(session: SessionReader, catalog: Catalog | None = None) -> Outline:
     """The outline of a session: what the catalog has of it, and the rest from the log."""
-    made = Outline()
+    fresh = Outline()
     if catalog is not None:
         from turnlog.catalog.ask.detail import outline
 
@@ -77,14 +77,14 @@ def outline_for(session: SessionReader, catalog: Catalog | None = None) -> Outli
             chain.append((above.fork.session, above.fork.seq))
             above = above.owner_of(above.fork.seq)
         for name, until in reversed(chain):
-            known = catalog.ask(outline, name)
-            if known.seqs and known.seqs[0] <= made.last:
+            indexed = catalog.ask(outline, name)
+            if indexed.seqs and indexed.seqs[0] <= fresh.last:
                 break  # a session of another time is called so
-            made.extend(known, until)
-            if until is not None and made.last < until:
+            fresh.extend(indexed, until)
+            if until is not None and fresh.last < until:
                 break  # the rest comes from the log
-    read_on(made, OwnEntries(session))
-    return made
+    read_on(fresh, OwnEntries(session))
+    return fresh
 
 
 def read_on(outline: Outline, source: EntrySource) -> None:
@@ -155,7 +155,7 @@ class ConversationPieces:
 
     def grow(self) -> int | None:
         """Take in what was appended; gives the first piece that is another or new, None where all is as it was."""
-        before, shown = len(self.starts), len(self.entries_shown)
+        before, rows_before = len(self.starts), len(self.entries_shown)
         read_on(self.outline, self.source)
         if self._seen == len(self.outline):
             return None
@@ -163,7 +163,7 @@ class ConversationPieces:
         head = self.source.head if self._is_moving else self.head
         last = max(self._path, default=0)
         for index in new:
-            if self.outline.kinds[index] in ("head", "set"):  # what was told of a title depends on the one there is now
+            if self.outline.kinds[index] in ("head", "set"):  # how a title is shown depends on the current one
                 return self._begin_anew(head)
             if self.outline.parents[index] < 0:
                 continue
@@ -174,9 +174,9 @@ class ConversationPieces:
             self._left += 1
         self.head = head
         self._walk()
-        if len(self.entries_shown) == shown:
+        if len(self.entries_shown) == rows_before:
             return None
-        is_longer = len(self.starts) == before or self.starts[before] > shown
+        is_longer = len(self.starts) == before or self.starts[before] > rows_before
         return before - 1 if is_longer and before else before
 
     def _begin_anew(self, head: int) -> int | None:
@@ -207,26 +207,26 @@ class ConversationPieces:
         if first >= end:
             return
         wanted = self.seqs(first, end)
-        found: dict[int, AnyEntry] = {}
+        entries: dict[int, AnyEntry] = {}
         chosen = set(wanted)
         for low, high in _stretches(wanted):
             for entry in self.source.forward(low - 1, high + 1):
                 if entry.seq in chosen:
-                    found[entry.seq] = entry
+                    entries[entry.seq] = entry
         for position in range(first, end):
-            yield [found[seq] for seq in self.seqs(position, position + 1) if seq in found]
+            yield [entries[seq] for seq in self.seqs(position, position + 1) if seq in entries]
 
     def landmarks(self) -> list[tuple[int, OutlineItem]]:
         """Prompts, compactions, subagents and what failed, each with the piece that it is in; found once."""
         if self._landmarks is None:
             outline = self.outline
-            found = [
+            indexes = [
                 index
                 for index, (kind, flags) in enumerate(zip(outline.kinds, outline.flags, strict=True))
                 if flags & _TELLING or kind in _EVENTS
             ]
-            shown = ((outline.seqs[index], index) for index in found)
-            self._landmarks = [(self.position(seq), outline.item(index)) for seq, index in shown if self.has(seq)]
+            positions = ((outline.seqs[index], index) for index in indexes)
+            self._landmarks = [(self.position(seq), outline.item(index)) for seq, index in positions if self.has(seq)]
         return self._landmarks
 
     def has(self, seq: int) -> bool:

@@ -82,10 +82,10 @@ class LookedAt:
     def title(self) -> str:
         """What it is called, or else what was asked first."""
         if self.session is not None:
-            found = self.session.title or self.card.title
+            title = self.session.title or self.card.title
         else:  # what somebody here calls it is on the card
-            found = self.card.title or (self.foreign.title if self.foreign is not None else None)
-        return found or self.card.preview or "(no title)"
+            title = self.card.title or (self.foreign.title if self.foreign is not None else None)
+        return title or self.card.preview or "(no title)"
 
     def branch(self, head: int) -> ConversationPieces:
         """The way to another head of it."""
@@ -99,14 +99,14 @@ class LookedAt:
         if word.isdecimal() and len(word) < 19 and 0 < int(word) <= outline.last:
             return int(word)
         if self.foreign is not None:
-            found = self.foreign.find(word)
+            seq = self.foreign.find(word)
         else:
             assert self.session is not None
             entry = self.session.find(word)
-            found = None if entry is None else entry.seq
-        if found is None:
+            seq = None if entry is None else entry.seq
+        if seq is None:
             raise NotFound(f"no entry {word!r:.80} in session {self.card.name}", hint="see its outline")
-        return found
+        return seq
 
     def look(self) -> int | None:
         """Take in what was written since; gives the first piece that is another or new, None where all is the same."""
@@ -231,23 +231,23 @@ class Desk:
     def open(self, card: Card) -> LookedAt:
         """A session, as it was when it was last looked at; opened if need be. Two that ask at once wait for one."""
         with self._mutex:
-            found = self._open.get(card.name)
-            if found is not None and not found.problem:
-                found.used_at, found.card = self._clock(), card
-                return found
+            looked_at = self._open.get(card.name)
+            if looked_at is not None and not looked_at.problem:
+                looked_at.used_at, looked_at.card = self._clock(), card
+                return looked_at
             opening = self._opening.setdefault(card.name, PatientLock())
         with opening:
             with self._mutex:
-                found = self._open.get(card.name)
-            if found is None or found.problem:
-                made = LookedAt(card, self.home, self.catalog, self._location, brings_in=self._brings_in)
+                looked_at = self._open.get(card.name)
+            if looked_at is None or looked_at.problem:
+                opened = LookedAt(card, self.home, self.catalog, self._location, brings_in=self._brings_in)
                 with self._mutex:
-                    self._open[card.name] = made
+                    self._open[card.name] = opened
                     self._opening.pop(card.name, None)
-                    found = made
-            found.used_at = self._clock()
+                    looked_at = opened
+            looked_at.used_at = self._clock()
         self.tidy()
-        return found
+        return looked_at
 
     def tidy(self, *, idle_s: float = _IDLE_S) -> None:
         """Let go of what nobody looked at for a while, and of the oldest where there are too many."""

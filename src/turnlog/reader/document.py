@@ -1,4 +1,4 @@
-"""A session written for people and programs: Markdown, HTML, JSON, JSON lines; without its secrets unless asked for."""
+"""A session written for people and programs: Markdown, HTML, JSON, spans; without its secrets unless asked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.catalog.waiter import while_wanted
@@ -20,6 +19,7 @@ from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
 from turnlog.log.prompt import preview_of
 from turnlog.reader.part import Part
+from turnlog.session.document import Document
 from turnlog.view.number import count, used
 
 if TYPE_CHECKING:
@@ -27,45 +27,56 @@ if TYPE_CHECKING:
     from turnlog.formats import TouchedFile, Transcript
     from turnlog.reader.opener import OpenedSession
     from turnlog.session import Home
+    from turnlog.session.readonly import ReadOnlySession
     from turnlog.view.redact import Redactor
 
 VERSION = 1
 """Of the JSON: it grows when a field changes its meaning or goes away."""
-ENDINGS = {"markdown": "md", "html": "html", "json": "json", "jsonl": "jsonl"}
+ENDINGS = {"markdown": "md", "html": "html", "json": "json", "jsonl": "jsonl", "otel": "otlp.jsonl"}
 _OURS = (Writer, Fold, Checkpoint, Intent)
 """Only means something in the log it is in."""
 
 
-class Document(Struct, frozen=True):
-    """The bytes, and what was taken out of them, by kind; None where nothing was looked for."""
-
-    data: bytes
-    redacted: dict[str, int] | None
-
-
-def export(home: Home | AsyncHome, session: str, form: str, *, redact: bool = True) -> Document:
-    """A session by its id as one document, for people (`html`, `markdown`) or for programs (`json`, `jsonl`).
+def export(home: Home | AsyncHome, session: str, form: str, *, redact: bool = True, content: bool = False) -> Document:
+    """A session by its id as one document, for people (`html`, `markdown`) or for programs (`json`, `jsonl`, `otel`).
 
     Keys, tokens and passwords are taken out unless `redact=False`; `redacted` says how many of which kind. Nothing is
-    locked or written. For another agent, `session.export("claude-code")` writes its files.
+    locked or written. `otel` is OpenTelemetry's spans, each line a request that a collector takes at `/v1/traces`; what
+    was said is in them only with `content=True`. A session that is open gives the same by `session.export("html")`.
     """
+    from turnlog.aio import Home as AsyncHome
+
     if form not in ENDINGS:
         raise Unsupported(
             f"no document {form!r:.40}", hint=f"one of {', '.join(ENDINGS)}; session.export writes for other agents"
         )
-    from turnlog.aio import Home as AsyncHome
+    holder = home.blocking if isinstance(home, AsyncHome) else home
+    with holder.read(session) as read_only:
+        return document_of(holder, read_only, form, redact=redact, content=content)
+
+
+def document_of(home: Home, session: ReadOnlySession, form: str, *, redact: bool, content: bool) -> Document:
+    """What `session.export` gives, which finds this by its name."""
     from turnlog.reader.opener import OpenedSession
 
-    holder = home.blocking if isinstance(home, AsyncHome) else home
-    with holder.read(session) as found:
-        return write(OpenedSession(holder, found), form, is_redacted=redact)
+    return write(OpenedSession(home, session), form, is_redacted=redact, has_content=content)
 
 
-def write(opened: OpenedSession, form: str, *, is_redacted: bool, also: Collection[str] = ()) -> Document:
-    """The session in that form; `also` of `view.personal.KINDS` is taken out with its secrets."""
+def write(
+    opened: OpenedSession, form: str, *, is_redacted: bool, also: Collection[str] = (), has_content: bool = False
+) -> Document:
+    """The session in that form; `also` of `view.personal.KINDS` is taken out with its secrets.
+
+    `has_content` is for spans, which are without what was said unless asked for.
+    """
     from turnlog.view.redact import Redactor  # to know every secret takes longer than to show a session
 
     redactor = Redactor(also) if is_redacted else None
+    if form == "otel":
+        from turnlog.reader.otel.telemetry import lines
+
+        data = b"".join(line + b"\n" for line in lines(opened, redactor, has_content=has_content))
+        return Document(data, _found(redactor))
     if redactor is not None:
         redactor.value(opened.session.workspace or "", is_learning=True)
         for entry in _entries(opened):
@@ -74,12 +85,16 @@ def write(opened: OpenedSession, form: str, *, is_redacted: bool, also: Collecti
     is_data = form in ("json", "jsonl")
     body = list(while_wanted(_lines(opened, redactor) if is_data else _text(opened, form, redactor, prompts)))
     about = _about(opened, redactor)
-    redacted = None if redactor is None else dict(sorted(redactor.found.items()))
+    redacted = _found(redactor)
     if is_data:
         data = _for_programs(form, {**about, "redacted": redacted}, body)
     else:
         data = _for_people(form, opened, about, notice(redacted), prompts) + b"".join(body)
     return Document(data, redacted)
+
+
+def _found(redactor: Redactor | None) -> dict[str, int] | None:
+    return None if redactor is None else dict(sorted(redactor.found.items()))
 
 
 def notice(redacted: dict[str, int] | None) -> str:
@@ -105,10 +120,10 @@ def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
     counted = Counter(redactor.found)
     context = transcript.context
     messages = [cast("Message", redactor.entry(message)) for message in context.messages]
-    made = Context(
+    seen = Context(
         messages, system=redactor.text(context.system), tools=redactor.value(context.tools), get_blob=context.get_blob
     )
-    done = replace(
+    redacted = replace(
         transcript,
         start=cast("Start", redactor.entry(transcript.start)),
         origin=redactor.value(transcript.origin),
@@ -117,10 +132,10 @@ def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
         path=[redactor.entry(entry) for entry in transcript.path],
         entries=lambda: clean,
         files=partial(_clean_files, transcript, redactor),
-        context=made,
+        context=seen,
     )
     redactor.found = counted  # each was counted once already
-    return done
+    return redacted
 
 
 def _clean_files(transcript: Transcript, redactor: Redactor, after: int) -> list[TouchedFile]:
@@ -163,18 +178,18 @@ def _for_programs(form: str, about: dict[str, Any], lines: list[bytes]) -> bytes
 
 
 def _about(opened: OpenedSession, redactor: Redactor | None) -> dict[str, Any]:
-    found = opened.session
-    stats, usage = found.stats(), found.usage()
+    session = opened.session
+    stats, usage = session.stats(), session.usage()
     about = {
-        "session": found.id,
-        "title": found.title,
-        "agent": found.agent,
-        "workspace": found.workspace,
-        "labels": found.labels,
+        "session": session.id,
+        "title": session.title,
+        "agent": session.agent,
+        "workspace": session.workspace,
+        "labels": session.labels,
         "source": opened.source,
         "created_at": stats.first_at,
         "updated_at": stats.last_at,
-        "head": found.head,
+        "head": session.head,
         "messages": stats.messages,
         "turns": stats.turns,
         "usage": {"own": usage.own, "inherited": usage.inherited, "subagents": usage.subagents},
@@ -216,12 +231,12 @@ def _for_people(
     """The beginning, up to where the conversation goes."""
     from turnlog.view import document, page
 
-    found = opened.session
-    usage = found.usage().total
+    session = opened.session
+    usage = session.usage().total
     facts = [
         opened.name,
         (about["agent"] or "") if opened.source is None else "",
-        _moment(found.stats().first_at),
+        _moment(session.stats().first_at),
         count(about["messages"], "message"),
         count(about["turns"], "turn"),
         used(usage) if usage.all_input_tokens else "",
@@ -229,8 +244,8 @@ def _for_people(
         about["workspace"] or "",
     ]
     title = str(about["title"] or "") or next(filter(None, (preview_of(text) for _, text in prompts)), "(no title)")
-    made = page.head(title, facts, told, prompts) if form == "html" else document.head(title, facts, told)
-    return made.encode("utf-8", "backslashreplace")
+    heading = page.head(title, facts, told, prompts) if form == "html" else document.head(title, facts, told)
+    return heading.encode("utf-8", "backslashreplace")
 
 
 def _moment(at: datetime | None) -> str:

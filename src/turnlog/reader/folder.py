@@ -60,7 +60,7 @@ def levels() -> Iterator[list[str]]:
 
 def _top() -> tuple[str, str]:
     """The top of the repository, or the folder itself; and what of the repository, if it is not to be taken."""
-    # Of a folder that is gone nobody knows which repository it was in.
+    # The repository of a folder that is gone is unknown.
     return top_of(current_folder()) if is_here() else (os.path.realpath(current_folder()), "")
 
 
@@ -128,11 +128,11 @@ def newest_at(home: Home, folder: str, *, agent: str | None = None) -> str | Non
 
 
 def _by_folder(home: Home, agent: str | None) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    folders: dict[str, list[str]] = {}
     for row in home.sessions():
         if row.workspace and not row.hidden and row.parent is None and agent in (None, row.agent):
-            found.setdefault(row.workspace, []).append(row.id)
-    return found
+            folders.setdefault(row.workspace, []).append(row.id)
+    return folders
 
 
 # ── what the catalog knows of here ────────────────────────────────────────────────────────────────
@@ -140,6 +140,10 @@ def _by_folder(home: Home, agent: str | None) -> dict[str, list[str]]:
 
 def within(query: str, folder: str) -> str:
     """The query, for sessions of that folder and of those below it."""
+    if "OR" in query:
+        from turnlog.catalog.ask.query import Filter, parse
+
+        return str(parse(query).within(Filter("workspace", (folder,))))
     escaped = folder.replace("\\", "\\\\").replace('"', '\\"')
     return f'{query} workspace:"{escaped}"'.strip()
 
@@ -147,14 +151,14 @@ def within(query: str, folder: str) -> str:
 def ask_here(ask: Callable[..., list[_T]], query: str, **more: Any) -> tuple[list[_T], str]:
     """Sessions of this project, or of the nearest folder above it that has any; and which folder that is."""
     first = project()
-    found = ask(within(query, first), **more)
-    if found:
-        return found, first
+    rows = ask(within(query, first), **more)
+    if rows:
+        return rows, first
     above = (folder for level in levels() for folder in level if not is_in(folder, first))
     for folder in above:
-        found = ask(query, workspace=folder, **more)
-        if found:
-            return found, folder
+        rows = ask(query, workspace=folder, **more)
+        if rows:
+            return rows, folder
     return [], first
 
 
@@ -163,7 +167,7 @@ def newest_cards(cards: Catalog, most: int, *, anywhere: bool) -> list[Card]:
     for conversations in (True, False):
         for level in [[None]] if anywhere else levels():
             asked = (cards.cards(workspace=one, conversations=conversations, limit=most) for one in level)
-            rows = [row for found in asked for row in found]
+            rows = [row for page in asked for row in page]
             if rows:
                 return sorted(rows, key=lambda row: (row.updated_at is not None, row.updated_at), reverse=True)
     return []

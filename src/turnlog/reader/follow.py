@@ -62,10 +62,10 @@ def stamp_of(place: str) -> FileStamps:
     stamps: FileStamps = []
     for file in files:
         try:
-            found = file.stat()
+            status = file.stat()
         except OSError:
             continue  # gone, or not there yet
-        stamps.append((found.st_ino, found.st_size, found.st_mtime_ns))
+        stamps.append((status.st_ino, status.st_size, status.st_mtime_ns))
     return stamps
 
 
@@ -74,7 +74,7 @@ def _read_again(opened: OpenedSession, warn: Callable[[str], None]) -> None:
     from turnlog.exchange.source import bring_all
 
     assert opened.source is not None
-    for done in bring_all(opened.home.creator, [opened.source]):
-        if not done.id:
-            warn(f"{done.source.path}: {done.problems[-1].what}")
+    for brought in bring_all(opened.home.creator, [opened.source]):
+        if not brought.id:
+            warn(f"{brought.source.path}: {brought.problems[-1].what}")
     opened.session.refresh()

@@ -46,20 +46,21 @@ def read_from(
     agent: str | None,
     progress: Callable[[str, int, int], None],
     marks: ForeignMarks | None = None,
+    beside: Iterable[Source] = (),
 ) -> Generator[ForeignSession]:
     """The one session at a path, or the one that is chosen of several: by its number there, or by its id.
 
-    `marks` is what somebody said of it.
+    `marks` is what somebody said of it. `beside` are sessions that lie elsewhere, which it started or was started by.
     """
     from turnlog.exchange.source import bring_all, sources
 
     listed = _listed(sources(path, agent=agent))
     chosen = _chosen(path, listed, key)
-    wanted = [item.source for item in _family(chosen, listed)]
+    wanted = [item.source for item in _family(chosen, [*listed, *_listed(list(beside))])]
     with _home(wanted) as home:
         read = bring_all(home.creator, wanted, lambda number, total, _: progress("reading", number, total))
-        done = {item.source: item for item in read}
-        mine = done[chosen.source]
+        by_source = {item.source: item for item in read}
+        mine = by_source[chosen.source]
         if not mine.id:
             raise Unavailable(f"{mine.source.path}: {mine.problems[-1].what}")
         if marks is not None:
@@ -90,15 +91,15 @@ def _home(wanted: Iterable[Source]) -> Generator[Home]:
         yield home
 
 
-def _listed(found: list[Source]) -> list[_Listed]:
+def _listed(sources: list[Source]) -> list[_Listed]:
     from turnlog.formats import format_of
 
     listed: list[_Listed] = []
-    for source in found:
+    for source in sources:
         try:
             listed.append(_Listed(source, format_of(source.agent).read(source).header))
         except OSError as error:
-            if len(found) == 1:
+            if len(sources) == 1:
                 raise Unavailable(f"{source.path}: {error.strerror or error}") from None
     return listed
 
@@ -118,8 +119,8 @@ def _chosen(path: str, listed: list[_Listed], key: str | None) -> _Listed:
     raise _several(f"{len(fits) or 'no'} sessions at {path} answer to --key {key!r:.80}", own)
 
 
-def _several(message: str, found: list[_Listed]) -> SeveralFit:
-    rows = [Candidate(i.header.id, i.header.id, i.source.agent, i.header.created, i.header.title) for i in found]
+def _several(message: str, candidates: list[_Listed]) -> SeveralFit:
+    rows = [Candidate(i.header.id, i.header.id, i.source.agent, i.header.created, i.header.title) for i in candidates]
     hint = "--key chooses one by its number or id; `turnlog import` takes all"
     return SeveralFit(message, rows, hint=hint, is_numbered=True)
 
@@ -131,13 +132,13 @@ def _family(chosen: _Listed, listed: list[_Listed]) -> list[_Listed]:
     for item in listed:
         if item.header.spawned:
             below.setdefault(item.header.spawned.session, []).append(item)
-    found = [chosen]
+    family = [chosen]
     seen = {id(chosen)}
-    for item in found:
+    for item in family:
         fork, spawned = item.header.fork, item.header.spawned
         near = [by_id.get(fork.session) if fork else None, by_id.get(spawned.session) if spawned else None]
         for other in [*near, *below.get(item.header.id, [])]:
             if other is not None and id(other) not in seen:
                 seen.add(id(other))
-                found.append(other)
+                family.append(other)
     return [item for item in listed if id(item) in seen]

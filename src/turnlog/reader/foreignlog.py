@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from turnlog.formats import Problem, Reading, Source, Step
 
 _PIECE = 128
-_BYTES = 1 << 20
+_CHARACTERS = 1 << 20
 _STEPS = 4096
 """How many steps back the place can lie from which reading goes on."""
 _Piece = bytes | list[AnyEntry]
@@ -61,7 +61,7 @@ class ForeignLog:
         """The first entry of each piece."""
         self._open: list[AnyEntry] = []
         """What is not packed yet."""
-        self._open_bytes = 0
+        self._open_size = 0
         self._steps = 0
         self._seqs: dict[str, int] = {}
         self._counts: Counter[str] = Counter()
@@ -84,10 +84,10 @@ class ForeignLog:
         """Take in what was written since; gives the first entry that is another than before or new, None for none."""
         before = [*self._pieces, self._open[:]]
         if self._mark is not None and self._form.growth is not None:
-            mark, told = self._mark
+            mark, prefix = self._mark
             try:
                 reading = None
-                if proof(self._there.path, mark.offset) == told:
+                if proof(self._there.path, mark.offset) == prefix:
                     reading = self._form.growth(self._there, mark)
             except OSError as error:
                 raise Unavailable(f"{self._there.path}: {error.strerror or error}") from None
@@ -120,7 +120,7 @@ class ForeignLog:
             self._starts.pop()
             self._open = [*_unpacked(self._pieces.pop()), *self._open]
         del self._open[len(self._open) - (self._steps - steps) :]
-        self._open_bytes = 0
+        self._open_size = 0
         while self._trail and self._trail[-1][0] >= steps:
             self._trail.pop()
         self._seqs = {name: seq for name, seq in self._seqs.items() if seq <= steps}
@@ -164,13 +164,12 @@ class ForeignLog:
             self.blobs[digest_of(data)] = data
 
     def _add(self, entry: AnyEntry, packing: Executor) -> None:
-        self.outline.take(entry)
         self._open.append(entry)
-        self._open_bytes += sum(len(getattr(block, "text", "")) for block in getattr(entry, "blocks", None) or ())
-        if len(self._open) >= _PIECE or self._open_bytes >= _BYTES:
+        self._open_size += self.outline.take(entry)
+        if len(self._open) >= _PIECE or self._open_size >= _CHARACTERS:
             self._starts.append(self._open[0].seq)
             self._pieces.append(self._packed(self._open, packing))
-            self._open, self._open_bytes = [], 0
+            self._open, self._open_size = [], 0
 
     def _packed(self, entries: list[AnyEntry], packing: Executor) -> Future[bytes] | list[AnyEntry]:
         """Compressed beside the reading, which takes a third longer if it waits for that."""

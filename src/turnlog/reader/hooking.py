@@ -55,7 +55,7 @@ def see_hooks(location: str | None) -> None:
         with open(f"{folder}/{_SEEN}", "a", encoding="utf-8"):
             pass
     except OSError:
-        return  # then he is told again
+        return  # then the notice is shown again
 
 
 def unseen_agents(location: str | None) -> list[str]:
@@ -85,8 +85,8 @@ def room(location: str | None) -> tuple[int, Space] | None:
     if folder is None:
         return None
     try:
-        with os.scandir(f"{folder}/blobs") as found:
-            used = sum(entry.stat().st_size for entry in found)
+        with os.scandir(f"{folder}/blobs") as entries:
+            used = sum(entry.stat().st_size for entry in entries)
     except OSError:
         used = 0  # there are none yet
     return used, space(folder)

@@ -34,8 +34,8 @@ class AgentLimit(NamedTuple):
 
 def limits(asked: Catalog, now_s: float) -> list[AgentLimit]:
     """What was said of windows that are not over yet."""
-    found = [*_of_claude(), *_of_codex([card.path for card in asked.cards("agent:codex", limit=_NEWEST)])]
-    return [one for one in found if _end(one) > now_s]
+    limits = [*_of_claude(), *_of_codex([card.path for card in asked.cards("agent:codex", limit=_NEWEST)])]
+    return [one for one in limits if _end(one) > now_s]
 
 
 def _end(one: AgentLimit) -> float:
@@ -46,27 +46,27 @@ def _of_claude() -> Iterator[AgentLimit]:
     kept = kept_limits(_CLAUDE)
     if kept is None:
         return
-    said, told = kept
+    limits, at = kept
     for name, minutes in _MINUTES.items():
-        used = _number(told.get(name), "used_percentage")
+        used = _number(at.get(name), "used_percentage")
         if used is not None:
-            yield AgentLimit(_CLAUDE, minutes, used, said, _number(told.get(name), "resets_at"))
+            yield AgentLimit(_CLAUDE, minutes, used, limits, _number(at.get(name), "resets_at"))
 
 
 def _of_codex(paths: Iterable[str]) -> list[AgentLimit]:
     """Of the newest file that says anything, the last that it says."""
-    told = [(at, limits) for path in paths for at, limits in _in_rollout(path)]
-    at, newest = max(told, key=lambda one: one[0], default=(0.0, cast("dict[str, Any]", {})))
-    found: list[AgentLimit] = []
+    reports = [(at, limits) for path in paths for at, limits in _in_rollout(path)]
+    at, newest = max(reports, key=lambda one: one[0], default=(0.0, cast("dict[str, Any]", {})))
+    by_window: list[AgentLimit] = []
     for name in ("primary", "secondary"):
         window = newest.get(name)
         used, minutes = _number(window, "used_percent"), _number(window, "window_minutes")
         if used is not None and minutes:
             resets, left = _number(window, "resets_at"), _number(window, "resets_in_seconds")
-            found.append(
+            by_window.append(
                 AgentLimit(_CODEX, int(minutes), used, at, at + left if resets is None and left is not None else resets)
             )
-    return found
+    return by_window
 
 
 def _in_rollout(path: str) -> Iterator[tuple[float, dict[str, Any]]]:

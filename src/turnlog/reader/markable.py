@@ -70,8 +70,8 @@ class MarkableSession:
         """What people are to read with it, the oldest first."""
         if self._session is not None:
             return [entry for entry in self._session.entries() if isinstance(entry, Note)]
-        found = marks_in(self._home.store).get(self._name)
-        return [] if found is None else found.notes
+        marks = marks_in(self._home.store).get(self._name)
+        return [] if marks is None else marks.notes
 
     def call(self, title: str | None) -> str | None:
         """Give it a title; None for what its agent calls it, or nothing. Gives what it is called then."""

@@ -78,9 +78,9 @@ class SessionNames:
 
     def find(self, word: str | None, *, own: bool = False, deleted: bool = True) -> SessionRef:
         """The one session that is meant, ours or another agent's; without a word, with `own`, only ours count."""
-        found = None if is_plainly_path(word) else self.find_or_path(word, own=own, deleted=deleted)
-        if found is not None:
-            return found
+        meant = None if is_plainly_path(word) else self.find_or_path(word, own=own, deleted=deleted)
+        if meant is not None:
+            return meant
         from turnlog.reader.foreign import source_at
 
         source, native = source_at(str(word), None)
@@ -88,22 +88,22 @@ class SessionNames:
 
     def own(self, word: str | None, *, deleted: bool = True) -> str:
         """The one session of ours that is meant; of another agent's, the copy that was imported."""
-        found = self.find(word, own=True, deleted=deleted)
-        if found.source is None:
-            return found.id
-        copy = self.copy_of(found.source)
+        meant = self.find(word, own=True, deleted=deleted)
+        if meant.source is None:
+            return meant.id
+        copy = self.copy_of(meant.source)
         if copy is None:
-            hint = f"`turnlog import {one_line(found.name)}` makes it one of ours"
-            raise Invalid(f"{found.name} is a session of {found.source.agent}, not one of ours", hint=hint)
+            hint = f"`turnlog import {one_line(meant.name)}` makes it one of ours"
+            raise Invalid(f"{meant.name} is a session of {meant.source.agent}, not one of ours", hint=hint)
         return copy
 
     def to_change(self, word: str | None, *, files: bool = False) -> str:
         """The one of ours that may be changed. Without a word it is one of this folder: nothing happens by mistake."""
         if word is None:
-            found = newest_with_files(self._home) if files else newest_conversation(self._home)
-            if found is None:
+            newest = newest_with_files(self._home) if files else newest_conversation(self._home)
+            if newest is None:
                 raise _none_here(files=files)
-            return self._followed(SessionRef(found)).id
+            return self._followed(SessionRef(newest)).id
         chosen = self.find(word, deleted=False)
         copy = chosen.id if chosen.source is None else self.copy_of(chosen.source)
         if copy is None:
@@ -125,10 +125,10 @@ class SessionNames:
     ) -> SessionRef | None:
         """The same as `find`; None where the word is no session but a file. With `files`, nets count as well.
 
-        One whose turns are told by hooks is ours, whoever is named, and what was said in it is brought in.
+        A session whose turns hooks report is ours, whichever name is used; its conversation is imported.
         """
-        found = self._find_or_path(word, own=own, files=files, deleted=deleted)
-        return None if found is None else self._followed(found)
+        meant = self._find_or_path(word, own=own, files=files, deleted=deleted)
+        return None if meant is None else self._followed(meant)
 
     def _followed(self, ref: SessionRef) -> SessionRef:
         store, name = self._home.store, ref.id
@@ -166,19 +166,19 @@ class SessionNames:
             if there is not None:
                 return there
             agent, _, native = word.partition(":")  # its agent may not have written anything yet
-            told = [id for id in ids if native and id.startswith(imported_id(agent, native))]
-            if len(told) != 1:
+            imported = [id for id in ids if native and id.startswith(imported_id(agent, native))]
+            if len(imported) != 1:
                 raise error from None
-            return SessionRef(told[0])
+            return SessionRef(imported[0])
 
     def _default(self, *, own: bool, files: bool) -> SessionRef:
         if own or files:
-            found = newest_with_files(self._home) if files else newest_conversation(self._home)
-            if found is None and (in_repository() or not derived.ids(self._home.store)):
+            newest = newest_with_files(self._home) if files else newest_conversation(self._home)
+            if newest is None and (in_repository() or not derived.ids(self._home.store)):
                 raise _none_here(files=files)
-            return SessionRef(found or self._home.find("latest"))
-        found = self.newest(1)
-        return found[0] if found else self._recent("latest")
+            return SessionRef(newest or self._home.find("latest"))
+        newest = self.newest(1)
+        return newest[0] if newest else self._recent("latest")
 
     def newest(self, most: int) -> list[SessionRef]:
         """Sessions of here, the newest first; where there is none, of anywhere."""
@@ -214,20 +214,20 @@ class SessionNames:
 
     def _rows(self, most: int, *anywhere: bool) -> list[SessionRef]:
         """The newest, so many of them at least if there are: of here, or of anywhere; of the first that has any."""
-        found: dict[bool, list[Card]] = {}
+        by_deleted: dict[bool, list[Card]] = {}
         try:
             with self._catalog() as cards:
                 for place in anywhere:
-                    found[place] = newest_cards(cards, most, anywhere=place)
-                    if found[place]:
+                    by_deleted[place] = newest_cards(cards, most, anywhere=place)
+                    if by_deleted[place]:
                         break
         except Unavailable as error:  # where nothing can be indexed, ours are still there
             self._warn(f"other agents' sessions are left out: {error.message}")
         for place in anywhere:
-            rows = [(card.updated_at, _ref(card)) for card in found.get(place, ())]
+            rows = [(card.updated_at, _ref(card)) for card in by_deleted.get(place, ())]
             if not rows or ability(self._home.store, InFiles) is None:  # the catalog is sure to know what is in files
-                known = {ref.id for _, ref in rows if ref.source is None}
-                rows += [row for row in self._ours(anywhere=place) if row[1].id not in known]
+                own_ids = {ref.id for _, ref in rows if ref.source is None}
+                rows += [row for row in self._ours(anywhere=place) if row[1].id not in own_ids]
                 rows.sort(key=lambda row: (row[0] is not None, row[0]), reverse=True)
             if rows:
                 return [ref for _, ref in rows]
@@ -277,8 +277,8 @@ def _none_here(*, files: bool) -> NotFound:
 
 def _several(word: str, rows: list[Info]) -> SeveralFit:
     fits = [row for row in rows if row.id.startswith(word) or row.handle.startswith(word)]
-    found = [Candidate(row.handle, row.id, row.agent, row.updated_at, row.title) for row in fits]
-    return SeveralFit(f"{word!r} fits {len(found)} sessions", found, hint="give more of the id")
+    candidates = [Candidate(row.handle, row.id, row.agent, row.updated_at, row.title) for row in fits]
+    return SeveralFit(f"{word!r} fits {len(candidates)} sessions", candidates, hint="give more of the id")
 
 
 def _ref(card: Card) -> SessionRef:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
@@ -85,8 +85,13 @@ class SessionOpener:
         return SessionNames(home, self._catalog, self._warn)
 
     @contextmanager
-    def read(self, word: str | None, *, key: str | None = None, files: bool = False) -> Generator[OpenedSession]:
-        """The session that is meant, open until this is left. `key` chooses one of several in a file."""
+    def read(
+        self, word: str | None, *, key: str | None = None, files: bool = False, family: bool = False
+    ) -> Generator[OpenedSession]:
+        """The session that is meant, open until this is left. `key` chooses one of several in a file.
+
+        With `family`, subagents of another agent's session are read as well where they lie in files of their own.
+        """
         chosen: SessionRef | None = None
         if not is_plainly_path(word):  # a path needs no home, and works where there is none
             with self._open_home() as home:
@@ -99,24 +104,37 @@ class SessionOpener:
                     with home.read(chosen.id) as session:
                         yield OpenedSession(home, session)
                     return
-        with self._read_path(str(word), key) if chosen is None else self.read_foreign(chosen) as found:
-            yield found
+        with self._read_path(str(word), key) if chosen is None else self.read_foreign(chosen, family=family) as opened:
+            yield opened
 
-    def read_foreign(self, chosen: SessionRef) -> AbstractContextManager[OpenedSession]:
+    def read_foreign(self, chosen: SessionRef, *, family: bool = False) -> AbstractContextManager[OpenedSession]:
         """Another agent's session that was found, read where it lies."""
         assert chosen.source is not None
-        return self._read_source(chosen.source, chosen.id)
+        beside = self._beside(chosen.source, chosen.id) if family else []
+        return self._read_source(chosen.source, chosen.id, beside)
+
+    def _beside(self, source: Source, native: str) -> list[Source]:
+        """The sessions that one started or was started by, and so on, as far as the catalog knows them."""
+        with self._catalog() as catalog:
+            cards = [card for card in catalog.cards(f"agent:{source.agent}", everything=True) if not card.is_ours]
+        linked, size = {native}, 0
+        while size != len(linked):
+            size = len(linked)
+            linked |= {card.id for card in cards if card.parent in linked}
+            linked |= {card.parent for card in cards if card.parent is not None and card.id in linked}
+        others = [card for card in cards if card.id in linked and card.path != source.path]
+        return [replace(source, path=card.path, key=card.key) for card in others if os.path.lexists(card.path)]
 
     @contextmanager
-    def _read_source(self, source: Source, native: str) -> Generator[OpenedSession]:
+    def _read_source(self, source: Source, native: str, beside: list[Source]) -> Generator[OpenedSession]:
         """Where it lies; or, if its agent deleted it, where it is kept."""
         key = source.key or native
         from turnlog.thread.marking import marks_in
 
         with self._open_home() as home:
             marks = marks_in(home.store).get(f"{source.agent}:{native}")
-        with self._there(source) as there, self._read_path(there.path, key, source.agent, marks) as found:
-            yield replace(found, source=source)
+        with self._there(source) as there, self._read_path(there.path, key, source.agent, marks, beside) as opened:
+            yield replace(opened, source=source)
 
     def _there(self, source: Source) -> AbstractContextManager[Source]:
         if os.path.lexists(source.path):
@@ -127,11 +145,16 @@ class SessionOpener:
 
     @contextmanager
     def _read_path(
-        self, path: str, key: str | None, agent: str | None = None, marks: ForeignMarks | None = None
+        self,
+        path: str,
+        key: str | None,
+        agent: str | None = None,
+        marks: ForeignMarks | None = None,
+        beside: Iterable[Source] = (),
     ) -> Generator[OpenedSession]:
         from turnlog.reader.foreign import read_from
 
-        with read_from(path, key, agent, self._progress, marks) as there, there.home.read(there.id) as session:
+        with read_from(path, key, agent, self._progress, marks, beside) as there, there.home.read(there.id) as session:
             yield OpenedSession(there.home, session, there.source, there.problems, there.native)
 
 

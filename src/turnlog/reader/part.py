@@ -107,7 +107,8 @@ def _seq(session: SessionReader, word: str) -> int:
             return seq
     entry = session.find(word)
     if entry is None:
-        raise NotFound(f"no entry {word!r:.80} in session {session.id}", hint="`turnlog log` shows what there is")
+        hint = f"its last is {session.seq}; `turnlog log SESSION` shows them"
+        raise NotFound(f"no entry {word!r:.80} in session {session.id}", hint=hint)
     return entry.seq
 
 
@@ -136,11 +137,11 @@ def _around(session: SessionReader, seq: int, head: int, number: int) -> Part:
     left = [count(first, "message") + " before" if first else "", ""]
     if end < len(seqs):
         left[1] = count(len(seqs) - end, "message") + " after"
-    told = " and ".join(filter(None, left))
+    remaining = " and ".join(filter(None, left))
     return Part(
         head,
         after=seqs[first] - 1 if first else 0,
         until=seqs[end] - 1 if end < len(seqs) else 0,
         mark=seq,
-        note=f"… around entry {seq}; {told} left out" if told else f"… entry {seq}",
+        note=f"… around entry {seq}; {remaining} left out" if remaining else f"… entry {seq}",
     )

@@ -1,7 +1,7 @@
 """Places in a session as people type them.
 
 12            an entry: the last checkpoint at or before it, and the conversation as of it
-turn:3        before turn 3 began
+turn:3        before turn 3 began; where no turn was bracketed, before the third prompt
 before-lunch  the newest checkpoint of that name; label:12 where a name looks like something else
 """
 
@@ -34,12 +34,12 @@ class Turns(Struct, frozen=True):
     """The entry before which each began: its first checkpoint, or its first line."""
 
 
-def turns_of(found: ReadOnlySession) -> Turns:
+def turns_of(session: ReadOnlySession) -> Turns:
     """Every turn that was bracketed, counted from 1 in the order they began."""
     numbers: dict[str, int] = {}
     begins: dict[int, int] = {}
     first: dict[str, int] = {}
-    for entry in found.entries():
+    for entry in session.entries():
         if isinstance(entry, Checkpoint) and entry.when == "begin" and entry.turn is not None:
             first[entry.turn] = entry.seq
         elif isinstance(entry, Turn) and entry.state == "begin" and entry.turn is not None:
@@ -54,10 +54,9 @@ def place_of(found: ReadOnlySession, text: str | None) -> Place:
         return _last(found)
     kind, colon, rest = text.partition(":")
     if colon and kind == "turn":
-        begins = turns_of(found).begins
+        begins = turns_of(found).begins or _prompts(found)
         if not rest.isdecimal() or int(rest) not in begins:
-            some = f"it has {len(begins)}" if begins else "none of its turns was bracketed"
-            raise NotFound(f"no turn {rest!r} in session {found.handle}: {some}", hint=_HINT)
+            raise NotFound(f"no turn {rest!r} in session {found.handle}: it has {len(begins)}", hint=_HINT)
         return Place(begins[int(rest)], f"before turn {int(rest)}")
     if re.fullmatch(r"\d{1,18}", text):
         return Place(int(text), f"entry {int(text)}" if int(text) else "the beginning")
@@ -68,27 +67,33 @@ def place_of(found: ReadOnlySession, text: str | None) -> Place:
     raise NotFound(f"no checkpoint {label!r} in session {found.handle}", hint=_HINT)
 
 
-def _last(found: ReadOnlySession) -> Place:
-    turns = turns_of(found)
-    path = {message.seq for message in found.messages()}
-    for entry in _standing(found):
+def _prompts(session: ReadOnlySession) -> dict[int, int]:
+    """The entry before each prompt of the conversation, counted from 1: the turns of a session that has no brackets."""
+    prompts = [message for message in session.messages() if _is_asked(message)]
+    return {number: prompt.seq - 1 for number, prompt in enumerate(prompts, 1)}
+
+
+def _last(session: ReadOnlySession) -> Place:
+    turns = turns_of(session)
+    path = {message.seq for message in session.messages()}
+    for entry in _standing(session):
         number = turns.numbers.get(entry.turn) if entry.turn is not None else None
         is_asked = isinstance(entry, Message) and entry.seq in path and _is_asked(entry)
         if number is not None and (is_asked or (isinstance(entry, Turn) and entry.state == "begin")):
             return Place(turns.begins[number], f"before turn {number}")
         if is_asked:
             return Place(entry.seq - 1, f"before entry {entry.seq}")
-    for checkpoint in reversed(found.checkpoints()):
+    for checkpoint in reversed(session.checkpoints()):
         if checkpoint.when is None:
             name = f"“{checkpoint.label}”, " if checkpoint.label else ""
             return Place(checkpoint.seq, f"{name}entry {checkpoint.seq}")
-    raise NotFound(f"session {found.handle} has no turn and no checkpoint to go back to", hint="see `turnlog log`")
+    raise NotFound(f"session {session.handle} has no turn and no checkpoint to go back to", hint="see `turnlog log`")
 
 
-def _standing(found: ReadOnlySession) -> Iterator[AnyEntry]:
+def _standing(session: ReadOnlySession) -> Iterator[AnyEntry]:
     """What was not left by a rewind, the newest first; where another agent went on from is another matter."""
     until: int | None = None
-    for entry in found.entries(reverse=True):
+    for entry in session.entries(reverse=True):
         if until is not None and entry.seq > until:
             continue
         until = None
@@ -102,6 +107,6 @@ def _is_asked(message: Message) -> bool:
     return message.role == "user" and message.display is not False
 
 
-def checkpoint_at(found: ReadOnlySession, place: Place) -> Checkpoint | None:
+def checkpoint_at(session: ReadOnlySession, place: Place) -> Checkpoint | None:
     """The last checkpoint at or before a place."""
-    return next((c for c in reversed(found.checkpoints()) if c.seq <= place.seq), None)
+    return next((c for c in reversed(session.checkpoints()) if c.seq <= place.seq), None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _NEWEST = 20
 _BYTES = 64 << 20
-"""So much is read at most to look for records that nobody knows."""
+"""At most so many bytes are read to look for records of unknown kinds."""
 
 
 class AgentPresence(Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class AgentPresence(Struct, frozen=True, kw_only=True):
     days: float | None
     """After which it deletes a session; None for never."""
     settings: str | None
-    """Where it is told so."""
+    """The settings file that says so."""
     settings_problem: str
     going: int
     """How many it deletes within a week."""
@@ -52,12 +52,12 @@ def agents_here(catalog: Catalog) -> list[AgentPresence]:
         if not card.is_ours and card.agent is not None:
             cards.setdefault(card.agent, []).append(card)
     going, gone = catalog.going(), catalog.gone()
-    found: list[AgentPresence] = []
+    agents: list[AgentPresence] = []
     for name, form in every():
         homes = [home for home in form.homes(places_of(None)) if Path(home).is_dir()]
         if homes or name in cards or name in gone:
-            found.append(_presence(name, form, homes, cards.get(name, []), going.get(name, 0), gone.get(name, 0)))
-    return found
+            agents.append(_presence(name, form, homes, cards.get(name, []), going.get(name, 0), gone.get(name, 0)))
+    return agents
 
 
 def _presence(name: str, form: Format, homes: list[str], cards: list[Card], going: int, gone: int) -> AgentPresence:

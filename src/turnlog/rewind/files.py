@@ -115,7 +115,7 @@ class Files(Coverage):
                 continue
             stretches = self._stretches(root, spans, now)
             is_gone = here.is_gone and not root.is_gone
-            if is_gone:  # whoever did it: where nothing is, nothing of anybody is overwritten
+            if is_gone:  # whoever removed it: a missing file cannot be overwritten
                 stretches = [Stretch(base, current, "the folder")]
             work = [] if is_gone or others is None else others
             foreign = seen_by_others(root, self._place_of(root), work, now, self._overlay, testimony)

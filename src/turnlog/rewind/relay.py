@@ -79,7 +79,7 @@ class TurnRelay:
         return native in (native_of(state.turn), native_of(state.turn_before))
 
     def _left(self, worker: Worker) -> list[Entry]:
-        """Who works in the turn, if that is news; and the end of the turn that was open until now."""
+        """Report which process works in the turn, if it is new, and the end of the turn that was open until now."""
         state = self._appender.state
         entries: list[Entry] = []
         if worker.who and worker.word not in state.writers:
@@ -147,10 +147,10 @@ class TurnRelay:
                 self._appender.append([self._files.take(when=LATE)])
 
     def cut(self, native: str | None = None) -> bool:
-        """Whoever worked in the open turn is gone, or left it: it ended where its last tool ended."""
+        """The process of the open turn died or left it: the turn ended where its last tool ended."""
         turn = self.open_turn
         if turn is None or native_of(turn) is None or not self._is_open(native):
-            return False  # whoever began it ends it
+            return False  # the process that began it ends it
         return self._append(lambda: [Turn(state="aborted", turn=turn)] if self.open_turn == turn else None)
 
     def stop(self, native: str | None, refused: str = "") -> None:

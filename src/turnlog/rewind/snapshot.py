@@ -66,23 +66,24 @@ class Snapshots:
 
     def take(self, state: State, *, label: str | None, when: str | None, progress: Progress | None) -> Checkpoint:
         """A draft of a checkpoint. What is new is on the disk when this returns."""
-        done: list[tuple[str, Scan]] = []
-        before, quota = derived.packs(self._store), self._settings.quota_bytes
+        scans: list[tuple[str, Scan]] = []
+        quota = self._settings.quota_bytes
         # What a rewind did has to be told, or nobody could undo it.
         within = self._within(quota) if quota is not None and when != "after" else None
         with self._store.add(told=within) as add, _whole(state):
             is_start = when in (None, "begin")
-            draft = self._scan(state, _Batch(add), self._store.has, before, progress, done, is_start=is_start)
+            before = derived.packs(self._store, add)
+            draft = self._scan(state, _Batch(add), self._store.has, before, progress, scans, is_start=is_start)
         for key, value in self._news.items():
             derived.save(self._store, key, value)
         self._news.clear()
         # Those of before are still there: nobody collects while the caller is inside `keeping`.
-        packs = sorted(derived.packs(self._store))
-        for key, found in done:
+        packs = sorted(derived.packs(self._store, add))
+        for key, scan in scans:
             # Only now: what a scan has seen must not be relied on unless it is kept.
-            if found.is_news or packs != found.seen.packs:
-                found.seen.packs = packs
-                derived.save(self._store, key, cache.dump(found.seen))
+            if scan.is_news or packs != scan.seen.packs:
+                scan.seen.packs = packs
+                derived.save(self._store, key, cache.dump(scan.seen))
         return msgspec.structs.replace(draft, label=label, when=when)
 
     def _within(self, quota: int) -> Callable[[int], None]:
@@ -115,7 +116,7 @@ class Snapshots:
         has: Callable[[str], bool],
         packs: frozenset[str],
         progress: Progress | None,
-        done: list[tuple[str, Scan]],
+        scans: list[tuple[str, Scan]],
         *,
         is_start: bool = False,
     ) -> Checkpoint:
@@ -148,24 +149,24 @@ class Snapshots:
                 avoid=derived.own_folders(self._store),
                 progress=progress,
             )
-            found = scanner.scan(path, only_tracked=is_partial)
+            scan = scanner.scan(path, only_tracked=is_partial)
             is_whole = self._settings.covers_ignored and not is_partial
             if is_whole:
-                self._scan_ignored(path, found, seen, sink, tracked, None if is_all_there else has)
-            found.seen.packs = seen.packs
+                self._scan_ignored(path, scan, seen, sink, tracked, None if is_all_there else has)
+            scan.seen.packs = seen.packs
             rules = None
             if outside:
                 top = rules_of_tree(outside).key
                 is_known = is_all_there and seen.outside[0] == top
                 rules = seen.outside[1] if is_known else sink.add(dump_rules(outside))
-                found.is_news = found.is_news or not is_known
-                found.seen.outside = (top, rules)
-            done.append((key, found))
-            roots.append(Root(name, path_text(os.fsencode(path)), found.tree, rules, names, is_partial, mode))
+                scan.is_news = scan.is_news or not is_known
+                scan.seen.outside = (top, rules)
+            scans.append((key, scan))
+            roots.append(Root(name, path_text(os.fsencode(path)), scan.tree, rules, names, is_partial, mode))
             if is_whole:
-                roots.append(Root(IGNORED, roots[-1].path, found.seen.ignored.tree, is_private=True))
+                roots.append(Root(IGNORED, roots[-1].path, scan.seen.ignored.tree, is_private=True))
             skipped += [
-                {"root": name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in found.skipped
+                {"root": name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in scan.skipped
             ]
         project = next((path for name, path, _, _ in roots_of(state) if name == WORKSPACE), None)
         git = git_now(project, self._remembered) if project is not None else None
@@ -179,7 +180,7 @@ class Snapshots:
     def _scan_ignored(
         self,
         path: str,
-        found: Scan,
+        scan: Scan,
         seen: cache.Seen,
         sink: Sink,
         tracked: frozenset[bytes],
@@ -187,14 +188,14 @@ class Snapshots:
     ) -> None:
         scanner = IgnoredScanner(
             sink,
-            seen=seen.ignored if seen.owner == found.seen.owner else cache.SeenIgnored(),
+            seen=seen.ignored if seen.owner == scan.seen.owner else cache.SeenIgnored(),
             tracked=tracked,
             max_file=self._settings.max_file_bytes,
             has=has,
             avoid=derived.own_folders(self._store),
         )
-        found.seen.ignored = scanner.scan(path, found.seen)
-        found.is_news = found.is_news or found.seen.ignored is not seen.ignored
+        scan.seen.ignored = scanner.scan(path, scan.seen)
+        scan.is_news = scan.is_news or scan.seen.ignored is not seen.ignored
 
 
 @contextmanager
@@ -227,8 +228,8 @@ def _outside(path: str) -> Outside:
 
 def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
     """The folders that checkpoints cover: name, path, tracked paths in it, and whether only those are covered."""
-    told = state.wide.get("workspace")
-    workspace = os.fsdecode(path_bytes(str(told))) if told else None
+    named = state.wide.get("workspace")
+    workspace = os.fsdecode(path_bytes(str(named))) if named else None
     folders = [os.fsdecode(path_bytes(text)) for text in state.folders]
     inside: set[bytes] = set()
     others: dict[str, set[bytes]] = {}

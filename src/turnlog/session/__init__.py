@@ -19,5 +19,5 @@ if not TYPE_CHECKING:
 
         if name not in _WHERE:
             raise AttributeError(f"module 'turnlog.session' has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(f"turnlog.session.{_WHERE[name]}"), name)
-        return found
+        member = globals()[name] = getattr(import_module(f"turnlog.session.{_WHERE[name]}"), name)
+        return member

@@ -186,13 +186,13 @@ def _way(one: Comparable) -> list[_Node]:
     if one.head and one.head not in nodes:
         hint = "`turnlog tree` shows the last entry of each branch"
         raise NotFound(f"no branch {one.head} in session {one.name}", hint=hint)
-    found: list[_Node] = []
+    way: list[_Node] = []
     seq = one.head
     while seq in nodes:
-        found.append(nodes.pop(seq))
-        seq = found[-1].parent
-    found.reverse()
-    return found
+        way.append(nodes.pop(seq))
+        seq = way[-1].parent
+    way.reverse()
+    return way
 
 
 def _node(entry: AnyEntry, parent: int) -> _Node:
@@ -251,15 +251,15 @@ class _Stretch:
 
 
 def _side(one: Comparable, own: set[int], last: _Node | None, prompts: list[str]) -> ComparedSide:
-    found = list(_stretches(one, own, last, prompts))
-    ids = list(dict.fromkeys(turn for stretch in found for turn in stretch.turns))
+    stretches = list(_stretches(one, own, last, prompts))
+    ids = list(dict.fromkeys(turn for stretch in stretches for turn in stretch.turns))
     changes = one.changes(ids) if ids else {}
-    told, started = set[str](), set[str]()
+    counted, started = set[str](), set[str]()
     turns: list[ComparedTurn] = []
-    for stretch in found:
-        new = [turn for turn in stretch.turns if turn in changes and turn not in told]
+    for stretch in stretches:
+        new = [turn for turn in stretch.turns if turn in changes and turn not in counted]
         files = files_of(changes[turn] for turn in new) if any(turn in changes for turn in stretch.turns) else None
-        told.update(new)
+        counted.update(new)
         children = [child for child in dict.fromkeys(stretch.children) if child not in started]
         started.update(children)
         turns.append(stretch.done([one.spent_by(child) for child in children], files))
@@ -300,11 +300,11 @@ def _stretches(one: Comparable, own: set[int], last: _Node | None, prompts: list
 
 def files_of(turns: Iterable[list[Difference]]) -> list[ChangedFile]:
     """What became of each path in all of them: one that came and went again is left out."""
-    found: dict[str, list[Difference]] = {}
+    differences: dict[str, list[Difference]] = {}
     for changed in turns:
         for item in changed:
-            found.setdefault(item.path, []).append(item)
-    return [file for path in sorted(found) if (file := _file(path, found[path])) is not None]
+            differences.setdefault(item.path, []).append(item)
+    return [file for path in sorted(differences) if (file := _file(path, differences[path])) is not None]
 
 
 def _file(path: str, items: list[Difference]) -> ChangedFile | None:

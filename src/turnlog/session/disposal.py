@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Disposal:
-    """See above."""
+    """How a home deletes, restores, purges and keeps sessions."""
 
     settings: Settings
     _clock: Clock | None
@@ -106,8 +106,8 @@ class Disposal:
         with closing(log_to_read(self.store, session)) as log:
             first = History(self.store, log).first
         place = "deleted" if deleted else "live"
-        found = forks_of((Found(place, row) for row in self.store.listing(place)), first)
-        return [info_of(one.row) for one in sorted(found, key=lambda one: one.row.order, reverse=True)]
+        forks = forks_of((Found(place, row) for row in self.store.listing(place)), first)
+        return [info_of(one.row) for one in sorted(forks, key=lambda one: one.row.order, reverse=True)]
 
     def _finish_erasing(self, *, again: bool = False) -> None:
         """Somebody may have died who was erasing: what is left to do is done before anything is written."""

@@ -26,7 +26,7 @@ class Owner(Surroundings, Protocol):
 
 
 class ErasableSession(ReadOnlySession):
-    """See above."""
+    """A session whose entries can be erased."""
 
     def erase(self, *entries: Target, reason: str = "", by: str | None = None) -> ErasureReceipt:
         """What these entries say is gone for good; their numbers, places, times and ids stay, with who did it and why.
@@ -50,8 +50,8 @@ class ErasableSession(ReadOnlySession):
         from turnlog.thread.handed import Handed
 
         handed = Handed(cast("Owner", self._home).creator.made.location).all().items()
-        told = [f"{agent}:{id}" for (agent, id), copied in handed if any(one.session == self.id for one in copied.of)]
-        told += [path for path in self._state.aliases.values() if path]
+        copies = [f"{agent}:{id}" for (agent, id), copied in handed if any(one.session == self.id for one in copied.of)]
+        copies += [path for path in self._state.aliases.values() if path]
         origins = (cast("dict[str, Any]", entry.origin) for entry in self.entries() if isinstance(entry.origin, dict))
         agents = {str(origin.get("agent")) for origin in origins}
-        return sorted({*told, *(f"the files of {agent}, from which it was imported" for agent in agents)})
+        return sorted({*copies, *(f"the files of {agent}, from which it was imported" for agent in agents)})

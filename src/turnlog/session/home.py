@@ -59,7 +59,7 @@ class Home(Disposal):
     @property
     def creator(self) -> Creator:
         """What makes its sessions."""
-        from turnlog.thread.creator import Creator  # who only reads makes none
+        from turnlog.thread.creator import Creator  # readers create nothing
 
         return Creator(self.store, self.made, self._clock)
 
@@ -167,7 +167,7 @@ class Home(Disposal):
 
     def hold(self, history: History) -> Session:
         """A session of this home, closed with it."""
-        from turnlog.session.session import Session  # who only reads does not load what writes
+        from turnlog.session.session import Session  # readers do not load the writing side
 
         self._finish_erasing()
         session = Session(self, history)
@@ -189,9 +189,9 @@ class Home(Disposal):
         Nothing is locked, settled or written, whoever writes to it meanwhile; a disk that cannot be written will do.
         """
         log = log_to_read(self.store, self._one(session, workspace))
-        found = ReadOnlySession(self, loaded(self.store, log))
-        self._sessions.add(found)
-        return found
+        read_only = ReadOnlySession(self, loaded(self.store, log))
+        self._sessions.add(read_only)
+        return read_only
 
     def _one(self, session: str | None, workspace: str | os.PathLike[str] | None) -> str:
         if session is None:
@@ -230,8 +230,8 @@ class Home(Disposal):
         No session comes twice, and none that stays as it is is left out, whatever becomes of the one at the cursor; one
         that grows meanwhile is at the top of a new listing. An id will do, as long as that session is there.
         """
-        found = rows(self.store, deleted=deleted, is_paged=limit is not None, after=after)
-        return list(islice(chosen(found, workspace, labels, parent), limit))
+        listing = rows(self.store, deleted=deleted, is_paged=limit is not None, after=after)
+        return list(islice(chosen(listing, workspace, labels, parent), limit))
 
     def session_of(self, entry_id: str) -> str | None:
         """The id of the session whose own log has that entry; None if no session has it.

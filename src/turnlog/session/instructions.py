@@ -29,8 +29,8 @@ def instructions(workspace: str | os.PathLike[str]) -> str | None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            told = error.strerror or str(error)
-            raise Unavailable(f"{place} cannot be read: {told}", hint="let it be read, or take it away") from None
+            reason = error.strerror or str(error)
+            raise Unavailable(f"{place} cannot be read: {reason}", hint="let it be read, or take it away") from None
         if text:
             texts.append(text)
     return "\n\n".join(texts) or None

@@ -13,7 +13,7 @@ from turnlog.layout import MARKS
 from turnlog.log.ids import handle_of
 from turnlog.machine.folder import workspace_path
 from turnlog.store import Listed, ListingCursor, Log, Store, behind, derived
-from turnlog.thread.history import History
+from turnlog.thread.history import opened
 from turnlog.thread.report import NET, Info, info_of, is_net
 
 _FIND = "`turnlog ls` shows the sessions there are; home.find gives the id for a beginning of one"
@@ -78,24 +78,18 @@ def is_net_in(store: Store, row: Info) -> bool:
     """Whether a session of that store is a safety net."""
     if row.agent != NET:
         return False
-    log = store.open(row.id, read_only=True)
-    history = History(store, log)
-    try:
-        history.load()
+    with opened(store, store.open(row.id, read_only=True)) as history:
         return is_net(history.state)
-    finally:
-        log.close()
-        history.close()
 
 
 def rows(store: Store, *, deleted: bool, is_paged: bool, after: str | None) -> Iterator[Listed]:
     """Sessions, the one with the newest entry first, behind `after`."""
-    place = None if after is None else _place(store, after, deleted)
+    cursor = None if after is None else _place(store, after, deleted)
     if is_paged:
-        return derived.newest(store, deleted=deleted, after=place)
+        return derived.newest(store, deleted=deleted, after=cursor)
     # Every one of them, whatever grows meanwhile; only then in their order.
     return behind(
-        iter(sorted(derived.sessions(store, deleted=deleted), key=lambda row: row.order, reverse=True)), place
+        iter(sorted(derived.sessions(store, deleted=deleted), key=lambda row: row.order, reverse=True)), cursor
     )
 
 
@@ -103,10 +97,10 @@ def _place(store: Store, after: str, deleted: bool) -> ListingCursor:
     """That of a cursor; or of a session by its id, as long as it is there."""
     _refuse_no_text(after)
     named = (row.order for row in derived.sessions(store, deleted=deleted, ids=[after]))
-    found = ListingCursor.of(after) or next(named, None)
-    if found is None:
+    cursor = ListingCursor.of(after) or next(named, None)
+    if cursor is None:
         raise NotFound(f"no session {after!r:.80} in this listing", hint="go on with `cursor` of the last row, or anew")
-    return found
+    return cursor
 
 
 def _refuse_no_text(name: object) -> None:
@@ -120,27 +114,27 @@ def _unknown(session: str) -> NotFound:
 
 def _match(name: str, ids: list[str]) -> str:
     """The one id that begins like this, or whose handle does."""
-    found = [i for i in ids if handle_of(i) == name] or [
+    matching = [i for i in ids if handle_of(i) == name] or [
         i for i in ids if name and (i.startswith(name) or handle_of(i).startswith(name))
     ]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
         raise NotFound(f"no session {name!r}", hint="`turnlog ls` shows the sessions there are")
-    some = ", ".join(sorted(found)[:5]) + (" …" if len(found) > 5 else "")
-    raise Ambiguous(f"{name!r} fits {len(found)} sessions: {some}", hint="give more of the id")
+    some = ", ".join(sorted(matching)[:5]) + (" …" if len(matching) > 5 else "")
+    raise Ambiguous(f"{name!r} fits {len(matching)} sessions: {some}", hint="give more of the id")
 
 
 def chosen(
-    found: Iterable[Listed],
+    rows: Iterable[Listed],
     workspace: str | os.PathLike[str] | None,
     labels: Mapping[str, str] | None = None,
     parent: str | None = None,
 ) -> Iterator[Info]:
     """Those of a workspace, with all these labels, started by that session; never what was said of other agents'."""
-    place = None if workspace is None else workspace_path(workspace)
+    folder = None if workspace is None else workspace_path(workspace)
     wanted = (labels or {}).items()
-    for row in map(info_of, found):
-        is_here = (place is None or row.workspace == place) and (parent is None or row.parent == parent)
+    for row in map(info_of, rows):
+        is_here = (folder is None or row.workspace == folder) and (parent is None or row.parent == parent)
         if is_here and wanted <= row.labels.items() and row.id != MARKS:
             yield row

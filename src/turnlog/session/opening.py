@@ -50,9 +50,9 @@ def open_home(
     """
     if durability not in DURABILITIES:
         raise Invalid(f"the durability {durability!r}", hint=f"one of {', '.join(DURABILITIES)}")
-    place = os.fspath(location) if location is not None else default_home()
+    address = os.fspath(location) if location is not None else default_home()
     options: dict[str, Any] = {"durability": durability}
     if clock is not None:
         options["clock"] = clock
     settings = Settings(checkpoints, max_file_bytes, quota_bytes, covers_ignored, trash_for=trash_for)
-    return Home(connect(place, **options), clock=clock, settings=settings, made=Made(place))
+    return Home(connect(address, **options), clock=clock, settings=settings, made=Made(address))

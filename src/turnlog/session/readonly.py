@@ -6,10 +6,11 @@ import os
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Checkpoint
+from turnlog.session.document import FORMS, Document, DocumentForm, document_of
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.thread.reader import SessionReader
@@ -100,8 +101,8 @@ class ReadOnlySession(SessionReader):
     def changes(self, turns: Collection[str]) -> dict[str, list[Difference]]:
         """The net change of each of these turns, by its id; those without checkpoints are left out."""
         with self._steady():
-            found = [span for span in self._files.turns() if span.turn in turns] if turns else []
-            return {str(span.turn): self._change_of(span, lines=True) for span in found}
+            spans = [span for span in self._files.turns() if span.turn in turns] if turns else []
+            return {str(span.turn): self._change_of(span, lines=True) for span in spans}
 
     def _change_of(self, span: Span, *, lines: bool) -> list[Difference]:
         after = span.end or self._files.look()
@@ -140,8 +141,8 @@ class ReadOnlySession(SessionReader):
         from turnlog.store import derived
 
         with self.history.mutex:
-            found = derived.erasures(self._store, self.history.first).get(self.history.first, [])
-        return sorted((one for one in found if not one.part), key=lambda one: one.seq)
+            erasures = derived.erasures(self._store, self.history.first).get(self.history.first, [])
+        return sorted((one for one in erasures if not one.part), key=lambda one: one.seq)
 
     def interrupted(self) -> bool:
         """Whether a rewind was begun and not finished. The next rewind finishes it first."""
@@ -152,18 +153,31 @@ class ReadOnlySession(SessionReader):
         with self.history.mutex:
             return interrupted_in(self.history) is not None
 
+    @overload
+    def export(self, to: DocumentForm, *, redact: bool = True, content: bool = False) -> Document: ...
+    @overload
     def export(
-        self, agent: str, place: _Path | None = None, *, force: bool = False, format_version: int | None = None,
+        self, to: str, place: _Path | None = None, *, force: bool = False, format_version: int | None = None,
         include_ignored: bool = False,
-    ) -> Exported:  # fmt: skip
-        """Write it for another agent: to a file, or into a folder as that agent lays it out; here if not told where.
+    ) -> Exported: ...  # fmt: skip
+    def export(
+        self, to: str, place: _Path | None = None, *, redact: bool | None = None, content: bool | None = None,
+        force: bool = False, format_version: int | None = None, include_ignored: bool = False,
+    ) -> Document | Exported:  # fmt: skip
+        """A document for people (`html`, `markdown`) or programs (`json`, `jsonl`, `otel`): `s.export("html").data`.
 
-        Documents for people and programs (HTML, Markdown, JSON) are what `turnlog.export` makes.
+        Keys, tokens and passwords are taken out of it unless `redact=False`; spans have what was said with `content`.
+        For any other word, written for that agent: to a file, or into a folder as the agent lays it out; here if not
+        told where.
         """
+        if to in FORMS:
+            if place is not None or force or format_version is not None or include_ignored:
+                hint = f'pathlib.Path(…).write_bytes(session.export("{to}").data)'
+                raise Invalid(f"{to} is given back, not written for an agent", hint=hint)
+            return document_of(self, self._home, to, redact=redact is not False, content=content is True)
+        if redact is not None or content is not None:
+            raise Invalid(f"{to!r:.40} is no document, and nothing is redacted", hint=f"{', '.join(FORMS)} are")
         from turnlog.exchange.transcript import send
-        from turnlog.formats import is_known
 
-        if agent in ("html", "markdown", "json", "jsonl") and not is_known(agent):
-            raise NotFound(f"no agent {agent!r}", hint=f'turnlog.export(home, "{self.id}", "{agent}") is that document')
         with self.history.mutex:
-            return send(self, agent, place, force=force, format_version=format_version, include_ignored=include_ignored)
+            return send(self, to, place, force=force, format_version=format_version, include_ignored=include_ignored)

@@ -146,9 +146,9 @@ class Session(ErasableSession):
         entries = batch_of(drafts, id)
         if once:
             self.history.refuse_inherited({entry.id for entry in entries})
-        head, base = (None if place is None else seq_of(place) for place in (after, to))
-        done = self._appender.append_batch(entries, head=head, rebase=rebase, once=once, alone=alone, to=base)
-        return done[0] if len(done) == 1 else done
+        head, base = (None if at is None else seq_of(at) for at in (after, to))
+        appended = self._appender.append_batch(entries, head=head, rebase=rebase, once=once, alone=alone, to=base)
+        return appended[0] if len(appended) == 1 else appended
 
     def user(self, content: Content, *, rebase: bool = False, **fields: Unpack[MessageFields]) -> Message:
         """A person's message. `rebase` as in `append`: it follows what others said meanwhile, and is no conflict."""
@@ -171,8 +171,10 @@ class Session(ErasableSession):
     ) -> Message:
         """A model's response, whole: one response is one message."""
         blocks = blocks_of(content)
-        said = Message(role="assistant", blocks=blocks, model=model, usage=usage, request=request, stop=stop, **fields)
-        return self._append([said], rebase=rebase)[0]
+        message = Message(
+            role="assistant", blocks=blocks, model=model, usage=usage, request=request, stop=stop, **fields
+        )
+        return self._append([message], rebase=rebase)[0]
 
     def tool_result(
         self,
@@ -187,10 +189,10 @@ class Session(ErasableSession):
         **fields: Unpack[MessageFields],
     ) -> Message:
         """A tool's answer to the call with that id: text, blocks, or any JSON, which a model reads as text."""
-        said = answer_of(
+        message = answer_of(
             call, content, is_error=is_error, duration_ms=duration_ms, details=details, child=child, fields=fields
         )
-        return self._append([said], rebase=rebase)[0]
+        return self._append([message], rebase=rebase)[0]
 
     def live(self, stream: Feed) -> Live:
         """A response that those who follow with `deltas=True` see while it arrives. `Live` says how."""
@@ -285,8 +287,8 @@ class Session(ErasableSession):
         with self.history.mutex:
             if of is None and replacement is not None:
                 of = self._given
-            made = compaction(self.history, self._state.head, replacement, kept, of=of)
-            return self._append([replace(made, **fields)])[0]
+            compacted = compaction(self.history, self._state.head, replacement, kept, of=of)
+            return self._append([replace(compacted, **fields)])[0]
 
     def uncompact(self, compaction: Target | None = None) -> Uncompact:
         """That compaction (the newest one) no longer applies."""

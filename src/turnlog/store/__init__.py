@@ -77,10 +77,10 @@ class ListingCursor(NamedTuple):
             data = text.removeprefix(_CURSOR)
             whole = urlsafe_b64decode(data + "=" * (-len(data) % 4)).decode("utf-8", "surrogatepass")
             at, _, name = whole.partition(" ")
-            found = cls(int(at), name)
+            cursor = cls(int(at), name)
         except ValueError:
             return None
-        return found if str(found) == text else None
+        return cursor if str(cursor) == text else None
 
 
 def place_of(at: datetime | None, session_id: str) -> ListingCursor:
@@ -93,9 +93,9 @@ def is_like(session_id: str, like: str) -> bool:
     return session_id.startswith(like) or handle_of(session_id).startswith(like)
 
 
-def behind(found: Iterator[Listed], after: ListingCursor | None) -> Iterator[Listed]:
+def behind(rows: Iterator[Listed], after: ListingCursor | None) -> Iterator[Listed]:
     """The rest of a listing, behind that place."""
-    return found if after is None else dropwhile(lambda one: one.order >= after, found)
+    return rows if after is None else dropwhile(lambda one: one.order >= after, rows)
 
 
 def no_session(session_id: str, *, for_fork: bool = False, is_deleted: bool = False) -> NotFound:

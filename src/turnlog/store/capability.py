@@ -57,7 +57,7 @@ class Telling(Protocol):
     def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
         """Have `tell` called, on any thread, when there may be new entries, until what this returns is called.
 
-        Who is told may be told for nothing, and now and then not at all.
+        A call may be spurious, and a call may be missing: the caller looks for itself from time to time.
         """
         ...
 
@@ -123,6 +123,15 @@ class BlobIndex(Protocol):
 
     def packs(self) -> frozenset[str]:
         """See `derived.packs`."""
+        ...
+
+
+@runtime_checkable
+class ListsPacks(Protocol):
+    """An `Adding` that looks once which packs there are, and does with that."""
+
+    def packs(self) -> frozenset[str]:
+        """See `derived.packs`: those of the first time, and what came to be known since. Only inside `keeping`."""
         ...
 
 

@@ -10,7 +10,7 @@ from turnlog.errors import Invalid, Unavailable, Unsupported
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.log.erasure.content import Erasure
 from turnlog.log.ids import word
-from turnlog.store import Blobs, Listed, ListingCursor, Log, Logs, Place, Store, behind, is_like
+from turnlog.store import Adding, Blobs, Listed, ListingCursor, Log, Logs, Place, Store, behind, is_like
 from turnlog.store import capability as can
 from turnlog.store.capability import ability
 
@@ -36,8 +36,8 @@ def newest(store: Logs, *, deleted: bool = False, after: ListingCursor | None = 
     index = ability(store, can.LogIndex)
     if index is not None:
         return index.newest(deleted=deleted, after=after)
-    found = sorted(sessions(store, deleted=deleted), key=lambda one: one.order, reverse=True)
-    return behind(iter(found), after)
+    rows = sorted(sessions(store, deleted=deleted), key=lambda one: one.order, reverse=True)
+    return behind(iter(rows), after)
 
 
 def all_logs(store: Logs) -> Iterator[Log]:
@@ -84,8 +84,13 @@ def lacking(store: Blobs, digests: Iterable[str]) -> set[str]:
     return index.lacking(digests) if index is not None else {name for name in digests if not store.has(name)}
 
 
-def packs(store: Blobs) -> frozenset[str]:
-    """Names of what holds the blobs. While all of them are still there, so is every blob that was."""
+def packs(store: Blobs, add: Adding | None = None) -> frozenset[str]:
+    """Names of what holds the blobs. While all of them are still there, so is every blob that was.
+
+    With `add`, inside `keeping`: of all that it knows of, which may save another look.
+    """
+    if isinstance(add, can.ListsPacks):
+        return add.packs()
     index = ability(store, can.BlobIndex)
     return index.packs() if index is not None else frozenset({word(16)})  # nobody knows: never the same again
 
@@ -206,16 +211,16 @@ def version(log: Log) -> object:
 
 def erases(store: Logs) -> can.Erases:
     """The store as one that can erase. Raises `Unsupported`."""
-    found = ability(store, can.Erases)
-    if found is None:
+    eraser = ability(store, can.Erases)
+    if eraser is None:
         raise Unsupported("this store cannot erase single entries", hint="purge the session instead")
-    return found
+    return eraser
 
 
 def erasures(store: Logs, first: str | None = None) -> dict[str, list[Erasure]]:
     """What was erased, by the first entries of logs; nothing, where nothing can be."""
-    found = ability(store, can.Erases)
-    return {} if found is None else found.erasures(first)
+    eraser = ability(store, can.Erases)
+    return {} if eraser is None else eraser.erasures(first)
 
 
 def listen(log: Log, tell: Callable[[], None]) -> Callable[[], None] | None:

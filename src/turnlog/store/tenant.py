@@ -60,19 +60,19 @@ def refuse_guest(tenant: str) -> None:
 def counted(name: str, store: Store) -> DroppedTenant:
     """What goes with a tenant."""
     entries = 0
-    found = {place: list(store.listing(place)) for place in get_args(Place)}
-    for row in (row for rows in found.values() for row in rows):
+    listings = {place: list(store.listing(place)) for place in get_args(Place)}
+    for row in (row for rows in listings.values() for row in rows):
         log = store.open(row.id, read_only=True, first=row.first)
         entries += sum(1 for _ in log.lines())
         log.close()
     measured = ability(store, Measured)
     blobs, size = (measured.unneeded(())["blobs"], sum(measured.disk().values())) if measured is not None else (0, 0)
-    return DroppedTenant(name, len(found["live"]), len(found["deleted"]), entries, blobs, size)
+    return DroppedTenant(name, len(listings["live"]), len(listings["deleted"]), entries, blobs, size)
 
 
 def tenants_of(store: Store) -> KeepsTenants:
     """The store as one that has tenants. Raises `Unsupported`."""
-    found = ability(store, KeepsTenants)
-    if found is None:
+    keeper = ability(store, KeepsTenants)
+    if keeper is None:
         raise Unsupported("this store has no tenants", hint="a folder, `memory:` and PostgreSQL have")
-    return found
+    return keeper

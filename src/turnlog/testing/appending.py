@@ -83,9 +83,9 @@ class Appending(Connected):
     # ── order and batches ─────────────────────────────────────────────────────────────────────────
 
     def test_entries_come_back_in_the_order_they_were_appended(self, log: Log) -> None:
-        done = [log.append([note(str(index))], after=0, head=0)[0] for index in range(20)]
-        assert read(log)[1:] == done
-        assert [entry.text for entry in done if isinstance(entry, Note)] == [str(index) for index in range(20)]
+        appended = [log.append([note(str(index))], after=0, head=0)[0] for index in range(20)]
+        assert read(log)[1:] == appended
+        assert [entry.text for entry in appended if isinstance(entry, Note)] == [str(index) for index in range(20)]
 
     def test_seq_begins_at_one_and_grows_by_one(self, log: Log) -> None:
         log.append([note(), note()], after=0, head=0)
@@ -99,24 +99,24 @@ class Appending(Connected):
         assert seqs(read(store.open("later"))) == [101, 102, 103]
 
     def test_what_append_returns_is_what_everybody_reads(self, store: Store, log: Log) -> None:
-        done = log.append([said("a"), note("b"), draft(Custom(kind="x.y", data={"k": [1, None]}))], after=1, head=0)
-        assert read(log)[1:] == done
-        assert read(store.open("s"))[1:] == done
+        appended = log.append([said("a"), note("b"), draft(Custom(kind="x.y", data={"k": [1, None]}))], after=1, head=0)
+        assert read(log)[1:] == appended
+        assert read(store.open("s"))[1:] == appended
 
     def test_a_batch_is_numbered_without_a_gap_and_says_how_long_it_is(self, log: Log) -> None:
-        done = log.append([note(), note(), note()], after=0, head=0)
-        assert seqs(done) == [2, 3, 4]
-        assert [(entry.more, entry.batch) for entry in done] == [(2, 3), (1, 3), (0, 3)]
+        appended = log.append([note(), note(), note()], after=0, head=0)
+        assert seqs(appended) == [2, 3, 4]
+        assert [(entry.more, entry.batch) for entry in appended] == [(2, 3), (1, 3), (0, 3)]
 
     def test_a_single_entry_is_no_batch(self, log: Log) -> None:
-        [done] = log.append([note()], after=0, head=0)
-        assert (done.more, done.batch) == (0, 0)
+        [appended] = log.append([note()], after=0, head=0)
+        assert (appended.more, appended.batch) == (0, 0)
 
     def test_the_first_node_hangs_on_the_head_and_each_further_one_on_the_one_before(self, log: Log) -> None:
         [first] = log.append([said("a")], after=1, head=0)
-        done = log.append([said("b"), note(), said("c")], after=first.seq, head=first.seq)
+        appended = log.append([said("b"), note(), said("c")], after=first.seq, head=first.seq)
         assert first.parent == 0
-        assert [entry.parent for entry in done] == [first.seq, None, done[0].seq]
+        assert [entry.parent for entry in appended] == [first.seq, None, appended[0].seq]
 
     def test_a_draft_that_cannot_be_read_back_is_refused_whole(self, log: Log) -> None:
         bad = draft(Note(text=7))  # type: ignore[arg-type]
@@ -126,10 +126,10 @@ class Appending(Connected):
         assert log.append([note()], after=0, head=0)[0].seq == 2
 
     def test_what_is_not_synced_at_once_is_there_and_can_be_synced(self, store: Store, log: Log) -> None:
-        [done] = log.append([note()], after=0, head=0)
-        assert read(store.open("s"))[-1] == done
-        log.sync(done.seq)
-        assert read(log)[-1] == done
+        [appended] = log.append([note()], after=0, head=0)
+        assert read(store.open("s"))[-1] == appended
+        log.sync(appended.seq)
+        assert read(log)[-1] == appended
 
     # ── fences ────────────────────────────────────────────────────────────────────────────────────
 
@@ -185,10 +185,10 @@ class Appending(Connected):
         self, store: Store, log: Log, reopened: bool
     ) -> None:
         batch = [said("a", id="caller's own"), note("b")]
-        done = log.append(batch, after=1, head=0)
+        appended = log.append(batch, after=1, head=0)
         log.append([said("c")], after=3, head=2)
         again = (store.open("s") if reopened else log).append(batch, after=1, head=0)
-        assert again == done
+        assert again == appended
         assert seqs(read(log)) == [1, 2, 3, 4]
 
     @pytest.mark.parametrize("reopened", [False, True])
@@ -198,11 +198,11 @@ class Appending(Connected):
         [there] = log.append([said("there", id="there")], after=1, head=0)
         handle = store.open("s") if reopened else log
         batch = [said("a"), said("there", id="there"), said("b"), said("c")]
-        done = handle.append(batch, after=there.seq, head=there.seq)
-        assert seqs(done) == [3, 2, 4, 5]
-        assert [(entry.parent, entry.batch) for entry in done] == [(2, 3), (0, 0), (3, 3), (4, 3)]
+        appended = handle.append(batch, after=there.seq, head=there.seq)
+        assert seqs(appended) == [3, 2, 4, 5]
+        assert [(entry.parent, entry.batch) for entry in appended] == [(2, 3), (0, 0), (3, 3), (4, 3)]
         assert seqs(read(log)) == [1, 2, 3, 4, 5]
-        assert handle.append(batch, after=1, head=0) == done
+        assert handle.append(batch, after=1, head=0) == appended
 
     def test_the_rest_of_a_batch_may_not_follow_what_its_writer_has_not_seen(self, store: Store, log: Log) -> None:
         store.open("s").append([said("there", id="there")], after=1, head=0)
@@ -232,9 +232,9 @@ class Appending(Connected):
 
     def test_every_entry_carries_the_time_it_was_appended(self, log: Log, clock: ManualClock) -> None:
         clock.tick(1234)
-        [done] = log.append([note()], after=0, head=0)
-        assert done.at == moment(NOON + 1234)
-        assert done.clock is None
+        [appended] = log.append([note()], after=0, head=0)
+        assert appended.at == moment(NOON + 1234)
+        assert appended.clock is None
 
     def test_time_never_runs_backwards_and_the_real_time_is_kept(
         self, store: Store, log: Log, clock: ManualClock
@@ -251,9 +251,9 @@ class Appending(Connected):
     def test_a_draft_may_say_when_it_happened(self, log: Log) -> None:
         early = Message(role="user", at=moment(NOON - 1000))
         late = Message(role="user", at=moment(NOON + 1000))
-        done = log.append([draft(early), draft(late), said("now")], after=1, head=0)
-        assert [entry.at for entry in done] == [moment(NOON), moment(NOON + 1000), moment(NOON + 1000)]
-        assert [entry.clock for entry in done] == [moment(NOON - 1000), None, moment(NOON)]
+        appended = log.append([draft(early), draft(late), said("now")], after=1, head=0)
+        assert [entry.at for entry in appended] == [moment(NOON), moment(NOON + 1000), moment(NOON + 1000)]
+        assert [entry.clock for entry in appended] == [moment(NOON - 1000), None, moment(NOON)]
 
     # ── threads ───────────────────────────────────────────────────────────────────────────────────
 
@@ -264,9 +264,9 @@ class Appending(Connected):
                 handle.append([note(f"{index}:{number}"), note(f"{index}:{number}+")], after=0, head=0)
 
         together(4, write)
-        done = read(log)
-        assert seqs(done) == list(range(1, 2 + 4 * 24))
-        texts = [entry.text for entry in done if isinstance(entry, Note)]
+        appended = read(log)
+        assert seqs(appended) == list(range(1, 2 + 4 * 24))
+        texts = [entry.text for entry in appended if isinstance(entry, Note)]
         for index in range(4):
             mine = [text for text in texts if text.startswith(f"{index}:")]
             assert mine == [f"{index}:{number}{plus}" for number in range(12) for plus in ("", "+")]

@@ -28,9 +28,9 @@ class ManualClock:
 
 def draft(entry: Entry) -> Draft:
     """An entry ready for a store. Its payloads have to fit into the line."""
-    made, blobs = prepare(entry)
+    entry_to_write, blobs = prepare(entry)
     assert not blobs, "put its blobs first"
-    return made
+    return entry_to_write
 
 
 def said(text: str, *, role: Role = "user", id: str | None = None) -> Draft:

@@ -61,10 +61,10 @@ class Copying(Connected):
 
     def test_a_copy_is_listed_like_the_original(self, store: Store, other: Store) -> None:
         store.adopt("s", bare_lines(other.open("s")), after=0)
-        [found], [original] = store.listing(), other.listing()
-        assert found.start == original.start
-        assert (found.wide and found.wide.value) == "second"
-        assert (found.last and found.last.id) == (original.last and original.last.id)
+        [row], [original] = store.listing(), other.listing()
+        assert row.start == original.start
+        assert (row.wide and row.wide.value) == "second"
+        assert (row.last and row.last.id) == (original.last and original.last.id)
 
     def test_a_copy_goes_on_like_any_log(self, store: Store, other: Store, clock: ManualClock) -> None:
         store.adopt("s", bare_lines(other.open("s")), after=0)
@@ -130,12 +130,12 @@ class Copying(Connected):
         child.append([said("other")], after=4, head=2)
         lines = bare_lines(child)
         [first, *_] = read(child)
-        made = first.fork if isinstance(first, Start) else None
+        parent = first.fork if isinstance(first, Start) else None
         with pytest.raises(NotFound):
-            store.adopt("child", lines, after=0, parent=made)
+            store.adopt("child", lines, after=0, parent=parent)
         store.adopt("s", bare_lines(other.open("s"))[:3], after=0)
-        store.adopt("child", lines[:1], after=0, parent=made)
-        store.adopt("child", lines[1:], after=4, parent=made)
+        store.adopt("child", lines[:1], after=0, parent=parent)
+        store.adopt("child", lines[1:], after=4, parent=parent)
         assert bare_lines(store.open("child")) == lines
         store.purge("s")
         assert seqs(read(store.open("s", read_only=True))) == [1, 2, 3]
@@ -144,7 +144,7 @@ class Copying(Connected):
         lines = bare_lines(other.open("s"))
         store.adopt("s", lines[:3], after=0, deleted=True)
         assert list(derived.ids(store)) == []
-        assert [found.id for found in store.listing("deleted")] == ["s"]
+        assert [row.id for row in store.listing("deleted")] == ["s"]
         with pytest.raises(AlreadyExists):
             store.adopt("s", lines, after=0)
         store.adopt("s", lines[3:], after=3)
@@ -188,21 +188,21 @@ class Copying(Connected):
         store.adopt("s", given["aside"][2:], after=2, first="aside", deleted=True)
         for first, lines in given.items():
             assert bare_lines(store.open("s", read_only=True, first=first)) == lines
-        assert [found.first for found in store.listing() if found.id == "s"] == ["live"]
-        assert [found.first for found in store.listing("deleted")] == ["deleted"]
+        assert [row.first for row in store.listing() if row.id == "s"] == ["live"]
+        assert [row.first for row in store.listing("deleted")] == ["deleted"]
 
     def test_a_deleted_copy_beside_a_deleted_session_is_kept_aside(self, store: Store, other: Store) -> None:
         store.create("s", [start("s", first="another")])
         store.delete("s")
         lines = bare_lines(other.open("s"))
         store.adopt("s", lines, after=0, deleted=True)
-        assert [found.first for found in store.listing("deleted")] == ["another"]
+        assert [row.first for row in store.listing("deleted")] == ["another"]
         assert bare_lines(store.open("s", read_only=True, first="s")) == lines
 
     def test_of_many_that_take_over_the_same_lines_exactly_one_does(self, store: Store, other: Store) -> None:
         lines = bare_lines(other.open("s"))
         store.adopt("s", lines[:1], after=0)
-        done: list[str] = []
+        winners: list[str] = []
 
         def take(index: int) -> None:
             try:
@@ -212,11 +212,11 @@ class Copying(Connected):
                     store.open("s").append([note()], after=1, head=0, alone=True)
             except Conflict:
                 return
-            done.append("adopted" if index % 2 else "appended")
+            winners.append("adopted" if index % 2 else "appended")
 
         together(4, take)
-        assert len(done) == 1
-        assert len(bare_lines(store.open("s"))) == (6 if done == ["adopted"] else 2)
+        assert len(winners) == 1
+        assert len(bare_lines(store.open("s"))) == (6 if winners == ["adopted"] else 2)
 
     def test_a_repeated_id_is_taken_over_as_it_is(self, store: Store, clock: ManualClock) -> None:
         first = memory.connect(clock=clock).create("s", [start("s"), draft(Note(id="same", text="a"))])
@@ -225,8 +225,8 @@ class Copying(Connected):
         store.adopt("s", lines[:2], after=0)
         store.adopt("s", lines[2:], after=2)
         assert bare_lines(store.open("s")) == lines
-        found = find(store.open("s"), "same")
-        assert found is not None
+        row = find(store.open("s"), "same")
+        assert row is not None
 
     def test_a_store_says_which_blobs_it_lacks(self, store: Store) -> None:
         one, two, three = (digest(data) for data in (b"one", b"two", b"three"))

@@ -90,8 +90,8 @@ class DialectContract:
         for _ in _talk(session):
             pass
         text = json.dumps(self._ask(session.context()), ensure_ascii=False)
-        for said in ("Be careful.", "hello «wörld»", "I look.", "ls -l", "two files", "no such file", "thanks"):
-            assert said in text, said
+        for phrase in ("Be careful.", "hello «wörld»", "I look.", "ls -l", "two files", "no such file", "thanks"):
+            assert phrase in text, phrase
         assert "bash" in text and "a-model" in text
 
     def test_what_was_sent_once_is_sent_the_same_way_again(self, session: Session) -> None:

@@ -36,10 +36,10 @@ class Erasing(Connected):
     @pytest.fixture
     def eraser(self, store: Store) -> Erases:
         """The store as one that erases."""
-        found = ability(store, Erases)
-        if found is None:
+        eraser = ability(store, Erases)
+        if eraser is None:
             pytest.skip("this store does not erase")
-        return found
+        return eraser
 
     @pytest.fixture
     def three(self, log: Log) -> Log:

@@ -78,10 +78,10 @@ class FormatContract:
 
     def test_every_sample_is_found_and_by_no_other_format(self) -> None:
         for sample in self.samples:
-            found = {name: list(form.find(str(sample))) for name, form in every()}
-            assert found[self.name], sample
-            assert [name for name, sources in found.items() if sources] == [self.name], sample
-            assert {source.agent for source in found[self.name]} == {self.name}, sample
+            by_format = {name: list(form.find(str(sample))) for name, form in every()}
+            assert by_format[self.name], sample
+            assert [name for name, sources in by_format.items() if sources] == [self.name], sample
+            assert {source.agent for source in by_format[self.name]} == {self.name}, sample
 
     def test_nothing_is_found_where_there_is_nothing(self, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
@@ -157,9 +157,9 @@ class FormatContract:
             written = render(session, self.name)
             self._writing.place(written, str(tmp_path / "there"))
             wanted = _said(session)
-        found = self._bring(home, tmp_path / "there")
-        assert [item.problems for item in found] == [[]]
-        with home.resume(found[0].id) as back:
+        brought = self._bring(home, tmp_path / "there")
+        assert [item.problems for item in brought] == [[]]
+        with home.resume(brought[0].id) as back:
             assert _said(back) == wanted
 
     def test_what_it_cannot_carry_is_told(self, home: Home) -> None:
@@ -180,7 +180,7 @@ class FormatContract:
         assert path.read_bytes() == b"mine"
         place(written, str(tmp_path), force=True)
         assert path.read_bytes() == written.files[0].data
-        assert not [found for found in path.parent.iterdir() if found.name.endswith(".tmp")]
+        assert not [leftover for leftover in path.parent.iterdir() if leftover.name.endswith(".tmp")]
 
     @pytest.mark.parametrize("id", ["../../out", "/etc/x", "a\\b", "..", "a\0b", "long" * 200, "ünï/cødé"])
     def test_no_id_leads_out_of_the_folder(self, home: Home, tmp_path: Path, id: str) -> None:
@@ -227,21 +227,21 @@ def _talk(home: Home) -> Session:
 
 def _said(session: Session) -> list[tuple[str, str]]:
     """Who said what, and what was called with which answer; reasoning of other providers stays at home."""
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     for message in session.messages():
         for block in message.blocks:
             if isinstance(block, Text):
-                found.append((message.role, block.text))
+                texts.append((message.role, block.text))
             elif isinstance(block, ToolCall):
-                found.append(("call", f"{block.name} {msgspec.json.encode(block.input, order='sorted').decode()}"))
+                texts.append(("call", f"{block.name} {msgspec.json.encode(block.input, order='sorted').decode()}"))
             elif isinstance(block, ToolResult):
                 text = (
                     block.content
                     if isinstance(block.content, str)
                     else "".join(part.text for part in block.content if isinstance(part, Text))
                 )
-                found.append(("result", text))
-    return found
+                texts.append(("result", text))
+    return texts
 
 
 def _plain(step: Any) -> Any:

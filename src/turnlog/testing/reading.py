@@ -47,25 +47,25 @@ class Reading(Connected):
 
     def test_another_handle_sees_what_this_one_appended(self, store: Store, log: Log) -> None:
         other = store.open("s")
-        [done] = log.append([note()], after=0, head=0)
-        assert read(other)[-1] == done
+        [appended] = log.append([note()], after=0, head=0)
+        assert read(other)[-1] == appended
         [reply] = other.append([note()], after=0, head=0)
         assert read(log)[-1] == reply
 
     def test_an_entry_is_found_by_its_id(self, ten: Log) -> None:
-        [done] = ten.append([said("x", id="Äpfel/☃ ")], after=10, head=0)
+        [appended] = ten.append([said("x", id="Äpfel/☃ ")], after=10, head=0)
         ten.append([note()], after=0, head=0)
-        assert find(ten, "Äpfel/☃ ") == done
+        assert find(ten, "Äpfel/☃ ") == appended
         assert find(ten, read(ten)[4].id) == read(ten)[4]
         assert find(ten, "nobody's") is None
 
     def test_growth_is_noticed_whoever_wrote(self, store: Store, log: Log) -> None:
-        [done] = log.append([note()], after=0, head=0)
-        assert not log.wait(done.seq)
-        assert log.wait(done.seq - 1)
+        [appended] = log.append([note()], after=0, head=0)
+        assert not log.wait(appended.seq)
+        assert log.wait(appended.seq - 1)
         [other] = store.open("s").append([note()], after=0, head=0)
-        assert log.wait(done.seq)
-        assert [entry.seq for entry in read(log, after=done.seq)] == [other.seq]
+        assert log.wait(appended.seq)
+        assert [entry.seq for entry in read(log, after=appended.seq)] == [other.seq]
 
     def test_a_closed_log_may_be_used_again(self, log: Log) -> None:
         log.append([note()], after=0, head=0)

@@ -17,8 +17,8 @@ from turnlog.testing.build import read, said, seqs, start
 
 def fork(store: Store, parent: str, at: Entry, child: str, *, first: str | None = None) -> Log:
     """A log that continues another one."""
-    made = Fork(parent, at.seq, at.id, first=first)
-    return store.create(child, [start(child, fork=made)], seq=at.seq + 1, parent=made)
+    fork = Fork(parent, at.seq, at.id, first=first)
+    return store.create(child, [start(child, fork=fork)], seq=at.seq + 1, parent=fork)
 
 
 class Removing(Connected):
@@ -33,7 +33,7 @@ class Removing(Connected):
 
     def ids(self, store: Store, *, deleted: bool = False) -> list[str]:
         """What a listing shows."""
-        return sorted(found.id for found in derived.sessions(store, deleted=deleted))
+        return sorted(row.id for row in derived.sessions(store, deleted=deleted))
 
     def test_a_deleted_session_is_out_of_sight(self, store: Store, five: Log) -> None:
         store.delete("s")
@@ -78,8 +78,8 @@ class Removing(Connected):
         store.delete("s")
         store.create("s", [start("s", first="another"), note()])
         assert self.ids(store) == self.ids(store, deleted=True) == ["s"]
-        assert [found.first for found in store.listing()] == ["another"]
-        assert [found.first for found in store.listing("deleted")] == ["s"]
+        assert [row.first for row in store.listing()] == ["another"]
+        assert [row.first for row in store.listing("deleted")] == ["s"]
         assert (
             len(read(store.open("s", read_only=True)))
             == len(read(store.open("s", read_only=True, first="another")))
@@ -137,8 +137,8 @@ class Removing(Connected):
 
     def test_a_fork_needs_a_parent_that_is_there(self, store: Store) -> None:
         with pytest.raises(NotFound):
-            made = Fork("nobody", 3, "x")
-            store.create("child", [start("child", fork=made)], seq=4, parent=made)
+            fork = Fork("nobody", 3, "x")
+            store.create("child", [start("child", fork=fork)], seq=4, parent=fork)
         assert list(derived.ids(store)) == []
 
     @pytest.mark.parametrize("deleted_first", [False, True])

@@ -55,7 +55,7 @@ class Sessions(Connected):
         for index, session_id in enumerate(ODD_IDS):
             store.create(session_id, [start(session_id), note(str(index))]).close()
         assert sorted(derived.ids(store)) == sorted(ODD_IDS)
-        assert sorted(found.id for found in store.listing()) == sorted(ODD_IDS)
+        assert sorted(row.id for row in store.listing()) == sorted(ODD_IDS)
         for index, session_id in enumerate(ODD_IDS):
             entry = read(store.open(session_id))[1]
             assert isinstance(entry, Note)
@@ -87,31 +87,31 @@ class Sessions(Connected):
             log.append([said("x" * 1000)], after=99, head=0)
         clock.tick(7000)
         [last] = log.append([note()], after=0, head=0)
-        [found] = store.listing()
-        assert found.id == "s"
-        assert found.start is not None
-        assert (found.start.id, found.start.title, found.start.at) == ("s", "first", moment(NOON))
-        assert found.wide == newest
-        assert found.last == last
-        assert found.last is not None
-        assert found.last.at == moment(NOON + 7000)
+        [row] = store.listing()
+        assert row.id == "s"
+        assert row.start is not None
+        assert (row.start.id, row.start.title, row.start.at) == ("s", "first", moment(NOON))
+        assert row.wide == newest
+        assert row.last == last
+        assert row.last is not None
+        assert row.last.at == moment(NOON + 7000)
 
     def test_a_listing_is_right_when_the_wide_facts_are_the_last_line(self, store: Store, log: Log) -> None:
         [newest] = log.append([draft(title("only"))], after=0, head=0)
-        [found] = store.listing()
-        assert found.wide == newest
-        assert found.last == newest
+        [row] = store.listing()
+        assert row.wide == newest
+        assert row.last == newest
 
     def test_wide_facts_written_by_another_handle_are_not_forgotten(self, store: Store, log: Log) -> None:
         [newest] = store.open("s").append([draft(title("theirs"))], after=0, head=0)
         log.append([note("mine")], after=0, head=0)
-        [found] = store.listing()
-        assert found.wide == newest
+        [row] = store.listing()
+        assert row.wide == newest
 
     def test_a_session_without_wide_facts_has_none(self, store: Store, log: Log) -> None:
         log.append([draft(Set(key="mood", value="good"))], after=0, head=0)
-        [found] = store.listing()
-        assert found.wide is None
+        [row] = store.listing()
+        assert row.wide is None
 
     def test_the_newest_come_first_and_one_can_go_on_behind_any_of_them(self, store: Store, clock: ManualClock) -> None:
         """Within a minute, over many, and where the clock stood still: there the id decides."""
@@ -124,17 +124,17 @@ class Sessions(Connected):
         for name, step in (("s07", 3), ("s00", 0), ("s03", 61_000)):
             clock.tick(step)
             logs[name].append([note("again")], after=0, head=0)
-        expected = sorted(store.listing(), key=lambda found: found.order, reverse=True)
+        expected = sorted(store.listing(), key=lambda row: row.order, reverse=True)
         assert list(derived.newest(store)) == expected
         assert expected[0].id == "s03"
-        for index, found in enumerate(expected):
+        for index, row in enumerate(expected):
             assert next(iter(derived.newest(store))) == expected[0]
-            assert list(derived.newest(store, after=found.order)) == expected[index + 1 :]
+            assert list(derived.newest(store, after=row.order)) == expected[index + 1 :]
         store.delete("s03")
         store.delete("s00")
-        assert list(derived.newest(store)) == [found for found in expected if found.id not in ("s03", "s00")]
-        assert [found.id for found in derived.newest(store, deleted=True)] == ["s03", "s00"]
-        assert [found.id for found in derived.newest(store, deleted=True, after=expected[0].order)] == ["s00"]
+        assert list(derived.newest(store)) == [row for row in expected if row.id not in ("s03", "s00")]
+        assert [row.id for row in derived.newest(store, deleted=True)] == ["s03", "s00"]
+        assert [row.id for row in derived.newest(store, deleted=True, after=expected[0].order)] == ["s00"]
 
     @pytest.mark.parametrize("what", ["grows", "is deleted", "is purged"])
     def test_pages_go_on_where_they_were_whatever_becomes_of_the_session_there(
@@ -147,7 +147,7 @@ class Sessions(Connected):
         seen: list[str] = []
         after: ListingCursor | None = None
         while page := list(islice(derived.newest(store, after=after), 3)):
-            seen += [found.id for found in page]
+            seen += [row.id for row in page]
             after = page[-1].order
             clock.tick(5)
             if what == "grows":
@@ -163,7 +163,7 @@ class Sessions(Connected):
         for session_id in ODD_IDS:
             store.create(session_id, [start(session_id)]).close()
         wanted = [*ODD_IDS[::3], "nobody"]
-        assert sorted(found.id for found in store.listing(ids=wanted)) == sorted(ODD_IDS[::3])
+        assert sorted(row.id for row in store.listing(ids=wanted)) == sorted(ODD_IDS[::3])
         assert list(store.listing(ids=[])) == []
         assert list(derived.sessions(store, ids=wanted, deleted=True)) == []
 
@@ -197,8 +197,8 @@ class Sessions(Connected):
             "\0",
             "no",
         ]:
-            found = [one for one in ids if one.startswith(like) or handle_of(one).startswith(like)]
-            assert sorted(derived.ids(store, like=like)) == sorted(found), like
+            row = [one for one in ids if one.startswith(like) or handle_of(one).startswith(like)]
+            assert sorted(derived.ids(store, like=like)) == sorted(row), like
             assert list(derived.ids(store, like=like, deleted=True)) == []
         store.delete("k3f")
         assert list(derived.ids(store, like="k3f", deleted=True)) == ["k3f"]

@@ -29,14 +29,14 @@ def is_relayed(store: Store, session: str) -> bool:
 
 def go_on_under(store: Store, session: str, alias: Alias) -> None:
     """From now on, what that agent says under that id is said in the session."""
-    from turnlog.thread.appender import appending  # who only asks does not load what writes
+    from turnlog.thread.appender import appending  # readers do not load the writing side
 
     name = f"{alias.agent}\n{alias.native}"
-    known = _known(store)
+    aliases = _known(store)
     with appending(store, store.open(session)) as appender:
         if name not in appender.state.aliases:
             appender.append([alias])
-    derived.save(store, _NAME, msgspec.msgpack.encode({**known, name: session}))
+    derived.save(store, _NAME, msgspec.msgpack.encode({**aliases, name: session}))
 
 
 def _known(store: Store) -> dict[str, str]:
@@ -44,15 +44,15 @@ def _known(store: Store) -> dict[str, str]:
     try:
         return _decode(data)
     except msgspec.DecodeError:
-        found, is_empty = _looked(store)
-        if not is_empty:  # who only asks makes no home
-            derived.save(store, _NAME, msgspec.msgpack.encode(found))
-        return found
+        aliases, is_empty = _looked(store)
+        if not is_empty:  # a question creates no home
+            derived.save(store, _NAME, msgspec.msgpack.encode(aliases))
+        return aliases
 
 
 def _looked(store: Store) -> tuple[dict[str, str], bool]:
     """All there are, and whether there is no session."""
-    found: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     is_empty = True
     for row in store.listing():
         is_empty = False
@@ -60,7 +60,7 @@ def _looked(store: Store) -> tuple[dict[str, str], bool]:
             continue  # one that was made here goes on here
         try:
             with opened(store, store.open(row.id, read_only=True)) as history:
-                found.update({name: row.id for name in history.state.aliases})
+                aliases.update({name: row.id for name in history.state.aliases})
         except NotFound:
             continue  # it was removed meanwhile
-    return found, is_empty
+    return aliases, is_empty

@@ -49,8 +49,8 @@ class Appender:
         self._is_stale = False
         """Whether something was interrupted: then we do not know what is in the log, nor whether the state is whole."""
         self._tried: set[str] = set()
-        """Ids of entries that may be in the log although nobody was told so: they are ours, and no news."""
-        # Who resumes for every turn has to write folds as well, or each resume would take longer than the last.
+        """Ids of entries whose append was not acknowledged but may be in the log: ours, not another writer's."""
+        # A program that resumes for every turn must write folds too, or each resume would take longer than the last.
         self._bytes_since_fold = history.since_fold * _FOLD_RESUMED
         self._entries_since_fold = history.since_fold
         self._fold_at = _FOLD_BYTES
@@ -155,20 +155,20 @@ class Appender:
         if is_referring:
             with self._store.keeping():
                 self._keep(drafts, blobs)
-                done = self._take_turn(drafts, size, head, rebase, once, alone, base)
+                appended = self._take_turn(drafts, size, head, rebase, once, alone, base)
         else:
-            done = self._take_turn(drafts, size, head, rebase, once, alone, base)
+            appended = self._take_turn(drafts, size, head, rebase, once, alone, base)
         try:
-            self._log.sync(done[-1].seq if len(done) == 1 else max(map(_seq, done)))
+            self._log.sync(appended[-1].seq if len(appended) == 1 else max(map(_seq, appended)))
         except BaseException:
             self._is_stale = True
             raise
         if self._bytes_since_fold > self._fold_at or self._entries_since_fold > _FOLD_ENTRIES:
             self._write_fold()
-        for entry in done:
+        for entry in appended:
             if entry.blobs:
-                return [self.history.whole(entry) for entry in done]
-        return done
+                return [self.history.whole(entry) for entry in appended]
+        return appended
 
     def set(self, entry: Set) -> Set:
         """Append a fact. A session-wide one says all of them: it is made anew where somebody else changed one."""
@@ -202,18 +202,18 @@ class Appender:
                     if not rebase:
                         raise self._conflict()
                     self.refresh()
-                base, made = None, with_all(entries, self.state.wide)
+                base, prepared = None, with_all(entries, self.state.wide)
                 if to is not None and to != self.state.head:
-                    known = [found for entry in entries if (found := derived.find(self._log, entry.id)) is not None]
-                    if len(known) == len(made) and not once:
-                        return list(map(self.history.whole, known))
+                    present = [one for entry in entries if (one := derived.find(self._log, entry.id)) is not None]
+                    if len(present) == len(prepared) and not once:
+                        return list(map(self.history.whole, present))
                     from turnlog.thread.target import move_to  # a hook never moves, and would wait for it
 
-                    made.insert(0, replace(move_to(self.history, to), id=f"{entries[0].id}/to"))
+                    prepared.insert(0, replace(move_to(self.history, to), id=f"{entries[0].id}/to"))
                     base = to
                 try:
-                    done = self.append(made, head=head, once=once, alone=alone or is_wide_batch, base=base)
-                    return done[-len(entries) :]
+                    appended = self.append(prepared, head=head, once=once, alone=alone or is_wide_batch, base=base)
+                    return appended[-len(entries) :]
                 except Conflict:
                     if alone or (head is not None and head != self.state.head):
                         raise
@@ -243,7 +243,7 @@ class Appender:
                 self.refuse_other_head(head)
             while True:
                 try:
-                    done = self._into_log(drafts, once, alone, base)
+                    appended = self._into_log(drafts, once, alone, base)
                 except Conflict:
                     if alone or not rebase:
                         raise self._conflict(alone=alone) from None
@@ -251,7 +251,7 @@ class Appender:
                 else:
                     self._bytes_since_fold += size
                     self._entries_since_fold += len(drafts)
-                    return done
+                    return appended
 
     def _into_log(self, drafts: list[Draft], once: bool, alone: bool, base: int | None) -> list[AnyEntry]:
         if self._is_stale:
@@ -265,8 +265,8 @@ class Appender:
                 self._introduce(drafts[0].at)
             after = state.seq if alone else self._seen
             head = state.head if base is None else base
-            done = self._log.append(drafts, after=after, head=head, once=once, alone=alone)
-            self._absorb(done)
+            appended = self._log.append(drafts, after=after, head=head, once=once, alone=alone)
+            self._absorb(appended)
         except (Conflict, AlreadyExists):
             raise  # nothing was written
         except BaseException:
@@ -274,7 +274,7 @@ class Appender:
             self._is_stale = True
             raise
         self._tried = set()
-        return done
+        return appended
 
     def _be_introduced(self, alone: bool) -> None:
         with self.history.mutex:
@@ -290,16 +290,16 @@ class Appender:
         draft, _ = prepare(Writer(word=process.word, version=__version__, **this_process()))
         self._absorb(self._log.append([replace(draft, at=at)], after=self._seen, head=0))
 
-    def _absorb(self, done: list[AnyEntry]) -> None:
+    def _absorb(self, appended: list[AnyEntry]) -> None:
         """Fold what we appended, and what others put before it. Their nodes stay unseen until `refresh`."""
         state = self.history.state
-        first = done[0].seq
-        if first == state.seq + 1 and done[-1].seq == state.seq + len(done):
-            self.history.take(done)
+        first = appended[0].seq
+        if first == state.seq + 1 and appended[-1].seq == state.seq + len(appended):
+            self.history.take(appended)
             if not self._has_news:
                 self._seen = state.seq
             return
-        new = {entry.seq for entry in done if entry.seq > state.seq}
+        new = {entry.seq for entry in appended if entry.seq > state.seq}
         if new:
             items = self._log.read(after=state.seq, before=max(new) + 1)
             entries = [item for item in items if isinstance(item, Entry)]

@@ -13,7 +13,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.asked import is_prompt
 from turnlog.log.context import Context, cut_for_keep, seen_by, split_system, text_of, visible
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Ref, Uncompact
-from turnlog.log.tokens import tokens_of
+from turnlog.log.shown.tokens import tokens_of
 from turnlog.thread.history import History
 
 

@@ -40,12 +40,12 @@ def given_up(store: Store, checkpoints: Iterable[Checkpoint], dropped: Collectio
 
     A tree at the root of a checkpoint is the first of its content to go, and the last to come.
     """
-    found = list(checkpoints)
-    known = frozenset(dropped)
-    trees = {tree for entry in found if entry.id not in known for tree in trees_of(entry)}
+    left = list(checkpoints)
+    dropped_roots = frozenset(dropped)
+    trees = {tree for entry in left if entry.id not in dropped_roots for tree in trees_of(entry)}
     lacking = {tree for tree in trees if not _is_digest(tree)}
     lacking |= derived.lacking(store, trees - lacking) if trees - lacking else set()
-    return frozenset(entry.id for entry in found if entry.id in known or not lacking.isdisjoint(trees_of(entry)))
+    return frozenset(entry.id for entry in left if entry.id in dropped_roots or not lacking.isdisjoint(trees_of(entry)))
 
 
 def newest_kept(store: Store, entries: Iterable[AnyEntry], dropped: Collection[str]) -> Checkpoint | None:

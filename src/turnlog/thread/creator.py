@@ -35,7 +35,7 @@ class Creator:
         start = self._start(id, **fields)
         if not drafts:
             return self.begin([start])
-        from turnlog.thread.appender import batch_of  # who only reads does not load what writes
+        from turnlog.thread.appender import batch_of  # readers do not load the writing side
 
         facts = {name: value for name in ("title", "workspace") if (value := getattr(start, name)) is not None}
         entries = [masked(entry) if isinstance(entry, Set) else entry for entry in batch_of(drafts, None)]

@@ -39,12 +39,12 @@ def masked(entry: Set) -> Set:
 
 def with_all(entries: Sequence[Entry], wide: Mapping[str, Any]) -> list[Entry]:
     """The entries, of which each fact of the whole session says all of them, as they are when it is appended."""
-    facts, made = dict(wide), list[Entry]()
+    facts, prepared = dict(wide), list[Entry]()
     for entry in entries:
         if is_wide(entry):
             facts = {**facts, entry.key: entry.value}
             if entry.unset:
                 del facts[entry.key]
             entry = replace(entry, all=facts)
-        made.append(entry)
-    return made
+        prepared.append(entry)
+    return prepared

@@ -84,43 +84,43 @@ Known = dict[tuple[str, object], tuple[Needs, set[tuple[str, str]]]]
 
 def needs(store: Store, known: Known | None = None) -> Needs:
     """Everything that any session refers to. Damage that may hide a reference stops it."""
-    found = Needs(set(), [])
+    needed = Needs(set(), [])
     dropped: set[tuple[str, str]] = set()
     for log in derived.all_logs(store):
         try:
             one, gone = _needs_of(log, {} if known is None else known)
         finally:
             log.close()
-        found.blobs |= one.blobs
-        found.checkpoints += [replace(kept) for kept in one.checkpoints]
-        found.parents |= one.parents
-        found.busy |= one.busy
+        needed.blobs |= one.blobs
+        needed.checkpoints += [replace(kept) for kept in one.checkpoints]
+        needed.parents |= one.parents
+        needed.busy |= one.busy
         dropped |= gone
-    found.give_up([kept for kept in found.checkpoints if kept.name in dropped])
-    lacking = derived.lacking(store, {tree for kept in found.checkpoints for tree in kept.all_trees})
+    needed.give_up([kept for kept in needed.checkpoints if kept.name in dropped])
+    lacking = derived.lacking(store, {tree for kept in needed.checkpoints for tree in kept.all_trees})
     if lacking:
         _refuse_doubt(store)
-        found.give_up([kept for kept in found.checkpoints if not lacking.isdisjoint(kept.trees)])
-        for kept in found.checkpoints:
+        needed.give_up([kept for kept in needed.checkpoints if not lacking.isdisjoint(kept.trees)])
+        for kept in needed.checkpoints:
             kept.private = [tree for tree in kept.private if tree not in lacking]
-    busy = found.busy
-    while busy:  # whoever finishes an interrupted rewind needs its checkpoints, inherited ones included
-        for kept in found.checkpoints:
+    busy = needed.busy
+    while busy:  # finishing an interrupted rewind needs its checkpoints, inherited ones included
+        for kept in needed.checkpoints:
             kept.is_automatic = kept.is_automatic and kept.first not in busy
-        busy = {found.parents[name] for name in busy if name in found.parents}
-    return found
+        busy = {needed.parents[name] for name in busy if name in needed.parents}
+    return needed
 
 
 def _needs_of(log: Log, known: Known) -> tuple[Needs, set[tuple[str, str]]]:
     key = (log.id, stamp(log))  # before it is read: what comes meanwhile gives it another
     if key[1] is None or key not in known:
-        found, dropped = Needs(set(), [], {}, set()), set[tuple[str, str]]()
-        _read(log, found, dropped)
-        known[key] = (found, dropped)
+        needed, dropped = Needs(set(), [], {}, set()), set[tuple[str, str]]()
+        _read(log, needed, dropped)
+        known[key] = (needed, dropped)
     return known[key]
 
 
-def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
+def _read(log: Log, needed: Needs, dropped: set[tuple[str, str]]) -> None:
     hidden: Damage | None = None
     intent, first = 0, log.id
     tools: dict[str | None, list[Kept]] = {}
@@ -136,7 +136,7 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
             others = [name for name in item.blobs if name not in (*trees, *private)]
             is_automatic = item.when is not None and item.label is None
             kept = Kept(log.id, first, item.id, item.at, is_automatic, trees, private, others)
-            found.checkpoints.append(kept)
+            needed.checkpoints.append(kept)
             if item.when in ("tool", "end"):
                 for earlier in tools.get(item.turn, ()):
                     earlier.is_inside = True
@@ -144,18 +144,18 @@ def _read(log: Log, found: Needs, dropped: set[tuple[str, str]]) -> None:
         elif isinstance(item, Drop):
             dropped.update((first, name) for name in item.checkpoints)  # only the session's own
         else:
-            found.blobs.update(item.blobs)
+            needed.blobs.update(item.blobs)
             if isinstance(item, Start):
                 refuse_newer(log.id, item.format)
                 first = item.id
                 if item.fork is not None:
-                    found.parents[first] = item.fork.base
+                    needed.parents[first] = item.fork.base
             elif isinstance(item, Intent):
                 intent = item.seq
             elif isinstance(item, Head) and item.intent == intent:
                 intent = 0
     if intent:
-        found.busy.add(first)
+        needed.busy.add(first)
     if hidden is not None:
         raise Corrupt(
             f"nothing was collected: session {log.id} is damaged at byte {hidden.offset}, so its needs are not known",
@@ -173,7 +173,7 @@ def _refuse_doubt(store: Store) -> None:
 def reachable(store: Store, roots: Iterable[str], seen: set[str]) -> int:
     """Add everything below these trees to `seen`; returns the size of the files that were not in it.
 
-    Of a folder that is missing nobody knows what was in it: it is not needed for that one, and the rest stays.
+    The content of a missing folder is unknown: nothing is kept for it, and the rest stays.
     """
     size = 0
     waiting = list(roots)
@@ -196,10 +196,10 @@ def reachable(store: Store, roots: Iterable[str], seen: set[str]) -> int:
     return size
 
 
-def all_needed(store: Store, found: Needs, seen: Iterable[str] = ()) -> set[str]:
+def all_needed(store: Store, needed: Needs, seen: Iterable[str] = ()) -> set[str]:
     """Every blob that has to stay, and what was `seen` to be needed, with all that is below it."""
-    seen = {*seen, *found.blobs}
-    for kept in found.checkpoints:
+    seen = {*seen, *needed.blobs}
+    for kept in needed.checkpoints:
         seen.update(kept.others)
         reachable(store, kept.all_trees, seen)
     return seen
@@ -245,12 +245,12 @@ class _Removal:
         """What was removed, but for root trees."""
         gone: set[str] = set()
         with self._store.keeping(), suppress(NotFound):  # a session is moved under us
-            found = needs(self._store, self._known)
+            needed = needs(self._store, self._known)
             if self._drop is not None:
-                self._chosen = _enough(self._store, found, self._excess, self._spared)
-                found.give_up(self._chosen)
-            self._needed = all_needed(self._store, found)
-            gone = found.gone - self._needed
+                self._chosen = _enough(self._store, needed, self._excess, self._spared)
+                needed.give_up(self._chosen)
+            self._needed = all_needed(self._store, needed)
+            gone = needed.gone - self._needed
             gone -= derived.lacking(self._store, gone)
         if gone or self._drop is not None:
             self._store.collect(self._without_roots, expected=_AllBut(gone), strictly=True)
@@ -259,38 +259,38 @@ class _Removal:
         return self._store.collect(self._without_rest, expected=self._needed)
 
     def _without_roots(self) -> Container[str]:
-        found = needs(self._store, self._known)
+        needed = needs(self._store, self._known)
         if self._drop is not None:
-            self._give_up(found, self._drop)
-        self._needed = all_needed(self._store, found, self._needed)
-        return _AllBut(found.gone - self._needed)
+            self._give_up(needed, self._drop)
+        self._needed = all_needed(self._store, needed, self._needed)
+        return _AllBut(needed.gone - self._needed)
 
-    def _give_up(self, found: Needs, drop: Callable[[list[Kept]], None]) -> None:
+    def _give_up(self, needed: Needs, drop: Callable[[list[Kept]], None]) -> None:
         """Have it given up. What somebody made, moved or began meanwhile is not."""
         live = {row.first for row in self._store.listing()}
-        chosen = _enough(self._store, found, self._excess, self._spared) if self._chosen is None else self._chosen
+        chosen = _enough(self._store, needed, self._excess, self._spared) if self._chosen is None else self._chosen
         names = {kept.name for kept in chosen}
-        there = [kept for kept in found.checkpoints if kept.is_automatic and kept.first in live]
+        there = [kept for kept in needed.checkpoints if kept.is_automatic and kept.first in live]
         self.given_up = [kept for kept in there if kept.name in names]
         if self.given_up:
             drop(self.given_up)
-            found.give_up(self.given_up)
+            needed.give_up(self.given_up)
 
     def _without_rest(self) -> Container[str]:
-        found = needs(self._store, self._known)
-        self._needed = all_needed(self._store, found, self._needed)
+        needed = needs(self._store, self._known)
+        self._needed = all_needed(self._store, needed, self._needed)
         # Damage keeps one here, or somebody gave it up only just now: with the root, all of it stays.
-        roots = found.gone - self._needed
+        roots = needed.gone - self._needed
         reachable(self._store, roots - derived.lacking(self._store, roots), self._needed)
         return self._needed
 
 
 def refers_to(store: Store, session: str, first: str) -> set[str]:
     """Every blob that one log refers to, with all that is below. Raises `Corrupt` where nobody can tell."""
-    found = Needs(set(), [])
+    needed = Needs(set(), [])
     with store.keeping(), closing(store.open(session, read_only=True, first=first)) as log:
-        _read(log, found, set())
-        return all_needed(store, found)
+        _read(log, needed, set())
+        return all_needed(store, needed)
 
 
 def forget_unneeded(store: Store, blobs: set[str]) -> Freed:
@@ -317,15 +317,15 @@ def tidy(store: Store) -> bool:
 def estimate(store: Store, *, quota_bytes: int | None) -> Collected:
     """What `collect` would do, about. Nothing is touched."""
     with store.keeping():
-        found = needs(store)
-        done = derived.unneeded(store, all_needed(store, found))
+        needed = needs(store)
+        unneeded = derived.unneeded(store, all_needed(store, needed))
         size = derived.blob_bytes(store)
         given_up: list[Kept] = []
-        if quota_bytes is not None and size - done["bytes"] > quota_bytes:
-            given_up = _enough(store, found, size - done["bytes"] - quota_bytes)
-            found.give_up(given_up)
-            done = derived.unneeded(store, all_needed(store, found))
-        return Collected(done["blobs"], done["bytes"], len(given_up), size - done["bytes"])
+        if quota_bytes is not None and size - unneeded["bytes"] > quota_bytes:
+            given_up = _enough(store, needed, size - unneeded["bytes"] - quota_bytes)
+            needed.give_up(given_up)
+            unneeded = derived.unneeded(store, all_needed(store, needed))
+        return Collected(unneeded["blobs"], unneeded["bytes"], len(given_up), size - unneeded["bytes"])
 
 
 def collect(
@@ -360,18 +360,18 @@ def drop(store: Store, given_up: list[Kept]) -> None:
             appender.append([Drop(checkpoints=[kept.id for kept in given_up if kept.session == session_id])])
 
 
-def _enough(store: Store, found: Needs, wanted: int, spared: Collection[str] = ()) -> list[Kept]:
+def _enough(store: Store, needed: Needs, wanted: int, spared: Collection[str] = ()) -> list[Kept]:
     """The automatic checkpoints to go first that together hold at least so much that nobody else needs."""
     # Nobody can write into the log of a deleted session that something of it is gone.
     live = {row.first for row in store.listing()} - {*spared}
-    for kept in found.checkpoints:
+    for kept in needed.checkpoints:
         kept.is_automatic = kept.is_automatic and kept.first in live
     automatic = sorted(
-        (kept for kept in found.checkpoints if kept.is_automatic),
+        (kept for kept in needed.checkpoints if kept.is_automatic),
         key=lambda kept: (not kept.is_inside, kept.at.timestamp() if kept.at is not None else 0.0),
     )
-    rest = set(found.blobs)
-    for kept in found.checkpoints:
+    rest = set(needed.blobs)
+    for kept in needed.checkpoints:
         if not kept.is_automatic:
             reachable(store, kept.all_trees, rest)
     sizes = [reachable(store, kept.all_trees, rest) for kept in reversed(automatic)]

@@ -47,7 +47,7 @@ class Handed:
 
     def all(self) -> dict[tuple[str, str], Copied]:
         """What was written, by the agent and the id there."""
-        found: dict[tuple[str, str], Copied] = {}
+        copies: dict[tuple[str, str], Copied] = {}
         try:
             with open(self._path, "rb") as file:
                 for line in file:
@@ -55,7 +55,7 @@ class Handed:
                         note = msgspec.json.decode(line, type=_Note)
                     except (msgspec.DecodeError, msgspec.ValidationError):
                         continue  # it was cut short
-                    found[note.agent, note.id] = note.copied
+                    copies[note.agent, note.id] = note.copied
         except OSError:
-            return found
-        return found
+            return copies
+        return copies

@@ -179,6 +179,16 @@ class History:
         self._look_at_start()
         return self._first or self.id
 
+    @property
+    def root(self) -> str:
+        """The same of the session that it was forked from in the beginning, as far as those are still there."""
+        if self.fork is None:
+            return self.first
+        try:
+            return self._above().root
+        except NotFound:
+            return self.fork.base
+
     def _look_at_start(self) -> None:
         if not self._has_start and self.state.start:
             self._first = self.state.start.get("id")
@@ -223,8 +233,8 @@ class History:
         recent = self._recent
         if recent and seq >= recent[0].seq:
             index = bisect_left(recent, seq, key=_seq)
-            found = recent[index] if index < len(recent) else None
-            return found if found is not None and found.seq == seq else None
+            entry = recent[index] if index < len(recent) else None
+            return entry if entry is not None and entry.seq == seq else None
         if seq <= self.inherited_to:
             return self._above().at(seq)
         for item in self.log.read(after=seq - 1, before=seq + 1):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from turnlog.wire import Feed
 
 SILENT_S = 5.0
-"""Who has not been heard of for so long is gone."""
+"""A writer that was silent for so long counts as dead."""
 _L = TypeVar("_L", bound="Live")
 
 
@@ -30,7 +30,7 @@ class Live:
     Feed it the events, and append what it finishes: `s.append(live.finish())`. The stream is the `Stream` of a dialect,
     or anything with `feed` and a `finish` that may be asked at any time. Nothing here waits for a disk, a server or a
     reader, so it needs no `await`. What is shown is kept nowhere: only the entry is. When the block ends without one,
-    whoever follows is told to take back what was shown.
+    followers get a notice to remove the text they showed.
     """
 
     def __init__(self, log: Log, stream: Feed) -> None:
@@ -101,24 +101,24 @@ class Listening:
 
     def deltas(self) -> list[Delta]:
         """What the follower is given now, after the entries."""
-        now, found = time.monotonic(), list[Delta]()
+        now, deltas = time.monotonic(), list[Delta]()
         waiting, self._waiting = self._waiting, []
         for delta in waiting:
             if delta.id in self._seen:
                 continue
             if delta.is_over:
                 if self._heard.pop(delta.id, None) is not None:
-                    found.append(delta)
+                    deltas.append(delta)
                 continue
             if delta.text:
-                found.append(delta)
+                deltas.append(delta)
             if delta.text or delta.id in self._heard:
                 self._heard[delta.id] = now
         for id in [id for id, at in self._heard.items() if now - at > SILENT_S]:
             del self._heard[id]
             self._seen.append(id)  # should it wake up, the beginning is gone: its entry will come
-            found.append(Delta(id, is_over=True))
-        return found
+            deltas.append(Delta(id, is_over=True))
+        return deltas
 
     def close(self) -> None:
         """Listen no more."""

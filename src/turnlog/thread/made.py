@@ -60,10 +60,10 @@ class Made:
             private_folders(os.path.dirname(self._path))
             fd = os.open(self._path, flags, 0o600)
         try:
-            found = os.fstat(fd)
-            if found.st_mode & 0o777 != 0o600:  # whatever the umask
+            status = os.fstat(fd)
+            if status.st_mode & 0o777 != 0o600:  # whatever the umask
                 os.fchmod(fd, 0o600)
-            os.write(fd, _line(found, session_id, command))
+            os.write(fd, _line(status, session_id, command))
         finally:
             os.close(fd)
 
@@ -73,8 +73,8 @@ class Made:
             return False
         try:
             with open(self._path, "rb") as file:
-                found = os.fstat(file.fileno())
-                return found.st_uid == os.geteuid() and _line(found, session_id, command) in file
+                status = os.fstat(file.fileno())
+                return status.st_uid == os.geteuid() and _line(status, session_id, command) in file
         except OSError:
             return False
 
@@ -86,7 +86,7 @@ class Made:
         return "resume" in fields or not command or self.knows(history.id, command)
 
 
-def _line(found: os.stat_result, session_id: str, command: Sequence[str]) -> bytes:
+def _line(status: os.stat_result, session_id: str, command: Sequence[str]) -> bytes:
     # Lengths, so that no two lists of words are the same text.
-    text = "".join(f"{len(part)}:{part}" for part in (str(found.st_ino), session_id, *command))
+    text = "".join(f"{len(part)}:{part}" for part in (str(status.st_ino), session_id, *command))
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS].encode() + b"\n"

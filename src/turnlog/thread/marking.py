@@ -39,19 +39,19 @@ class ForeignMarks(Struct, frozen=True):
     @property
     def title(self) -> str | None:
         """The title that was given to it."""
-        found = self.facts.get("title")
-        return found.value if found is not None and isinstance(found.value, str) else None
+        fact = self.facts.get("title")
+        return fact.value if fact is not None and isinstance(fact.value, str) else None
 
     @property
     def archived(self) -> bool | None:
         """Whether it was archived, or taken out of the archive."""
-        found = self.facts.get("archived")
-        return bool(found.value) if found is not None else None
+        fact = self.facts.get("archived")
+        return bool(fact.value) if fact is not None else None
 
     def tags(self, before: Iterable[str] = ()) -> list[str]:
         """The tags that it has, if it had those before."""
-        said = {key.removeprefix(_TAG): bool(fact.value) for key, fact in self.facts.items() if key.startswith(_TAG)}
-        return [tag for tag in dict.fromkeys([*before, *said]) if said.get(tag, True)]
+        tags = {key.removeprefix(_TAG): bool(fact.value) for key, fact in self.facts.items() if key.startswith(_TAG)}
+        return [tag for tag in dict.fromkeys([*before, *tags]) if tags.get(tag, True)]
 
 
 def marks_in(store: Store) -> dict[str, ForeignMarks]:
@@ -60,7 +60,7 @@ def marks_in(store: Store) -> dict[str, ForeignMarks]:
         log = store.open(MARKS, read_only=True)
     except NotFound:
         return {}
-    found: dict[str, ForeignMarks] = {}
+    marks: dict[str, ForeignMarks] = {}
     with opened(store, log) as history:
         for entry in _said(history):
             data: Any = entry.data if isinstance(entry, Note) else None
@@ -68,13 +68,13 @@ def marks_in(store: Store) -> dict[str, ForeignMarks]:
                 key, _, name = entry.key.partition(" ")
                 if not name:
                     continue
-                facts = found.setdefault(name, ForeignMarks(facts={}, notes=[])).facts
+                facts = marks.setdefault(name, ForeignMarks(facts={}, notes=[])).facts
                 facts.pop(key, None)
                 if not entry.unset:
                     facts[key] = entry
             elif isinstance(data, dict) and isinstance(name := data.get("session"), str):  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-                found.setdefault(name, ForeignMarks(facts={}, notes=[])).notes.append(entry)
-    return found
+                marks.setdefault(name, ForeignMarks(facts={}, notes=[])).notes.append(entry)
+    return marks
 
 
 def _said(history: History) -> Iterator[Set | Note]:
@@ -113,7 +113,7 @@ def checked_note(text: str) -> str:
 
 def say(creator: Creator, *entries: Set | Note) -> None:
     """Write down what was said of sessions of other agents. Durable when this returns."""
-    from turnlog.thread.appender import appending  # who only reads does not load what writes
+    from turnlog.thread.appender import appending  # readers do not load the writing side
 
     store = creator.store
     try:

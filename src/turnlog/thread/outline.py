@@ -50,7 +50,7 @@ class OutlineItem(NamedTuple):
     kind: str
     """The role of a message, or the type of any other entry."""
     at_ms: int
-    """0 where nobody knows."""
+    """0 if unknown."""
     size: int
     """How many characters it has."""
     turn: str
@@ -117,13 +117,13 @@ class Outline:
     def __len__(self) -> int:
         return len(self.seqs)
 
-    def take(self, entry: AnyEntry) -> None:
-        """One more entry of the log."""
-        self.last = max(self.last, entry.seq)
-        kind = type(entry)
+    def take(self, entry: AnyEntry) -> int:
+        """One more entry of the log. Returns how many characters it has."""
+        if entry.seq > self.last:
+            self.last = entry.seq
         is_told = is_seen(entry)
-        if entry.parent is None and kind is not Head and kind is not Turn and not is_told:
-            return
+        if entry.parent is None and not is_told and not isinstance(entry, (Head, Turn)):
+            return 0
         at = entry.clock or entry.at
         size, flags, tool, label = _about(entry, self._calls)
         self.seqs.append(entry.seq)
@@ -136,6 +136,7 @@ class Outline:
         self.tools.append(tool)
         if label:
             self.labels[entry.seq] = label
+        return size
 
     def item(self, index: int) -> OutlineItem:
         """One line of it."""
@@ -171,16 +172,16 @@ class Outline:
 
     def path(self, head: int) -> list[int]:
         """Where the nodes that lead to a head stand, oldest first; for one that is missing, the one before it."""
-        found: list[int] = []
+        path: list[int] = []
         index = self._at_or_before(head)
         while index >= 0:
-            found.append(index)
+            path.append(index)
             parent = self.parents[index]
             if parent <= 0:
                 break
             index = index - 1 if index and self.seqs[index - 1] == parent else self._at_or_before(parent)
-        found.reverse()
-        return found
+        path.reverse()
+        return path
 
     def _at_or_before(self, seq: int) -> int:
         """Where that node stands, or the last one before it."""
@@ -214,18 +215,18 @@ class Outline:
             return None
         if kept.rules != _RULES:
             return None
-        made = cls()
+        one = cls()
         for column, stored in (
-            (made.seqs, kept.seqs), (made.parents, kept.parents), (made.times, kept.times), (made.sizes, kept.sizes),
-            (made.flags, kept.flags),
+            (one.seqs, kept.seqs), (one.parents, kept.parents), (one.times, kept.times), (one.sizes, kept.sizes),
+            (one.flags, kept.flags),
         ):  # fmt: skip
             column.frombytes(stored)
-        made.kinds, made.turns, made.tools = (
+        one.kinds, one.turns, one.tools = (
             [kept.words[number] for number in array("I", stored)] for stored in (kept.kinds, kept.turns, kept.tools)
         )
-        made.labels = kept.labels
-        made.last = made.seqs[-1] if made.seqs else 0
-        return made
+        one.labels = kept.labels
+        one.last = one.seqs[-1] if one.seqs else 0
+        return one
 
 
 def is_seen(entry: AnyEntry) -> bool:
@@ -278,13 +279,13 @@ def _message(message: Message, calls: dict[str, str]) -> tuple[int, int, str, st
     size, flags = 0, ERROR * (message.error is not None)
     tools: list[str] = []
     for block in message.blocks:
-        if isinstance(block, (Text, Thinking)):
+        if type(block) is Text or type(block) is Thinking:  # `isinstance` takes longer than all the rest of this
             size += len(block.text)
-        elif isinstance(block, ToolCall):
+        elif type(block) is ToolCall:
             tools.append(block.name)
             calls[block.id] = block.name
             flags |= CALLS
-        elif isinstance(block, ToolResult):
+        elif type(block) is ToolResult:
             content = block.content
             size += len(content if isinstance(content, str) else text_of(cast("list[Any]", content)))
             tools.append(calls.pop(block.call, "") or block.name or "")
@@ -293,12 +294,13 @@ def _message(message: Message, calls: dict[str, str]) -> tuple[int, int, str, st
     if message.role == "user" and is_prompt(message):
         flags |= PROMPT
         label = label_of(message)
-    return size, flags, ", ".join(dict.fromkeys(filter(None, tools))), label
+    tool = tools[0] if len(tools) == 1 else ", ".join(dict.fromkeys(filter(None, tools)))
+    return size, flags, tool, label
 
 
 def outline_of(entries: Iterable[AnyEntry]) -> Outline:
     """The outline of these."""
-    made = Outline()
+    outline = Outline()
     for entry in entries:
-        made.take(entry)
-    return made
+        outline.take(entry)
+    return outline

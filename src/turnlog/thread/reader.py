@@ -133,15 +133,15 @@ class SessionReader:
         """The messages of the conversation, oldest first: as they were said, whatever was compacted since."""
         with self.history.mutex:
             self.history.renew()
-            found: list[Message] = []
+            messages: list[Message] = []
             if last is None or last > 0:
                 for node in self.history.path(self._state.head):
                     if isinstance(node, Message):
-                        found.append(self.history.whole(node))
-                        if len(found) == last:
+                        messages.append(self.history.whole(node))
+                        if len(messages) == last:
                             break
-        found.reverse()
-        return found
+        messages.reverse()
+        return messages
 
     def path(self, *, last: int | None = None, to: Target | None = None) -> list[AnyEntry]:
         """The nodes that lead to the head, or to another node, oldest first: messages, compactions, edits, custom ones.
@@ -152,9 +152,9 @@ class SessionReader:
             self.history.renew()
             end = self._state.head if to is None else node_at(self.history, seq_of(to))
             nodes = islice(self.history.path(end), None if last is None else max(0, last))
-            found = [self.history.whole(node) for node in nodes]
-        found.reverse()
-        return found
+            path = [self.history.whole(node) for node in nodes]
+        path.reverse()
+        return path
 
     def context(self, *, repair: bool = True, at: Target | None = None) -> Context:
         """What the model should see: complete, repaired, compacted; or what it should have seen as of an entry.
@@ -174,6 +174,7 @@ class SessionReader:
             texts = [state.facts.get("system") or "", *(text_of(message.blocks) for message in leading if repair)]
             tools = state.facts.get("tools")
             listed = cast("list[Any]", tools) if isinstance(tools, list) else []
+            root = self.history.root
         system = "\n\n".join(str(text) for text in texts if text)
         return Context(
             repaired(messages) if repair else leading + messages,
@@ -184,6 +185,7 @@ class SessionReader:
             edited=(entry.entry for entry in rewrites if isinstance(entry, Edit)),
             head=0 if head is None else head.seq,
             head_id="" if head is None else head.id,
+            root=root,
         )
 
     def _hidden_system(self, state: State, seen: set[int]) -> list[Message]:
@@ -286,9 +288,9 @@ class SessionReader:
                     last = entry.seq
                     listening.saw(entry)
                     yield entry
-                found = listening.deltas()
-                yield from found
-                pause = FOLLOW_PAUSE_S if last == before and not found else 0.0
+                streamed = listening.deltas()
+                yield from streamed
+                pause = FOLLOW_PAUSE_S if last == before and not streamed else 0.0
         except Invalid:
             if not self.is_closed:
                 raise
@@ -322,11 +324,11 @@ class SessionReader:
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of the files, inherited ones included, oldest first."""
-        found = [entry for entry in self.history.forward() if isinstance(entry, Checkpoint)]
+        checkpoints = [entry for entry in self.history.forward() if isinstance(entry, Checkpoint)]
         from turnlog.thread.content import given_up  # few ask for checkpoints
 
-        gone = given_up(self._store, found, self._state.dropped)
-        return [entry for entry in found if entry.id not in gone]
+        gone = given_up(self._store, checkpoints, self._state.dropped)
+        return [entry for entry in checkpoints if entry.id not in gone]
 
     def branches(self) -> list[Branch]:
         """Every end of the conversation, the newest first."""
@@ -337,8 +339,8 @@ class SessionReader:
         with self.history.mutex:
             state = self._state
             spent = sum((child.state.own for child in subagents(self._store, self.history)), Usage())
-            told = self.get("peak_input_tokens")  # by the agent it was imported from
-            peak = max(state.peak, state.inherited.peak, told if isinstance(told, int) else 0)
+            reported = self.get("peak_input_tokens")  # by the agent it was imported from
+            peak = max(state.peak, state.inherited.peak, reported if isinstance(reported, int) else 0)
             return UsageReport(state.own, state.inherited.usage, spent, dict(state.models), peak)
 
     def cost(self) -> CostReport:

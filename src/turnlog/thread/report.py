@@ -56,18 +56,18 @@ class Info(Struct, frozen=True):
         return str(place_of(self.updated_at, self.id))
 
 
-def info_of(found: Listed) -> Info:
+def info_of(row: Listed) -> Info:
     """A listing's row."""
-    start, last = found.start, found.last
+    start, last = row.start, row.last
     facts: dict[str, Any] = {}
     if start is not None:
         facts = {"title": start.title, "workspace": start.workspace}
-    if found.wide is not None and found.wide.all is not None:
-        facts = found.wide.all
+    if row.wide is not None and row.wide.all is not None:
+        facts = row.wide.all
     tags, listed = facts.get("tags"), facts.get("listed")
     return Info(
-        found.id,
-        handle_of(found.id),
+        row.id,
+        handle_of(row.id),
         facts.get("title"),
         facts.get("workspace"),
         start.agent if start else None,
@@ -80,9 +80,9 @@ def info_of(found: Listed) -> Info:
         start.at if start else None,
         last.at if last else None,
         last.seq if last else 0,
-        found.size_bytes,
+        row.size_bytes,
         start is not None,
-        listed if found.wide is not None and found.wide.blob is None and isinstance(listed, dict) else {},  # pyright: ignore[reportUnknownArgumentType]
+        listed if row.wide is not None and row.wide.blob is None and isinstance(listed, dict) else {},  # pyright: ignore[reportUnknownArgumentType]
         start.spawned.call if start and start.spawned else None,
     )
 
@@ -150,13 +150,13 @@ class Compacted(Struct, frozen=True):
     is_cancelled: bool
     """Whether it was taken back since."""
     count: int = 0
-    """The how manyth it is; that of the agent it came from, where that says so."""
+    """Which turn it is, counted from 1; the agent's own number where it has one."""
 
 
 def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
     """The compactions on a path (newest first), oldest first."""
     cancelled = {node.compaction for node in path if isinstance(node, Uncompact)}
-    found: list[Compacted] = []
+    compactions: list[Compacted] = []
     seen: list[int] = []
     for node in reversed(path):
         if isinstance(node, Message) and node.role != "system":
@@ -164,14 +164,16 @@ def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
         elif isinstance(node, Compaction):
             kept = [seq for seq in seen if node.keep and seq >= node.keep]
             summary = "\n\n".join(text_of(item.blocks) for item in node.replacement if isinstance(item, Message))
-            told: dict[str, Any] = node.meta if node.origin is not None else {}
-            removed = len(seen) - len(kept) or told.get("removed") or 0
-            count = told.get("count") or (found[-1].count if found else 0) + 1
+            reported: dict[str, Any] = node.meta if node.origin is not None else {}
+            removed = len(seen) - len(kept) or reported.get("removed") or 0
+            count = reported.get("count") or (compactions[-1].count if compactions else 0) + 1
             is_cancelled = node.seq in cancelled
-            found.append(Compacted(node, removed, summary or str(told.get("summary") or ""), is_cancelled, count))
+            compactions.append(
+                Compacted(node, removed, summary or str(reported.get("summary") or ""), is_cancelled, count)
+            )
             if node.seq not in cancelled:
                 seen = kept
-    return found
+    return compactions
 
 
 class Branch(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What a home is told when it is opened: how much of a workspace checkpoints cover, how long the trash keeps."""
+"""The options of a home: how much of a workspace checkpoints cover, how long the trash keeps."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Gist(Struct, omit_defaults=True):
 
 def summarise(messages: Iterable[Message], *, before: int = 0) -> Message:
     """One message in the place of these, up to the one with the `seq` before. A summary among them is merged."""
-    found = Gist()
+    gist = Gist()
     is_empty = True
     for message in messages:
         if before and message.seq >= before:
@@ -54,14 +54,14 @@ def summarise(messages: Iterable[Message], *, before: int = 0) -> Message:
         is_empty = False
         summary = _summary_in(message)
         if summary is not None:
-            _merge(found, summary)
+            _merge(gist, summary)
         elif not message.seq and message.role != "tool":
-            _merge(found, Gist(earlier=text_of(message.blocks)))  # somebody's summary: it has no place in the log
+            _merge(gist, Gist(earlier=text_of(message.blocks)))  # somebody's summary: it has no place in the log
         else:
-            _take(found, message)
+            _take(gist, message)
     if is_empty:
         raise Invalid("nothing to summarise: every message is kept", hint="keep fewer")
-    return Message(role="user", blocks=[Text(_text(found))], meta={META: msgspec.to_builtins(found)})
+    return Message(role="user", blocks=[Text(_text(gist))], meta={META: msgspec.to_builtins(gist)})
 
 
 def _summary_in(message: Message) -> Gist | None:
@@ -74,36 +74,36 @@ def _summary_in(message: Message) -> Gist | None:
         return None
 
 
-def _merge(found: Gist, other: Gist) -> None:
-    found.user += other.user
-    found.assistant += other.assistant
-    found.tool += other.tool
-    found.tools = _newest(found.tools + other.tools, _TOOLS)
-    found.requests = (found.requests + other.requests)[-_REQUESTS:]
-    found.pending = _newest(found.pending + other.pending, _PENDING)
-    found.files = _newest(found.files + other.files, _FILES)
-    found.current = other.current or found.current
-    found.earlier = cut(other.earlier.strip(), _EARLIER) or found.earlier
+def _merge(gist: Gist, other: Gist) -> None:
+    gist.user += other.user
+    gist.assistant += other.assistant
+    gist.tool += other.tool
+    gist.tools = _newest(gist.tools + other.tools, _TOOLS)
+    gist.requests = (gist.requests + other.requests)[-_REQUESTS:]
+    gist.pending = _newest(gist.pending + other.pending, _PENDING)
+    gist.files = _newest(gist.files + other.files, _FILES)
+    gist.current = other.current or gist.current
+    gist.earlier = cut(other.earlier.strip(), _EARLIER) or gist.earlier
 
 
-def _take(found: Gist, message: Message) -> None:
+def _take(gist: Gist, message: Message) -> None:
     # What a tool printed is full of words and paths that mean nothing.
-    said = "" if message.role == "tool" else text_of(message.blocks)
+    text = "" if message.role == "tool" else text_of(message.blocks)
     calls = [block for block in message.blocks if isinstance(block, ToolCall)]
     new = Gist(tools=[call.name for call in calls])
     if message.role == "user":
         new.user = 1
-        said = typed(without_preamble(said))
-        asked = one_line(said, _LINE)
+        text = typed(without_preamble(text))
+        asked = one_line(text, _LINE)
         new.requests = [asked] if asked else []
     elif message.role == "assistant":
         new.assistant = 1
-        new.current = one_line(said, _LINE)
+        new.current = one_line(text, _LINE)
     elif message.role == "tool":
         new.tool = 1
-    new.pending = [one_line(line, _LINE) for line in said.splitlines() if _LEFT_TO_DO.search(line)]
-    new.files = [*_paths(said), *(path for call in calls for path in _files(call.input))]
-    _merge(found, new)
+    new.pending = [one_line(line, _LINE) for line in text.splitlines() if _LEFT_TO_DO.search(line)]
+    new.files = [*_paths(text), *(path for call in calls for path in _files(call.input))]
+    _merge(gist, new)
 
 
 def _files(value: Any, key: str = "") -> Iterator[str]:
@@ -139,22 +139,22 @@ def _newest(items: list[str], limit: int) -> list[str]:
     return list(reversed(list(dict.fromkeys(reversed(items)))[:limit]))
 
 
-def _text(found: Gist) -> str:
-    number = found.user + found.assistant + found.tool
+def _text(gist: Gist) -> str:
+    number = gist.user + gist.assistant + gist.tool
     lines = [
         "The earlier part of this conversation is left out here. What it was about, put together without a model:",
         "",
-        f"- Scope: {number} messages ({found.user} user, {found.assistant} assistant, {found.tool} tool)",
+        f"- Scope: {number} messages ({gist.user} user, {gist.assistant} assistant, {gist.tool} tool)",
     ]
-    if found.tools:
-        lines.append(f"- Tools used: {', '.join(found.tools)}")
-    for title, items in (("Last requests", found.requests), ("Pending work", found.pending)):
+    if gist.tools:
+        lines.append(f"- Tools used: {', '.join(gist.tools)}")
+    for title, items in (("Last requests", gist.requests), ("Pending work", gist.pending)):
         if items:
             lines += [f"- {title}:", *(f"  - {item}" for item in items)]
-    if found.files:
-        lines.append(f"- Key files: {', '.join(found.files)}")
-    if found.current:
-        lines.append(f"- Current work: {found.current}")
-    if found.earlier:
-        lines += ["", "A summary of what came before that:", "", found.earlier]
+    if gist.files:
+        lines.append(f"- Key files: {', '.join(gist.files)}")
+    if gist.current:
+        lines.append(f"- Current work: {gist.current}")
+    if gist.earlier:
+        lines += ["", "A summary of what came before that:", "", gist.earlier]
     return "\n".join(lines)

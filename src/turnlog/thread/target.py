@@ -163,7 +163,7 @@ def branches(entries: Iterator[AnyEntry], head: int) -> list[Branch]:
     """Every end of the conversation, the newest first."""
     nodes: dict[int, AnyEntry] = {}
     counts: dict[int, int] = {0: 0}
-    said: dict[int, str] = {0: ""}
+    labels: dict[int, str] = {0: ""}
     inner: set[int] = set()
     for entry in entries:
         if entry.parent is None:
@@ -171,12 +171,12 @@ def branches(entries: Iterator[AnyEntry], head: int) -> list[Branch]:
         nodes[entry.seq] = entry
         inner.add(entry.parent)
         counts[entry.seq] = counts.get(entry.parent, 0) + isinstance(entry, Message)
-        preview = said.get(entry.parent, "")
+        preview = labels.get(entry.parent, "")
         if isinstance(entry, Message) and entry.role == "user":
             preview = text_of(entry.blocks)[:120] or preview
-        said[entry.seq] = preview
+        labels[entry.seq] = preview
     ends = {seq for seq in nodes if seq not in inner} | ({head} & (nodes.keys() | {0}))
     return [
-        Branch(seq, nodes[seq].at if seq else None, counts[seq], seq == head, said[seq])
+        Branch(seq, nodes[seq].at if seq else None, counts[seq], seq == head, labels[seq])
         for seq in sorted(ends, reverse=True)
     ]

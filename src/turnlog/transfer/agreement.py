@@ -14,7 +14,7 @@ from turnlog.transfer.outgoing import Outgoing, Shipment
 
 
 class Meeting(Struct, frozen=True):
-    """See above."""
+    """What two logs of one session have in common."""
 
     common: Shipment | None = None
     """The last entry that both have."""

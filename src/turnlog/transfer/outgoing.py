@@ -35,7 +35,7 @@ class Shipment(Struct, frozen=True, gc=False):
 
 
 class Outgoing:
-    """See above. `id` is the session that it is to be there."""
+    """What a session sends to another home. `id` is its id there."""
 
     def __init__(
         self,

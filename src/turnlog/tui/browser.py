@@ -20,9 +20,11 @@ from textual.geometry import Size
 from textual.screen import Screen as Full
 
 from turnlog.catalog import Catalog
+from turnlog.catalog.ask.query import Filter
 from turnlog.errors import NotFound, TurnlogError
 from turnlog.machine.environment import state_folder
 from turnlog.tui.errand import Errands
+from turnlog.tui.listed import words_in
 from turnlog.tui.screens.changes import ChangesScreen
 from turnlog.tui.screens.explanation import HelpScreen, keys_of
 from turnlog.tui.screens.listing import ListScreen
@@ -31,7 +33,8 @@ from turnlog.tui.terminal import StderrTerminal
 from turnlog.version import __version__
 
 if TYPE_CHECKING:
-    from turnlog.log.entry import AnyEntry
+    from turnlog.catalog import Card
+    from turnlog.log.entry import AnyEntry, Note
     from turnlog.reader.desk import Desk, LookedAt
     from turnlog.session import Home
 
@@ -169,9 +172,15 @@ class Browser(App[BrowserOutcome]):
             entries = list(part_of(session, last=_GLANCED, at=None, branch=None).entries(session))
             return session.title or card.title or card.preview or "(no title)", entries
 
+    def notes_on(self, card: Card) -> list[Note]:
+        """What somebody noted on another agent's session. In one of ours, notes stand where they were written."""
+        from turnlog.reader.markable import MarkableSession
+
+        return [] if card.is_ours else MarkableSession(self.home, None, card).notes
+
     def newest_place(self, name: str, query: str) -> str:
         """The entry in which the words of a query were last said in a session; empty for none."""
-        hits = self.catalog.search(f'{query} session:"{name}"', limit=5)
+        hits = self.catalog.search(str(words_in(query).within(Filter("session", (name,)))), limit=5)
         return next((str(hit.seq or hit.entry) for hit in hits if hit.entry), "")
 
     def resume(self, name: str) -> None:

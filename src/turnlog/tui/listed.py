@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.catalog.ask.query import Query, parse
+from turnlog.catalog.ask.query import Filter, Query, parse
 from turnlog.errors import Invalid
 from turnlog.reader.folder import of_here
 from turnlog.view.markdown import InlineSpan
@@ -26,6 +26,8 @@ _WIDEST = 90
 _PLACES, _LINES, _WHO = 8, 3, 10
 """So many places are in a preview, of each so many lines, and so many columns for who said it."""
 _WORD_END = re.compile(r"[^\W_]$")
+_JOINED = re.compile(r"(?<!\S)(?:AND|OR)\s")
+_TO_COME = re.compile(r"(?<!\S)(?:(?:AND|OR)\s*)+$")
 
 
 class ListAnswer(NamedTuple):
@@ -53,14 +55,17 @@ def ask_list(catalog: Catalog, query: str, *, is_here_only: bool) -> ListAnswer:
 
 
 def closed(query: str) -> str:
-    """What was typed, with the quote that is still to come."""
-    return f'{query}"' if len(re.findall(r'(?<!\\)"', query)) % 2 and not query.endswith('"') else query
+    """What was typed, with what is still to come: the quote, the other side of an `OR`, the parenthesis."""
+    if len(re.findall(r'(?<!\\)"', query)) % 2 and not query.endswith('"'):
+        query += '"'
+    query = _TO_COME.sub("", query)
+    return query + ")" * (query.count("(") - query.count(")")) if _JOINED.search(query) else query
 
 
 def unfinished(query: str) -> str:
     """The query with its last word as the beginning of one; empty where that cannot be meant."""
     try:
-        terms = parse(query).terms
+        terms = parse(query).ways[-1].terms
     except Invalid:
         return ""
     is_word = bool(terms) and terms[-1].kind == "word" and not terms[-1].negated and query.endswith(terms[-1].text)
@@ -134,12 +139,13 @@ def _cell(column: _Column, index: int, room: int) -> str:
 
 def ask_preview(catalog: Catalog, name: str, query: str) -> list[Hit]:
     """Where the words are in a session, or else its last messages, oldest first."""
-    named = f'session:"{name}"'
-    if words_in(query).terms:
-        found = [hit for hit in catalog.search(f"{query} {named}", limit=_PLACES) if hit.entry]
+    named = Filter("session", (name,))
+    asked = words_in(query)
+    if asked.every_term:
+        found = [hit for hit in catalog.search(str(asked.within(named)), limit=_PLACES) if hit.entry]
         if found:
             return found[::-1]
-    return catalog.search(f"{named} role:user,assistant,summary", limit=_PLACES)[::-1]
+    return catalog.search(f"{Query((), (named,))} role:user,assistant,summary", limit=_PLACES)[::-1]
 
 
 def preview_lines(hits: Sequence[Hit], room: int, height: int, screen: Screen) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,12 +14,13 @@ from turnlog.catalog.waiter import still_wanted
 from turnlog.errors import Corrupt, NotFound
 from turnlog.tui.paper import bare, parted
 from turnlog.view.cost import Costs
-from turnlog.view.plain import lines_of
-from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Rows, Thought
-from turnlog.view.visible import width
+from turnlog.view.number import count
+from turnlog.view.plain import lines_of, texts_of
+from turnlog.view.row import Row, Rows
+from turnlog.view.visible import one_line, width
 
 if TYPE_CHECKING:
-    from turnlog.log.entry import AnyEntry
+    from turnlog.log.entry import AnyEntry, Note
     from turnlog.reader.conversation import ConversationPieces
     from turnlog.reader.desk import LookedAt
     from turnlog.view.typeset import Screen
@@ -59,6 +60,8 @@ class Frame(NamedTuple):
     """Whether there was such a place."""
     said: str = ""
     """What is to be known of the way there."""
+    marks: str = ""
+    """Its tags, and how many notes stand above it."""
 
 
 def glanced(title: str, entries: list[AnyEntry], screen: Screen, height: int) -> Frame | None:
@@ -70,8 +73,10 @@ def glanced(title: str, entries: list[AnyEntry], screen: Screen, height: int) ->
 class PagedSession:
     """One session that somebody reads: which line is at the top, what is unfolded, what is looked for."""
 
-    def __init__(self, looked: LookedAt, screen: Screen, height: int) -> None:
+    def __init__(self, looked: LookedAt, screen: Screen, height: int, notes: Sequence[Note] = ()) -> None:
         self.looked = looked
+        self._notes: list[Row] = list(Rows().paired(notes))
+        """What somebody noted on another agent's session: it stands above the first piece."""
         self._screen = screen
         self._height = max(1, height)
         self._chunks: dict[int, list[list[str]]] = {}
@@ -106,9 +111,12 @@ class PagedSession:
                 price(entry)  # a request that became several messages is paid once
         rows = Rows(price=price, size=self._size)
         return [
-            self._drawn(number, list(rows.paired(entries)))
+            self._drawn(number, self._paired(rows, number, entries))
             for number, entries in enumerate(self.looked.read(first, end), first)
         ]
+
+    def _paired(self, rows: Rows, number: int, entries: list[AnyEntry]) -> list[Row]:
+        return [*([] if number else self._notes), *rows.paired(entries)]
 
     def _drawn(self, number: int, rows: list[Row]) -> list[str]:
         is_full = number in self._unfolded
@@ -155,8 +163,12 @@ class PagedSession:
         end = 1.0 if is_end else self._fraction(LinePlace(pieces[-1], self._line_of_last(lines, pieces)))
         return Frame(
             lines, pieces, begin, end, self._top.piece, total, is_end, total - self._seen, self.looked.title,
-            answer is not False, answer if isinstance(answer, str) else "",
+            answer is not False, answer if isinstance(answer, str) else "", self._marks(),
         )  # fmt: skip
+
+    def _marks(self) -> str:
+        notes = count(len(self._notes), "note") if self._notes else ""
+        return " ".join([*(f"#{one_line(tag)}" for tag in self.looked.card.tags), *filter(None, [notes])])
 
     def _line_of_last(self, lines: list[str], pieces: list[int]) -> int:
         shown = len(pieces) - bisect_left(pieces, pieces[-1])
@@ -361,39 +373,20 @@ class PagedSession:
         while 0 <= first < total:
             still_wanted()
             low, high = (first, min(total, first + _SCANNED)) if by > 0 else (max(0, first - _SCANNED + 1), first + 1)
-            made = [(low + at, list(Rows().paired(piece))) for at, piece in enumerate(self.looked.read(low, high))]
+            read = enumerate(self.looked.read(low, high), low)
+            made = [(number, self._paired(Rows(), number, entries)) for number, entries in read]
             yield from made if by > 0 else reversed(made)
             first = high if by > 0 else low - 1
 
     def _fits(self, rows: list[Row]) -> bool:
         assert self.pattern is not None
-        return any(self.pattern.search(text) for row in rows for text in _texts(row))
+        return any(self.pattern.search(text) for row in rows for text in texts_of(row))
 
     def _show(self, place: LinePlace) -> None:
         """Bring a line onto the screen, a third from its top; one that is there already stays."""
         bottom = self._moved(self._top, self._height - 1)
         if not self._top <= place <= bottom:
             self._go(self._moved(place, -(self._height // 3)))
-
-
-def _texts(row: Row) -> tuple[str, ...]:
-    """What is said in a row."""
-    if isinstance(row, Prose):
-        return row.text, _MARKUP.sub("", row.text)  # as it was written, and as it is shown
-    if isinstance(row, (Thought, Aside)):
-        return (row.text,)
-    if isinstance(row, Call):
-        return row.name, row.about, row.body, *(line for change in row.changes for line in change.lines)
-    if isinstance(row, Output):
-        return (row.text,)
-    if isinstance(row, Event):
-        return row.kind, row.text, row.body
-    if isinstance(row, Attachment):
-        return (row.name,)
-    return row.agent or "", row.model or ""
-
-
-_MARKUP = re.compile(r"[*_`~#]+")
 
 
 Move = Callable[[PagedSession], object]

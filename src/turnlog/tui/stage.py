@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from turnlog.catalog import Catalog
-    from turnlog.log.entry import AnyEntry
+    from turnlog.catalog import Card, Catalog
+    from turnlog.log.entry import AnyEntry, Note
     from turnlog.reader.desk import LookedAt
     from turnlog.session import Home
     from turnlog.tui.errand import Errands
@@ -43,6 +43,10 @@ class Stage(Protocol):
 
     def glance(self, name: str) -> tuple[str, list[AnyEntry]] | None:
         """The title and the last entries of a session of ours, without the rest; None for another agent's."""
+        ...
+
+    def notes_on(self, card: Card) -> list[Note]:
+        """What somebody noted on another agent's session. In one of ours, notes stand where they were written."""
         ...
 
     def newest_place(self, name: str, query: str) -> str:

@@ -22,7 +22,7 @@ _NAMES = ("pass", "secret", "token", "key", "credential", "_auth", "signature", 
 """What names of secrets have in them."""
 _ENDINGS = (
     "secret", "credential", "credentials", "accesskey", "accountkey", "signingkey", "encryptionkey", "authkey",
-    "passwd", "password", "passphrase", "pgpass", "xamzsignature", "sharedaccesskey",
+    "passwd", "password", "passphrase", "passcode", "pgpass", "xamzsignature", "sharedaccesskey",
 )  # fmt: skip
 _HARMLESS = ("pagetoken", "nexttoken", "continuationtoken", "cancellationtoken", "prompttoken", "eostoken", "bostoken")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{0,40}")
@@ -34,6 +34,14 @@ _ASSIGNED = re.compile(
 _QUOTED = re.compile(r"[^\"'`\\\r\n]{4,4096}")
 _BARE = re.compile(r"[^\s\"'`\\,;&|<>(){}\[\]]{6,4096}")
 _OPTION = re.compile(r" {1,4}[\"']?(?P<secret>[^\s\"'`$<>{(-][^\s\"'`]{3,200})")
+_SAID = re.compile(  # password is …, password for the shop was: …, password `…`
+    r"(?: {1,2}(?:for|of|to|on|in) (?:[\w.@/-]{1,30} ){1,3}?)?"
+    r"(?: {0,2}(?:is|was|will be)(?: now)?:? {1,2}| {0,2}: {1,2}| (?=[\"'`]))"
+    r"(?P<open>[\"'`]?)(?P<secret>[^\s\"'`\\,;<>(){}\[\]]{5,200})(?P<close>[\"'`]?)",
+    re.IGNORECASE,
+)
+_SAID_AFTER = (" is ", " is:", " was", " wil", " for", " of ", " to ", " on ", " in ", ' "', " '", " `")
+_BEFORE_KEY = ("api ", "access ", "secret ", "auth ", "signing ", "encryption ")
 _TRIES = 4
 _SIGNS = frozenset(":=\"'`\\\t\n")
 _STANDS_IN = (
@@ -44,6 +52,8 @@ _STANDS_IN = (
     r"(?:none|null|nil|true|false|undefined)\Z",
     r"(?:str|string|bytes|int|hidden|secret|password|token)(?:\Z|[ |\[])", "required", "optional", r"\(",
     r"(?:function|await|new)\b", r"sha\d{1,3}[:-]",
+    r"(?:u?int|float|(?:n?var)?char|bytes|str|string|utf|base|sha|md|argon|pbkdf|oauth)-?\d{1,4}[a-z]{0,3}(?:\Z|-[a-z]{1,20}\Z)",
+    r"\d{1,4}[-+]?(?:to-?\d{1,4}-?)?(?:chars?|characters?|digits?|bits?|bytes?|days?|hours?)\b", "see[-_ ]",
 )  # fmt: skip
 _NOT_SECRET = re.compile("|".join(_STANDS_IN), re.IGNORECASE)
 _SAYS_SO = re.compile(  # fake-api-key, TEST_API_KEY, challengePassword
@@ -55,6 +65,8 @@ _SAYS_SO = re.compile(  # fake-api-key, TEST_API_KEY, challengePassword
 def is_placeholder(value: str) -> bool:
     """Whether that only stands where a secret would: a variable, a type, an ellipsis."""
     if _NOT_SECRET.match(value) is not None or len(set(value)) < 3:
+        return True
+    if len(value) >= 16 and len(set(value[-16:])) == 1:  # hf_xxxxxxxxxxxxxxxx
         return True
     is_begun = value.endswith(("...", "…")) and len(value) < 20  # sk-ant-...
     return is_begun or _SAYS_SO.fullmatch(value) is not None or "[redacted" in value or "REDACTED" in value
@@ -100,10 +112,11 @@ def assigned(text: str, lower: str) -> Iterator[Spot]:
         seen, tries = 0, 0
         while at >= 0:
             after = _NAME.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess]
-            name = text[_begin(text, at) : after] if _may_follow(text, at, after) else ""
+            name = text[_begin(text, at) : after] if _may_follow(text, lower, at, after) else ""
             if name and _is_name(name.rpartition(".")[2]):
                 tries = tries + 1 if after < seen else 0
                 spot, end = _behind(text, name, after)
+                spot = spot or _said(text, name, after)
                 if spot is not None:
                     yield spot
                     after = max(after, spot.end)
@@ -113,10 +126,12 @@ def assigned(text: str, lower: str) -> Iterator[Spot]:
             at = lower.find(part, after)
 
 
-def _may_follow(text: str, at: int, after: int) -> bool:
+def _may_follow(text: str, lower: str, at: int, after: int) -> bool:
     """Whether a value may stand behind a name: a quick look, for most words are no names."""
     following = text[after : after + 1]
     if following == " ":
+        if lower.startswith(_SAID_AFTER, after):
+            return True
         return text[after : after + 10].lstrip()[:1] in (":", "=") or text.find("--", max(0, at - 40), at) >= 0
     return following in _SIGNS
 
@@ -126,7 +141,8 @@ def _begin(text: str, at: int) -> int:
     first = max(0, at - 40)
     while at > first and (text[at - 1].isalnum() or text[at - 1] in "_-"):
         at -= 1
-    return at
+    words = text[max(0, at - 11) : at].lower()
+    return at - next((len(word) for word in _BEFORE_KEY if words.endswith(word)), 0)
 
 
 def _behind(text: str, name: str, after: int) -> tuple[Spot | None, int]:
@@ -153,6 +169,36 @@ def _behind(text: str, name: str, after: int) -> tuple[Spot | None, int]:
         is_one = _is_mixed(value) or (is_variable and len(value) >= 6 and not _is_code(value))
         is_one = is_one and text[found.end() : found.end() + 1] not in ("(", "[")
     return (Spot(start, start + len(value), _kind(name)) if is_one else None), found.end()
+
+
+def _said(text: str, name: str, after: int) -> Spot | None:
+    """What a sentence says that a password or a key is."""
+    found = _SAID.match(text, after)
+    if found is None:
+        return None
+    value = found["secret"].rstrip(".:!?")
+    is_quoted = found["open"] != "" and found["open"] == found["close"]
+    if is_placeholder(value) or text[found.end() : found.end() + 1] in ("(", "["):
+        return None
+    kind = _kind(name)
+    if kind == "password":
+        is_one = _is_mixed(value, least=6) or _has_sign(value)
+    else:
+        is_one = _is_mixed(value, least=8 if is_quoted else 12) and not _is_dashed(value)
+    start = found.start("secret")
+    return Spot(start, start + len(value), kind) if is_one else None
+
+
+def _has_sign(value: str) -> bool:
+    """`Sommer!Wind`: a sign between letters that no word has there."""
+    is_address = "@" in value and "." in value.partition("@")[2]
+    signs = re.search(r"[A-Za-z][!#$%^&*+?@~]{1,3}[A-Za-z]", value)
+    return signs is not None and not is_address and not _is_code(value) and "/" not in value
+
+
+def _is_dashed(value: str) -> bool:
+    """`rs256-signed`: words with dashes, none of them long."""
+    return max(map(len, value.split("-"))) < 12 and value.lower() == value
 
 
 def _is_value(value: str) -> bool:

@@ -250,7 +250,7 @@ class HtmlRows:
 
 def marks_in(text: str, needles: Sequence[Needle]) -> list[tuple[int, int]]:
     """Where the needles are, those that overlap as one."""
-    from turnlog.catalog.index.terms import fold  # who looks for nothing does without the catalog
+    from turnlog.catalog.index.terms import fold  # without needles the catalog is not needed
 
     folded = fold(text)
     found: list[tuple[int, int]] = []

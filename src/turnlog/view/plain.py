@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
@@ -230,3 +231,23 @@ def _fold_in(
     if fold.hidden:
         yield screen.paint(f"… {count(fold.hidden, 'more line')} ({screen.unfolding})", "yellow")
         yield from map(drawn, fold.tail)
+
+
+_MARKUP = re.compile(r"[*_`~#]+")
+
+
+def texts_of(row: Row) -> tuple[str, ...]:
+    """Every text in a row, for whoever searches in it."""
+    if isinstance(row, Prose):
+        return row.text, _MARKUP.sub("", row.text)  # as it was written, and as it is shown
+    if isinstance(row, (Thought, Aside)):
+        return (row.text,)
+    if isinstance(row, Call):
+        return row.name, row.about, row.body, *(line for change in row.changes for line in change.lines)
+    if isinstance(row, Output):
+        return (row.text,)
+    if isinstance(row, Event):
+        return row.kind, row.text, row.body
+    if isinstance(row, Attachment):
+        return (row.name,)
+    return row.agent or "", row.model or ""

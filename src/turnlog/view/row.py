@@ -30,6 +30,7 @@ from turnlog.log.entry import (
 )  # fmt: skip
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.prompt import typed, without_preamble
+from turnlog.log.shown.nativecompaction import compacted
 from turnlog.log.usage import Usage
 from turnlog.view.number import money, used
 from turnlog.view.tool import FileChange, changes, in_full, is_diff, printed, telling
@@ -219,7 +220,11 @@ class Rows:
         if isinstance(block, Text):
             yield from _prose(block.text, role)
         elif isinstance(block, Thinking):
-            if block.text.strip():
+            if compacted(block):
+                yield Event(
+                    seq, "compacted", f"by {block.provider}: it gets this instead of what came before", None, block.text
+                )
+            elif block.text.strip():
                 yield Thought(block.text)
         elif isinstance(block, ToolCall):
             self._calls[block.id] = block

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 
@@ -16,13 +17,15 @@ UNSEEN = (
 """What is not seen, or makes the eye see something else: for a class of a regular expression."""
 _JOINERS = "\u200c\u200d"
 """Persian and families of emoji need them. Beside a letter of ASCII they only hide."""
-_UNSAFE = re.compile(
+# Patterns are compiled where something is not plain ASCII: most listings are, and wait for none of it.
+_UNSAFE = (
     f"[\x00-\x08\x0b-\x1f{UNSEEN}\ud800-\udfff]"  # C0 but for tab and newline; surrogates
     f"|(?<![^\x00-\x7f])[{_JOINERS}]|[{_JOINERS}](?![^\x00-\x7f])"
     "|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"  # one chooses how a character looks, more are a message
 )
 _BLANKED = bytes(32 if byte in b"\t\n" or 32 <= byte < 127 else 1 if byte < 128 else byte for byte in range(256))
-_COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
+_SHELL = r"[\x00-\x1f]"
+_COLOUR = r"\x1b\[[0-9;:]{0,40}m"
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -32,14 +35,14 @@ def _escaped(match: re.Match[str]) -> str:
 
 def safe(text: str) -> str:
     """The text with everything escaped that is not plainly visible. Lines and tabs stay."""
-    return text if is_safe(text) else _UNSAFE.sub(_escaped, text)
+    return text if is_safe(text) else re.sub(_UNSAFE, _escaped, text)
 
 
 def is_safe(text: str) -> bool:
     """Whether everything in a text is plainly visible."""
     if text.isascii() and text.isprintable():
         return True
-    return not any(map(_UNSAFE.search, odd_parts(text.encode("utf-8", "surrogatepass"))))
+    return not any(map(re.compile(_UNSAFE).search, odd_parts(text.encode("utf-8", "surrogatepass"))))
 
 
 def odd_parts(text: bytes) -> set[str]:
@@ -56,25 +59,33 @@ def one_line(text: str) -> str:
     return safe(" ".join(text.split()) if "\n" in text or "\t" in text or "  " in text else text)
 
 
+def quoted(word: str) -> str:
+    """A word for a shell, exactly; what a terminal would not show as it is stands as `$'\\033'`."""
+    import shlex  # takes longer to import than many a command to answer
+
+    if safe(word) == word and not re.search(_SHELL, word):
+        return shlex.quote(word)
+    escaped = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\{byte:03o}" for byte in os.fsencode(word))
+    return f"$'{''.join(escaped)}'"
+
+
 def readable(text: str) -> str:
     """What a program printed, made safe: line ends as here, and without the colours it had."""
     if "\x1b" in text:
-        text = _COLOUR.sub("", text)
+        text = re.sub(_COLOUR, "", text)
     return safe(text.replace("\r\n", "\n") if "\r" in text else text)
 
 
 # ── width ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-_NARROW = re.compile(
-    "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u2190-\u21ff\u2500-\u259f]*"
-)
+_NARROW = "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u2190-\u21ff\u2500-\u259f]*"
 """Letters and signs of one column each: most texts have nothing else, and need no table, which takes 25 ms to load."""
 
 
 def width(text: str) -> int:
     """How many columns a text takes on a terminal."""
-    if text.isascii() or _NARROW.fullmatch(text):
+    if text.isascii() or re.fullmatch(_NARROW, text):
         return len(text)
     from wcwidth import width as measured
 
@@ -83,7 +94,7 @@ def width(text: str) -> int:
 
 def characters(text: str) -> Iterable[str]:
     """What a person calls a character: a letter with its accents, a whole family of emoji."""
-    if text.isascii() or _NARROW.fullmatch(text):
+    if text.isascii() or re.fullmatch(_NARROW, text):
         return text
     from wcwidth import iter_graphemes
 

@@ -28,7 +28,7 @@ _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 def needles_of(query: str) -> list[Needle]:
     """What is marked: the words of a query, whatever else it says."""
     try:
-        return [Needle(term) for term in parse(query).terms if not term.negated]
+        return [Needle(term) for term in parse(query).every_term if not term.negated]
     except Invalid:
         return []
 

@@ -61,7 +61,7 @@ class Follower:
         try:
             (self._follow_list if self._name == LIST else self._follow)()
         except TurnlogError as error:
-            self._is_now(FollowedState(self.seen.version + 1, 0, "ended", error.message))
+            self._show(FollowedState(self.seen.version + 1, 0, "ended", error.message))
         finally:
             self.is_over = True
             self._tell()
@@ -71,7 +71,7 @@ class Follower:
         card = desk.catalog.find(self._name)
         ticks = 0
         while not self.is_over:
-            self._is_now(self._look(desk.open(card), card))
+            self._show(self._look(desk.open(card), card))
             self._wake.wait(_PAUSE_S)
             ticks += 1
             if ticks % 4 == 0:
@@ -92,10 +92,10 @@ class Follower:
             now = ([(row.name, row.updated_ms, row.state, row.title) for row in rows], catalog.standing())
             version += before is not None and now != before
             before = now
-            self._is_now(FollowedState(version, len(rows)))
+            self._show(FollowedState(version, len(rows)))
             self._wake.wait(_LIST_S)
 
-    def _is_now(self, seen: FollowedState) -> None:
+    def _show(self, seen: FollowedState) -> None:
         if seen != self.seen:
             self.seen = seen
             self._tell()

@@ -35,13 +35,13 @@ from turnlog.log.block import (
 from turnlog.log.context import Context, repair
 from turnlog.log.entry import Message
 from turnlog.log.secret import is_secret_name
+from turnlog.log.shown.nativecompaction import compacted, newest, since
 
 NOTHING_BEFORE = "(the conversation continues)"
 """Said by the user where a provider wants the user to speak first."""
 GO_ON = "Continue."
 """Said by the user where a provider wants the user to speak last."""
 NO_OUTPUT = "(no output)"
-
 
 _CONTENT = frozenset((
     "config", "contents", "extra_body", "extra_headers", "extra_query", "http_options", "input", "instructions",
@@ -72,9 +72,9 @@ class Deviation(Struct, frozen=True, gc=False):
 class Request(dict[str, Any]):
     """A request: a plain dict for the SDK's `create(**request)` or for JSON, and what had to be changed for it."""
 
-    def __init__(self, fields: Mapping[str, Any], report: list[Deviation]) -> None:
+    def __init__(self, fields: Mapping[str, Any], report: list[Deviation], context: Context | None = None) -> None:
         super().__init__(fields)
-        self.report = report
+        self.report, self.context = report, context
 
     @property
     def options(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Request(dict[str, Any]):
 
 
 class Received(list[Message]):
-    """Messages made of a provider's own items, and what of those they do not say: `entry` is the how manyth item."""
+    """Messages made of a provider's own items, and what of those they do not say: `entry` is the item's position."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -220,23 +220,42 @@ class RequestBuilder:
         self._seen: dict[str, int] = {}
         self._open: dict[str, list[str]] = {}
         self._renamed: set[str] = set()
+        self._compaction: Message | None = None
 
     def note(self, did: str, what: str, why: str, message: Message | None = None) -> None:
         """Something is not as the log has it."""
         self.report.append(Deviation(did, what, why, 0 if message is None else message.seq))
 
-    def turns(self) -> list[RequestMessage]:
-        """The messages, every call with its results behind it, less what this provider may not see."""
+    def turns(self, *, compacts: bool = False) -> list[RequestMessage]:
+        """The messages, every call with its results behind it, less what this provider may not see.
+
+        `compacts`: the provider takes its own compactions back, in place of what they stand for.
+        """
         if not len(self.context):
             raise Invalid("a context without messages", hint="append a user's message first")
         turns: list[RequestMessage] = []
-        for message in repair(list(self.context)):
+        messages = repair(list(self.context))
+        native = newest(messages, self._stands) if compacts else None
+        if native is not None:
+            messages = repair(since(messages, native))
+            self._compaction = messages[0]
+            self.note("left out", "message", f"{self.provider} compacted what came before", self._compaction)
+        for message in messages:
             blocks = [block for block in message.blocks if self._may_see(block, message)]
             if blocks:
                 turns.append(RequestMessage(message.role, blocks, message))
             elif message.blocks:
                 self.note("left out", "message", "nothing of it is left", message)
         return turns
+
+    def _stands(self, block: Thinking, message: Message) -> int | None:
+        return None if self._foreign(block) else self.context.stands_for(block, message)
+
+    def _foreign(self, block: Thinking) -> str:
+        """Why reasoning may not go to this provider; empty where it may."""
+        if block.provider != self.provider:
+            return f"it belongs to {block.provider or 'nobody'}"
+        return "" if _fits(fields(block.data).get("account"), self.account) else "it belongs to another account"
 
     def _own(self, block: AnyBlock) -> dict[str, Any] | None:
         return own(block, self.provider, self.account)
@@ -247,10 +266,9 @@ class RequestBuilder:
             if not block.text.strip() and self._own(block) is None:
                 why = "it is empty"
         elif isinstance(block, Thinking):
-            if block.provider != self.provider:
-                why = f"it belongs to {block.provider or 'nobody'}"
-            elif not _fits(fields(block.data).get("account"), self.account):
-                why = "it belongs to another account"
+            why = self._foreign(block)
+            if not why and compacted(block) and message is not self._compaction:
+                why = "what it stands for is sent as it reads now"
         elif isinstance(block, UnknownBlock):
             why = f"no provider takes a block of the kind {block.kind}"
         elif isinstance(block, ToolCall):
@@ -313,6 +331,8 @@ class RequestBuilder:
 
 def kind_of(block: Block) -> str:
     """What a block is, in words."""
+    if compacted(block):
+        return "compaction"
     return str(block.__struct_config__.tag).replace("_", " ") if not isinstance(block, UnknownBlock) else block.kind
 
 

@@ -7,15 +7,19 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from turnlog.log.context import Context
 from turnlog.log.entry import Message
+from turnlog.log.shown.nativecompaction import answering
 from turnlog.wire import Request
 
 
 class Timing:
     """Begins with the stream, and is told of every event."""
 
-    def __init__(self, provider: str, request: Request | None, clock: Callable[[], float]) -> None:
-        self._provider, self._request, self._clock = provider, request, clock
+    def __init__(
+        self, provider: str, request: Request | None, clock: Callable[[], float], context: Context | None = None
+    ) -> None:
+        self._provider, self._request, self._clock, self._context = provider, request, clock, context
         self._began = clock()
         self._first: float | None = None
         self._last: float | None = None
@@ -33,6 +37,7 @@ class Timing:
 
     def told(self, message: Message) -> Message:
         """The message with what was seen, where the stream knows its request."""
+        message = answering(message, None if self._context is None else self._context.head_id)
         if self._request is None:
             return message
         return replace(

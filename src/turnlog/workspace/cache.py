@@ -82,7 +82,7 @@ class Seen(Struct, array_like=True):
     outside: tuple[bytes, str] = (b"", "")
     """The key of the rules from outside the tree, and the digest they are kept under."""
     owner: tuple[int, int] = (-1, -1)
-    """Of the root: what is told of owners is told beside it."""
+    """Of the root: owners are stored beside it."""
     folders: dict[bytes, SeenFolder] = {}
     ignored: SeenIgnored = msgspec.field(default_factory=SeenIgnored)
 

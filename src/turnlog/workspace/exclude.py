@@ -13,25 +13,25 @@ def outside_rules(root: str, general: str) -> list[tuple[bytes, bytes]]:
     Each with the path of the tree as those rules see it. Later ones count more, as with git. `general` is the
     file with the rules of all repositories.
     """
-    found: list[tuple[bytes, bytes]] = []
-    _add_rules(found, b"", general)
+    rules: list[tuple[bytes, bytes]] = []
+    _add_rules(rules, b"", general)
     top = root
     while top != os.path.dirname(top) and not _mode_of(os.path.join(top, ".git")):
         top = os.path.dirname(top)
     if not _mode_of(os.path.join(top, ".git")):
-        return found
+        return rules
     lead = b"" if top == root else os.fsencode(os.path.relpath(root, top)) + b"/"
-    _add_rules(found, lead, os.path.join(top, ".git", "info", "exclude"))
+    _add_rules(rules, lead, os.path.join(top, ".git", "info", "exclude"))
     folder = top
     while lead:
-        _add_rules(found, lead, os.path.join(folder, ".gitignore"))
+        _add_rules(rules, lead, os.path.join(folder, ".gitignore"))
         name, _, lead = lead.partition(b"/")
         folder = os.path.join(folder, os.fsdecode(name))
-    return found
+    return rules
 
 
 def _mode_of(path: str) -> int:
-    """What is at a path, as `st_mode` has it; 0 for nothing. Raises where it is the system that cannot tell."""
+    """What is at a path, as `st_mode` has it; 0 for nothing. Raises if the system call fails."""
     try:
         return os.stat(path).st_mode
     except OSError as error:
@@ -39,7 +39,7 @@ def _mode_of(path: str) -> int:
         return 0
 
 
-def _add_rules(found: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None:
+def _add_rules(rules: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None:
     try:
         with open(path, "rb") as file:
             text = file.read(1 << 20)
@@ -47,7 +47,7 @@ def _add_rules(found: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None
         refuse_hole(error, os.fsencode(path))
         return
     if text.strip():
-        found.append((lead, text))
+        rules.append((lead, text))
 
 
 def global_excludes(home: str, config: str) -> str:

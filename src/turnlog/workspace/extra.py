@@ -21,9 +21,9 @@ def dress(fd: int, mode: int, extra: Extra | None, above: Owner) -> str:
     owner = (extra and extra.owner) or above
     problems = [_own(os.fstat(fd), owner, lambda: os.fchown(fd, *owner))]
     os.fchmod(fd, mode)  # after the owner, which takes bits of the mode away
-    wanted, found = dict(extra.attributes if extra else ()), dict(attributes_of(fd))
-    for name in sorted(wanted.keys() | found.keys()):
-        if wanted.get(name) == found.get(name) or not is_kept(name):
+    wanted, present = dict(extra.attributes if extra else ()), dict(attributes_of(fd))
+    for name in sorted(wanted.keys() | present.keys()):
+        if wanted.get(name) == present.get(name) or not is_kept(name):
             continue
         try:
             if name in wanted:

@@ -10,7 +10,7 @@ from turnlog.workspace.read import FOLDER_FLAGS
 from turnlog.workspace.tree import FOLDER
 
 PRIVATE = 0o700
-"""The mode where nobody knows which it had; and what we need in it until all is there."""
+"""The mode of a folder whose mode is unknown, and the bits we need until everything is in it."""
 
 
 def permissions_of(path: str) -> int | None:
@@ -48,7 +48,7 @@ def make_root(path: str, step: Step) -> str:
         return error.strerror or str(error)
     try:
         os.mkdir(name, PRIVATE, dir_fd=fd)
-        if os.geteuid() == 0:  # nobody knows whose it was: whoever owns the folder above, most likely
+        if os.geteuid() == 0:  # its owner is unknown: most likely the owner of the parent folder
             above_it = os.fstat(fd)
             os.chown(name, above_it.st_uid, above_it.st_gid, dir_fd=fd, follow_symlinks=False)
         os.chmod(name, node.mode | PRIVATE, dir_fd=fd)

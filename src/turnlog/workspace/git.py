@@ -38,8 +38,8 @@ def worktree_of(folder: str) -> str | None:
 
 def repository_place(top: str) -> str | None:
     """The folder that all worktrees of a repository share, from the top of one of them."""
-    place = _folder(os.path.join(top, ".git"))
-    return None if place is None else os.path.realpath([place, *_common(place)][-1])
+    folder = _folder(os.path.join(top, ".git"))
+    return None if folder is None else os.path.realpath([folder, *_common(folder)][-1])
 
 
 def worktrees_of(top: str) -> list[str]:
@@ -59,12 +59,12 @@ def worktrees_of(top: str) -> list[str]:
     return tops if any(os.path.realpath(one) == os.path.realpath(top) for one in tops) else []
 
 
-def _linked(place: str) -> str | None:
+def _linked(folder: str) -> str | None:
     """The top of the worktree that a repository knows there, if that is of the same opinion."""
-    text = _read(os.path.join(place, "gitdir"), _SMALL)
-    git = None if text is None else _joined(place, text)
+    text = _read(os.path.join(folder, "gitdir"), _SMALL)
+    git = None if text is None else _joined(folder, text)
     back = None if git is None else _folder(git)
-    if git is None or back is None or os.path.realpath(back) != os.path.realpath(place):
+    if git is None or back is None or os.path.realpath(back) != os.path.realpath(folder):
         return None
     return os.path.dirname(os.path.normpath(git))
 
@@ -72,28 +72,28 @@ def _linked(place: str) -> str | None:
 def git_now(folder: str, known: Known = lambda key, value: None) -> Git | None:
     """Where git stands in that folder; None where there is no git, or none that we know."""
     top = worktree_of(folder)
-    place = None if top is None else _folder(os.path.join(top, ".git"))
-    head = None if place is None else _read(os.path.join(place, "HEAD"), _SMALL)
-    if place is None or head is None:
+    git_folder = None if top is None else _folder(os.path.join(top, ".git"))
+    head = None if git_folder is None else _read(os.path.join(git_folder, "HEAD"), _SMALL)
+    if git_folder is None or head is None:
         return None
-    places = [place, *_common(place)]
+    places = [git_folder, *_common(git_folder)]
     branch = _ref(head)
     commit = _commit(places, branch) if branch is not None else _hash(head)
-    staged = _staged(os.path.join(place, "index"), known)
-    return Git(branch, commit, staged, _stashed(places[-1]), _size(os.path.join(place, _LOG)))
+    staged = _staged(os.path.join(git_folder, "index"), known)
+    return Git(branch, commit, staged, _stashed(places[-1]), _size(os.path.join(git_folder, _LOG)))
 
 
-def _stashed(place: str) -> str | None:
+def _stashed(folder: str) -> str | None:
     """The newest stash: the last line of its log says it, and the log is there only while there is one."""
-    text = _read(os.path.join(place, "logs", "refs", "stash"), _LARGE)
+    text = _read(os.path.join(folder, "logs", "refs", "stash"), _LARGE)
     words = text.rstrip(b"\n").rpartition(b"\n")[2].split(b" ", 2) if text else []
     return _hash(words[1]) if len(words) > 2 else None
 
 
 def head_log(top: str) -> bytes:
     """What git wrote down of how HEAD moved in that worktree; nothing where it does not."""
-    place = _folder(os.path.join(top, ".git"))
-    return (place and _read(os.path.join(place, _LOG), _LARGE)) or b""
+    git_folder = _folder(os.path.join(top, ".git"))
+    return (git_folder and _read(os.path.join(git_folder, _LOG), _LARGE)) or b""
 
 
 def _size(path: str) -> int:
@@ -113,11 +113,11 @@ def _folder(git: str) -> str | None:
     return _joined(os.path.dirname(git), text[7:])
 
 
-def _common(place: str) -> list[str]:
+def _common(folder: str) -> list[str]:
     """Where a worktree keeps what it shares with others of its repository."""
-    text = _read(os.path.join(place, "commondir"), _SMALL)
-    found = None if text is None else _joined(place, text)
-    return [] if found is None else [found]
+    text = _read(os.path.join(folder, "commondir"), _SMALL)
+    shared = None if text is None else _joined(folder, text)
+    return [] if shared is None else [shared]
 
 
 def _joined(base: str, path: bytes) -> str | None:
@@ -133,15 +133,17 @@ def _ref(text: bytes) -> str | None:
 
 
 def _hash(text: bytes) -> str | None:
-    found = _COMMIT.fullmatch(text.strip())
-    return found[0].decode() if found else None
+    match = _COMMIT.fullmatch(text.strip())
+    return match[0].decode() if match else None
 
 
 def _commit(places: list[str], ref: str | None) -> str | None:
     for _ in range(_MOST_LINKS):
         if ref is None:
             return None
-        loose = next((text for place in places if (text := _read(os.path.join(place, ref), _SMALL)) is not None), None)
+        loose = next(
+            (text for folder in places if (text := _read(os.path.join(folder, ref), _SMALL)) is not None), None
+        )
         if loose is None:
             return _packed(places[-1], ref)
         if not loose.startswith(b"ref:"):
@@ -150,8 +152,8 @@ def _commit(places: list[str], ref: str | None) -> str | None:
     return None
 
 
-def _packed(place: str, ref: str) -> str | None:
-    text = _read(os.path.join(place, "packed-refs"), _LARGE)
+def _packed(folder: str, ref: str) -> str | None:
+    text = _read(os.path.join(folder, "packed-refs"), _LARGE)
     at = -1 if text is None else text.find(f" {ref}\n".encode())
     return None if text is None or at < 0 else _hash(text[text.rfind(b"\n", 0, at) + 1 : at])
 
@@ -173,9 +175,9 @@ def _staged(path: str, known: Known) -> str | None:
     data = _read(path, _LARGE)
     if data is None:
         return None
-    found = hashlib.sha256(_without_times(data)).hexdigest()
-    known(key, mark + found.encode())
-    return "sha256:" + found
+    digest = hashlib.sha256(_without_times(data)).hexdigest()
+    known(key, mark + digest.encode())
+    return "sha256:" + digest
 
 
 def _without_times(data: bytes) -> bytes:

@@ -48,7 +48,7 @@ CACHES = frozenset((
     ".parcel-cache", ".turbo", ".nyc_output", ".ipynb_checkpoints", ".sass-cache", "zig-cache", ".zig-cache",
     ".ccache",
 ))  # fmt: skip
-"""Folders that are made again by themselves: nobody is told of them."""
+"""Folders that tools recreate by themselves: they are not reported."""
 DEPENDENCIES = frozenset((
     "node_modules", "bower_components", "jspm_packages", ".pnpm-store", ".yarn", ".venv", "venv", "virtualenv",
     "site-packages", "vendor", "Pods", "Carthage", "deps", ".bundle", ".gradle", ".m2", ".cargo", ".stack-work",
@@ -248,9 +248,9 @@ class IgnoredScanner:
 
     def _keep(self, chosen: list[tuple[bytes, os.stat_result]]) -> SeenIgnored:
         found = self._found
-        told = [(path, signature(status)) for path, status in chosen]
+        signatures = [(path, signature(status)) for path, status in chosen]
         rest = sorted(found.folders.items()), sorted((path, repr(node)) for path, node in found.nodes.items())
-        what = hashlib.sha256(repr((told, rest)).encode()).digest()
+        what = hashlib.sha256(repr((signatures, rest)).encode()).digest()
         known = {path: self._known(path, status) for path, status in chosen}
         if self._seen.tree and what == self._seen.what and None not in known.values() and self._has is None:
             return self._seen

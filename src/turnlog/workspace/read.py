@@ -177,7 +177,7 @@ def _hash(fd: int, size: int) -> str:
 
 
 class Glance:
-    """A sink that keeps trees and nothing else: what the files are is told by their digests."""
+    """A sink that keeps only trees: files are known by their digests."""
 
     def __init__(self) -> None:
         self.trees: dict[str, bytes] = {}

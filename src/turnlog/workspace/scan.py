@@ -199,9 +199,9 @@ class Scanner:
         old = self._old.get(prefix)
         known = old.known() if old is not None else {}
         extras = old.extras if old is not None else {}
-        found = FolderScan()
+        scanned = FolderScan()
         fd = self._handles.fd(here)
-        stats = {name: self._stat(fd, prefix, name, found) for name in names}
+        stats = {name: self._stat(fd, prefix, name, scanned) for name in names}
         names = [name for name in names if stats[name] is not FileNotFoundError]
         rules, texts = above, {}
         if not partly:
@@ -210,7 +210,7 @@ class Scanner:
         for name in names:
             status = stats[name]
             if not isinstance(status, os.stat_result):
-                found.skip(name, None, str(status))
+                scanned.skip(name, None, str(status))
                 continue
             path = prefix + os.fsencode(name)
             is_folder = stat.S_ISDIR(status.st_mode)
@@ -223,7 +223,7 @@ class Scanner:
                 else:
                     left_out = rules.ignores(path, is_folder=is_folder)
             if left_out and not is_tracked and not (is_folder and path in self._tracked_parents):
-                found.add(IS_IGNORED, mark_of(IS_IGNORED, status))
+                scanned.add(IS_IGNORED, mark_of(IS_IGNORED, status))
                 continue
             try:
                 fd = self._handles.fd(here)
@@ -231,45 +231,45 @@ class Scanner:
                     inner = rules_of_tree([]) if is_tracked else rules
                     is_part = left_out and not is_tracked
                     extra = self._extra(here, name, status, known.get(name), extras.get(name))
-                    self._subfolder(found, here, name, prefix, status, inner, depth, is_part, below.get(name), extra)
+                    self._subfolder(scanned, here, name, prefix, status, inner, depth, is_part, below.get(name), extra)
                 elif HALF_DONE.fullmatch(name):
-                    found.skip(name, status, "named like what a rewind has half done")
+                    scanned.skip(name, status, "named like what a rewind has half done")
                 elif stat.S_ISREG(status.st_mode):
-                    self._file(found, fd, name, status, known.get(name), texts.get(name), extras.get(name))
+                    self._file(scanned, fd, name, status, known.get(name), texts.get(name), extras.get(name))
                 elif stat.S_ISLNK(status.st_mode):
                     target = os.readlink(os.fsencode(name), dir_fd=fd)
-                    found.tree[os.fsencode(name)] = TreeNode(LINK, target=target, extra=extra_of(status, self._owner))
-                    found.is_settled = found.is_settled and self._is_old(status)
-                    found.add(IS_LINK, signature(status))
+                    scanned.tree[os.fsencode(name)] = TreeNode(LINK, target=target, extra=extra_of(status, self._owner))
+                    scanned.is_settled = scanned.is_settled and self._is_old(status)
+                    scanned.add(IS_LINK, signature(status))
                 else:
-                    found.skip(name, status, "a special file")
+                    scanned.skip(name, status, "a special file")
             except FileNotFoundError:
-                found.is_settled = False  # it went away while we looked: then it is not there
-                found.add(IS_IGNORED, BLANK)
+                scanned.is_settled = False  # it went away while we looked: then it is not there
+                scanned.add(IS_IGNORED, BLANK)
             except OSError as error:
                 refuse_hole(error, path)
-                found.is_settled = False
-                found.skip(name, status, f"unreadable: {error.strerror}")
+                scanned.is_settled = False
+                scanned.skip(name, status, f"unreadable: {error.strerror}")
         folder = SeenFolder(
             above.key,
             rules.key,
             join(names),
-            bytes(found.kinds),
-            flat(found.numbers),
-            b"".join(found.digests),
-            self._sink.add(encode_tree(found.tree)),
-            found.is_settled,
-            found.skipped,
-            found.files,
-            found.size,
-            found.extras,
+            bytes(scanned.kinds),
+            flat(scanned.numbers),
+            b"".join(scanned.digests),
+            self._sink.add(encode_tree(scanned.tree)),
+            scanned.is_settled,
+            scanned.skipped,
+            scanned.files,
+            scanned.size,
+            scanned.extras,
         )
         self._scan.is_news = self._scan.is_news or folder != old
         self._take(prefix, folder)
         return folder.tree
 
     def _stat(
-        self, fd: int, prefix: bytes, name: str, found: FolderScan
+        self, fd: int, prefix: bytes, name: str, scanned: FolderScan
     ) -> os.stat_result | str | type[FileNotFoundError]:
         try:
             return os.lstat(name, dir_fd=fd)
@@ -277,7 +277,7 @@ class Scanner:
             return FileNotFoundError
         except OSError as error:
             refuse_hole(error, prefix + os.fsencode(name))
-            found.is_settled = False
+            scanned.is_settled = False
             return f"unreadable: {error.strerror}"
 
     def _rules(
@@ -316,7 +316,7 @@ class Scanner:
 
     def _subfolder(
         self,
-        found: FolderScan,
+        scanned: FolderScan,
         here: FolderHandle,
         name: str,
         prefix: bytes,
@@ -328,20 +328,20 @@ class Scanner:
         extra: Extra | None,
     ) -> None:
         if (status.st_dev, status.st_ino) in self._avoid:
-            return found.skip(name, status, "Turnlog's own folder")
+            return scanned.skip(name, status, "Turnlog's own folder")
         if depth >= MAX_DEPTH:
-            return found.skip(name, status, f"nested more than {MAX_DEPTH} folders deep")
+            return scanned.skip(name, status, f"nested more than {MAX_DEPTH} folders deep")
         try:
             digest = digest or self._below(here, name, prefix, rules, depth, partly)
         except Separate:
-            found.is_settled = False  # looked into every time: it may cease to be one
+            scanned.is_settled = False  # looked into every time: it may cease to be one
             partly = prefix + os.fsencode(name) in self._tracked_parents
             if not partly:
-                return found.skip(name, status, REPOSITORY)
+                return scanned.skip(name, status, REPOSITORY)
             digest = self._below(here, name, prefix, rules, depth, partly)
-        found.tree[os.fsencode(name)] = TreeNode(FOLDER, stat.S_IMODE(status.st_mode), digest, extra=extra)
-        found.note_extra(name, extra)
-        found.add(IS_PARTLY if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
+        scanned.tree[os.fsencode(name)] = TreeNode(FOLDER, stat.S_IMODE(status.st_mode), digest, extra=extra)
+        scanned.note_extra(name, extra)
+        scanned.add(IS_PARTLY if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
 
     def _extra(
         self, here: FolderHandle, name: str, status: os.stat_result, known: Known | None, extra: Extra | None
@@ -353,12 +353,15 @@ class Scanner:
             return extra_of(status, self._owner, attributes_of(self._handles.fd(below)))
 
     def _below(self, here: FolderHandle, name: str, prefix: bytes, rules: Rules, depth: int, partly: bool) -> str:
-        with self._handles.entered(here, name) as below:
+        below = self._handles.enter(here, name)
+        try:
             return self._folder(below, prefix + os.fsencode(name) + b"/", rules, depth + 1, partly)
+        finally:
+            self._handles.leave(below)
 
     def _file(
         self,
-        found: FolderScan,
+        scanned: FolderScan,
         fd: int,
         name: str,
         status: os.stat_result,
@@ -366,10 +369,10 @@ class Scanner:
         text: bytes | None,
         extra: Extra | None,
     ) -> None:
-        found.files += 1
-        found.size += status.st_size
+        scanned.files += 1
+        scanned.size += status.st_size
         if status.st_size > self._max_file:
-            return found.skip(name, status, f"larger than {self._max_file} bytes", status.st_size)
+            return scanned.skip(name, status, f"larger than {self._max_file} bytes", status.st_size)
         size, mode, digest = status.st_size, status.st_mode, self._digest_of(known, status)
         is_sure = digest is not None
         if digest is None:
@@ -377,10 +380,10 @@ class Scanner:
             digest, size, after, attributes = read_file(self._sink, fd, name, text)
             mode, extra = after[4], extra_of(status, self._owner, attributes)
             is_sure = after == signature(status) and self._is_old(status)
-            found.is_settled = found.is_settled and is_sure
-        found.tree[os.fsencode(name)] = TreeNode(FILE, stat.S_IMODE(mode), digest, size, extra=extra)
-        found.note_extra(name, extra)
-        found.add(IS_FILE, signature(status), digest_bytes(digest) if is_sure else NONE)
+            scanned.is_settled = scanned.is_settled and is_sure
+        scanned.tree[os.fsencode(name)] = TreeNode(FILE, stat.S_IMODE(mode), digest, size, extra=extra)
+        scanned.note_extra(name, extra)
+        scanned.add(IS_FILE, signature(status), digest_bytes(digest) if is_sure else NONE)
 
     def _digest_of(self, known: Known | None, status: os.stat_result) -> str | None:
         """The digest of a file that is as it was, if that can be relied on."""

@@ -117,6 +117,7 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
         {"user_id": ""},
         {"session_id": 3},
         {"state": 3},
+        {"state": {3: "a key that is no text"}},
     ):
         with pytest.raises(Invalid) as error:
             create(**fields)
@@ -124,6 +125,12 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
     with pytest.raises(Invalid, match="stale='no'"):
         TurnlogSessionService(stale="no")
     assert service.shelf.home.sessions() == []
+    session = create(session_id="s1")
+    for where, what in ((session, "no event"), (session, {"author": "user"}), (None, Event(author="user"))):
+        with pytest.raises(Invalid) as error:
+            asyncio.run(service.append_event(where, what))
+        assert error.value.hint
+    assert asyncio.run(service.get_session(app_name="a", user_id="u", session_id="s1")).events == []
 
 
 class Scripted(BaseLlm):

@@ -265,10 +265,10 @@ def test_what_turnlog_does_to_the_conversation_the_graph_sees(place):
     assert texts(state) == ["so far", "answer to three", "by the way", "four", "answer to four"]
     session.refresh()
     assert [message.blocks[0].text for message in session.context()] == texts(state)
-    first = next(session.entries(kind="message"))
-    session.rewind(to=session.path()[2])
-    assert first is not None
-    assert len(texts(run.get_state(THREAD).values)) < len(texts(state))
+    session.rewind(to=session.messages()[1])
+    assert 0 < len(texts(run.get_state(THREAD).values)) < len(texts(state))
+    session.rewind(to=0)
+    assert run.get_state(THREAD).values == {}
 
 
 def test_an_edit_is_seen_in_every_checkpoint(place):
@@ -359,11 +359,22 @@ def test_refused_input_leaves_no_session_behind(place):
     with pytest.raises(Invalid, match="conflicts"):
         TurnlogSaver(place, conflicts="some")
     saver = TurnlogSaver(place)
-    with pytest.raises(Invalid, match="thread_id"):
-        saver.put({"configurable": {"thread_id": "", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {})
+    with pytest.raises(Invalid, match="strategy"):
+        saver.prune(["t1"], strategy="some")
+    for none in ({"thread_id": ""}, {"thread_id": None}, {}):
+        with pytest.raises(Invalid, match="thread_id"):
+            saver.put({"configurable": {"checkpoint_ns": "", **none}}, empty_checkpoint(), {}, {})
     with pytest.raises(TypeError):
         put_all(saver, [{"odd": object()}])
     assert place.sessions() == []
+
+
+@pytest.mark.parametrize("thread_id", [0, 7, uuid.UUID(int=5)])
+def test_a_thread_may_be_called_by_a_number_or_a_uuid(place, thread_id):
+    config = {"configurable": {"thread_id": thread_id}}
+    graph(TurnlogSaver(place)).invoke({"messages": [("user", "hi")]}, config)
+    assert len(texts(graph(TurnlogSaver(place)).get_state(config).values)) == 2
+    assert [info.id for info in place.sessions()] == [str(thread_id)]
 
 
 # ── many at once ──────────────────────────────────────────────────────────────────────────────────

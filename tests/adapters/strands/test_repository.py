@@ -134,6 +134,8 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
     for odd in ("", None, 3):
         with pytest.raises(Invalid, match="session_id"):
             repository.create_session(Session(odd, SessionType.AGENT))
+        with pytest.raises(Invalid, match="session_id"):
+            TurnlogSessionManager(odd, tmp_path)
     assert repository.shelf.home.sessions() == []
     begun(repository)
     seq = repository.shelf.find("s1").seq

@@ -162,6 +162,8 @@ def codex(path: Path, inherited: int = 0) -> Counts:
             continue
         if outer == "compacted":
             is_open = False
+            # What OpenAI sealed is an answer of its; others have to get what was said before it.
+            answers += any(one.get("type") == "compaction" for one in item.get("replacement_history") or [])
         if outer != "response_item":
             continue
         if kind in _SPOKEN or (kind == "message" and item.get("role") == "assistant"):

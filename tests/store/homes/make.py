@@ -47,7 +47,8 @@ POSTGRES = {
     "level-6": Made("f246667", "whether a session is a conversation, in the catalog"),
     "level-7": Made("8cc8681", "copies for other agents, in the catalog"),
     "level-8": Made("812872e", "what was erased, and when something was deleted"),
-    "level-9": Made(NOW, "tenants are listed and dropped"),
+    "level-9": Made("264a0f1", "tenants are listed and dropped"),
+    "level-10": Made(NOW, "branches of git, in the catalog"),
 }
 
 

@@ -86,6 +86,8 @@ class TurnlogSessionService(BaseSessionService, Closing):
 
     async def append_event(self, session: Session, event: Event) -> Event:
         """Add an event. Durable when this returns; one that is partial is not kept."""
+        if not isinstance(event, Event) or not isinstance(session, Session):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"{event!r:.80} for {session!r:.80}", hint="an Event of ADK's for a Session that was read")
         if event.partial:
             return event
         if await self.shelf.run(self._append, session, item_of(event)):
@@ -95,11 +97,12 @@ class TurnlogSessionService(BaseSessionService, Closing):
     # ── the same, on a thread ─────────────────────────────────────────────────────────────────────
 
     def _create(self, app: str, user: str, state: object, given: str | None) -> Session:
-        if state is not None and not isinstance(state, Mapping):
+        fields = cast("Mapping[object, Any]", {} if state is None else state)
+        if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"the state {state!r:.80} is not a mapping", hint="a state is a dict with texts as its keys")
         session_id = _stripped(given or "") or uuid.new_uuid()
         name = _id(app, user, session_id)
-        parts = _Parts(to_jsonable_python(dict(cast("Mapping[str, Any]", state or {})), serialize_unknown=True))
+        parts = _Parts(to_jsonable_python(dict(fields), serialize_unknown=True))
         now = clock.get_time()
         drafts = [Set(key="listed", value=_listed(now, parts.own), exact=True), *_facts(parts.own)]
         labels = {"app": app, "user": user, "session": session_id}
@@ -111,15 +114,15 @@ class TurnlogSessionService(BaseSessionService, Closing):
         return self._made(app, user, session_id, parts.own, now)
 
     def _get(self, app: str, user: str, session_id: str, config: GetSessionConfig | None) -> Session | None:
-        found = self.shelf.find(_id(app, user, session_id))
-        if found is None:
+        stored = self.shelf.find(_id(app, user, session_id))
+        if stored is None:
             return None
         last = None if config is None else config.num_recent_events
         since = None if config is None else config.after_timestamp
-        events = [] if last == 0 else events_of(found, None if since else last)
+        events = [] if last == 0 else events_of(stored, None if since else last)
         if since:
             events = [event for event in events if event.timestamp >= since][-(last or 0) :]
-        return self._made(app, user, _stripped(session_id), _state(found), _updated(found), events)
+        return self._made(app, user, _stripped(session_id), _state(stored), _updated(stored), events)
 
     def _made(
         self,
@@ -140,28 +143,30 @@ class TurnlogSessionService(BaseSessionService, Closing):
         if user is not None:
             check_id(user, "user_id")
         shared, users = self._shared(app, None), dict[str, dict[str, Any]]()
-        made: list[Session] = []
+        sessions: list[Session] = []
         for info in self.shelf.home.sessions():
             parts = parts_of(info.id)
             is_ours = info.labels.get("framework", FRAMEWORK) == FRAMEWORK  # a fork has no labels
             if not is_ours or len(parts) != 3 or parts[0] != app or user not in (None, parts[1]):
                 continue
-            told = self._told(info)
-            if told is None:
+            entry = self._told(info)
+            if entry is None:
                 continue
             if parts[1] not in users:
                 users[parts[1]] = self._shared(app, parts[1])
-            state = _merged(told[1], shared, users[parts[1]])
-            made.append(Session(id=parts[2], app_name=app, user_id=parts[1], state=state, last_update_time=told[0]))
-        made.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
-        return ListSessionsResponse(sessions=made)
+            state = _merged(entry[1], shared, users[parts[1]])
+            sessions.append(
+                Session(id=parts[2], app_name=app, user_id=parts[1], state=state, last_update_time=entry[0])
+            )
+        sessions.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
+        return ListSessionsResponse(sessions=sessions)
 
     def _told(self, info: Info) -> tuple[float, dict[str, Any]] | None:
         """When a session was updated, and its state: as the listing says, or else as it does itself."""
         if info.listed.get("state") is not None:
             return info.listed["time"], expand(info.listed["state"], [])
-        found = self.shelf.find(info.id)
-        return None if found is None else (_updated(found), _state(found))
+        session = self.shelf.find(info.id)
+        return None if session is None else (_updated(session), _state(session))
 
     def _append(self, session: Session, item: Item) -> bool:
         """Add it; whether it was not there yet."""
@@ -169,13 +174,13 @@ class TurnlogSessionService(BaseSessionService, Closing):
         parts = _Parts(item["actions"]["state_delta"])
         with self.shelf.locked(name):
             while True:
-                found = self.shelf.find(name, fresh=False)
-                if found is None:
+                stored = self.shelf.find(name, fresh=False)
+                if stored is None:
                     raise SessionNotFoundError(f"Session {session.id} not found.")
                 try:
-                    is_new = self._added(found, session, item, parts.own)
+                    is_new = self._added(stored, session, item, parts.own)
                 except Conflict:
-                    found.refresh()
+                    stored.refresh()
                 except NotFound:
                     self.shelf.forget(name)
                 else:
@@ -185,44 +190,44 @@ class TurnlogSessionService(BaseSessionService, Closing):
             self._share(session.app_name, session.user_id, parts)
         return is_new
 
-    def _added(self, found: Kept, session: Session, item: Item, own: dict[str, Any]) -> bool:
-        if self.stale == "raise" and _updated(found) > session.last_update_time:
+    def _added(self, stored: Kept, session: Session, item: Item, own: dict[str, Any]) -> bool:
+        if self.stale == "raise" and _updated(stored) > session.last_update_time:
             raise StaleSessionError(
-                f"Session {session.id} was updated at {_updated(found)}, and read at {session.last_update_time}."
+                f"Session {session.id} was updated at {_updated(stored)}, and read at {session.last_update_time}."
                 " Please read it again before an event is appended to it."
             )
-        head, listed = found.head, found.get("listed")
+        head, listed = stored.head, stored.get("listed")
         if own or not listed:
-            listed = _listed(item["timestamp"], {**_state(found), **own})
-        rest = [Set(key="listed", value={**listed, "time": item["timestamp"]}, exact=True), *_facts(own)]
+            listed = _listed(item["timestamp"], {**_state(stored), **own})
+        facts = [Set(key="listed", value={**listed, "time": item["timestamp"]}, exact=True), *_facts(own)]
         rewound = item["actions"].get("rewind_before_invocation_id")
-        first = first_of(found, rewound) if rewound else None
-        draft = draft_of(item, None if first is None else found.path(last=1)[0].id)
+        first = first_of(stored, rewound) if rewound else None
+        draft = draft_of(item, None if first is None else stored.path(last=1)[0].id)
         if first is not None and isinstance(draft, Custom):
-            done = found.append(draft, *rest, to=first.parent or 0, after=head)
+            entries = stored.append(draft, *facts, to=first.parent or 0, after=head)
         else:
-            done = found.append(draft, *rest, after=head if self.stale == "raise" else None, rebase=True)
-        if done[0].seq > head:
+            entries = stored.append(draft, *facts, after=head if self.stale == "raise" else None, rebase=True)
+        if entries[0].seq > head:
             return True
-        if _kept(done[0]) == _kept(draft):
+        if _kept(entries[0]) == _kept(draft):
             return False
-        return self._added(found, session, {**item, "id": new_id()}, own)  # another one that has the same id
+        return self._added(stored, session, {**item, "id": new_id()}, own)  # another one that has the same id
 
     # ── what sessions share ───────────────────────────────────────────────────────────────────────
 
     def _shared(self, app: str, user: str | None) -> dict[str, Any]:
         """The state of a user, or of an app."""
-        found = self.shelf.find(_shared_id(app, user))
-        return {} if found is None else _state(found)
+        session = self.shelf.find(_shared_id(app, user))
+        return {} if session is None else _state(session)
 
     def _share(self, app: str, user: str, parts: _Parts) -> None:
         for whose, state in ((None, parts.app), (user, parts.user)):
             while state:
                 labels = {"app": app} if whose is None else {"app": app, "user": whose}
                 name = _shared_id(app, whose)
-                made = self.shelf.find(name, fresh=False) or self.shelf.make(name, labels=labels, hidden=True)
+                session = self.shelf.find(name, fresh=False) or self.shelf.make(name, labels=labels, hidden=True)
                 try:
-                    made.append(*_facts(state))
+                    session.append(*_facts(state))
                 except NotFound:
                     self.shelf.forget(name)
                     continue
@@ -272,8 +277,8 @@ def _facts(state: dict[str, Any]) -> list[Set]:
     return [Set(key=_FACT + key, value=squeeze(value, []), exact=True) for key, value in state.items()]
 
 
-def _state(found: Kept) -> dict[str, Any]:
-    facts = found.facts.items()
+def _state(session: Kept) -> dict[str, Any]:
+    facts = session.facts.items()
     return {key.removeprefix(_FACT): expand(value, []) for key, value in facts if key.startswith(_FACT)}
 
 
@@ -282,11 +287,11 @@ def _listed(time: float, state: dict[str, Any]) -> dict[str, Any]:
     return {"time": time, "state": kept if len(msgspec.json.encode(kept)) <= _LISTED_BYTES else None}
 
 
-def _updated(found: Kept) -> float:
-    told = found.get("listed")
-    if told:
-        return told["time"]
-    last = found.path(last=1)
+def _updated(session: Kept) -> float:
+    listed = session.get("listed")
+    if listed:
+        return listed["time"]
+    last = session.path(last=1)
     return last[0].at.timestamp() if last and last[0].at else 0.0
 
 

@@ -40,11 +40,11 @@ def draft_of(item: Item, left: str | None = None) -> Message | Custom:
     if not content.get("parts"):
         meta = None if left is None else {FRAMEWORK: {"left": left}}
         return Custom(id=item["id"], kind=KIND, data=squeeze(item, []), meta=meta)
-    said = _said(item, content)
-    blocks = [block for block in said.blocks if not isinstance(block, UnknownBlock)]
+    message = _said(item, content)
+    blocks = [block for block in message.blocks if not isinstance(block, UnknownBlock)]
     author = item.get("author")
     return msgspec.structs.replace(
-        said,
+        message,
         id=item["id"],
         blocks=blocks,
         agent=None if author == "user" else author or None,
@@ -57,9 +57,9 @@ def _said(item: Item, content: Item) -> Message:
     if role != "model":
         return message_of({**content, "role": "user"})
     response = {"candidates": [{"content": content, "finish_reason": item.get("finish_reason")}]}
-    told = {name: item[name] for name in ("usage_metadata", "model_version") if name in item}
-    said = gemini.draft({"response_id": item["id"], **response, **told})
-    return msgspec.structs.replace(said, request=None, stop=said.stop if "finish_reason" in item else None)
+    details = {name: item[name] for name in ("usage_metadata", "model_version") if name in item}
+    message = gemini.draft({"response_id": item["id"], **response, **details})
+    return msgspec.structs.replace(message, request=None, stop=message.stop if "finish_reason" in item else None)
 
 
 # ── out of the log ────────────────────────────────────────────────────────────────────────────────
@@ -73,17 +73,17 @@ def events_of(session: Session, last: int | None = None) -> list[Event]:
             return _Reader(session).events(nodes)
     nodes = _whole_path(session)
     if all(isinstance(node, (Message, Custom)) for node in nodes):
-        found = _Reader(session).events(nodes)
+        events = _Reader(session).events(nodes)
     else:
-        found = _seen(session, nodes)
-    return found if last is None else found[len(found) - min(last, len(found)) :]
+        events = _seen(session, nodes)
+    return events if last is None else events[len(events) - min(last, len(events)) :]
 
 
 def first_of(session: Session, invocation: str) -> AnyEntry | None:
     """The first node of that invocation that was not taken back."""
     reader = _Reader(session)
-    found = ((node, reader.events([node])) for node in session.path())
-    return next((node for node, events in found if events and events[0].invocation_id == invocation), None)
+    pairs = ((node, reader.events([node])) for node in session.path())
+    return next((node for node, events in pairs if events and events[0].invocation_id == invocation), None)
 
 
 def _is_event(node: AnyEntry) -> bool:
@@ -98,12 +98,12 @@ def _left(node: AnyEntry) -> str | None:
 def _whole_path(session: Session) -> list[AnyEntry]:
     """The path to the head, and behind each rewind of ADK's what it took back: ADK reads all of it."""
     nodes = session.path()
-    found: list[AnyEntry] = []
+    path: list[AnyEntry] = []
     while (index := next((i for i in range(len(nodes) - 1, -1, -1) if _left(nodes[i])), None)) is not None:
-        found = nodes[index:] + found
+        path = nodes[index:] + path
         before = session.find(cast("str", _left(nodes[index])))
         nodes = nodes[:index] if before is None else session.path(to=before)
-    return nodes + found
+    return nodes + path
 
 
 def _seen(session: Session, nodes: list[AnyEntry]) -> list[Event]:
@@ -112,12 +112,12 @@ def _seen(session: Session, nodes: list[AnyEntry]) -> list[Event]:
     applied = [one.entry for one in session.compactions() if not one.is_cancelled]
     start = (applied[-1].keep or applied[-1].seq) if applied else 0
     quiet = [node for node in nodes if _is_event(node) and node.seq >= start]
-    shown: list[AnyEntry] = []
+    visible: list[AnyEntry] = []
     for message in context:
         while quiet and message.seq > quiet[0].seq:
-            shown.append(quiet.pop(0))
-        shown.append(message)
-    return _Reader(session, context.edited).events([*shown, *quiet])
+            visible.append(quiet.pop(0))
+        visible.append(message)
+    return _Reader(session, context.edited).events([*visible, *quiet])
 
 
 class _Reader:
@@ -165,13 +165,13 @@ class _Reader:
         if isinstance(block, Text):
             return {"text": block.text} if block.text else None
         if isinstance(block, ToolCall) and block.by is None:
-            given: Any = {} if block.input is None else block.input
-            given = cast("Item", given) if isinstance(given, dict) else {"input": given}
-            return {"function_call": {"id": block.id, "name": block.name, "args": given}}
+            arguments: Any = {} if block.input is None else block.input
+            arguments = cast("Item", arguments) if isinstance(arguments, dict) else {"input": arguments}
+            return {"function_call": {"id": block.id, "name": block.name, "args": arguments}}
         if isinstance(block, ToolResult) and block.meta is None:
-            said = block.content if isinstance(block.content, str) else text_of(block.content)
+            text = block.content if isinstance(block.content, str) else text_of(block.content)
             name = block.name or self._names.get(block.call, "tool")
-            response = {"error" if block.is_error else "output": said}
+            response = {"error" if block.is_error else "output": text}
             return {"function_response": {"id": block.call, "name": name, "response": response}}
         return self._media(block) if isinstance(block, (Image, File)) else None
 
@@ -180,8 +180,8 @@ class _Reader:
         data = self._session.blob(block.blob) if block.data is None and block.blob else block.data
         if data is not None:
             return {"inline_data": {"mime_type": kind, "data": urlsafe_b64encode(data).decode()}}
-        place = block.url or (block.file if block.provider == gemini.PROVIDER else None)
-        return {"file_data": {"mime_type": kind, "file_uri": place}} if place else None
+        uri = block.url or (block.file if block.provider == gemini.PROVIDER else None)
+        return {"file_data": {"mime_type": kind, "file_uri": uri}} if uri else None
 
 
 def _event(item: Any) -> Event:

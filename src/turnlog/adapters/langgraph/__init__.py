@@ -74,8 +74,8 @@ class TurnlogSaver(ReadingSaver):
             if thread is None:
                 self.shelf.make(thread_id, labels={"thread_id": thread_id}, drafts=drafts)
                 return self.thread(thread_id, fresh=False)
-            done: Any = thread.session.append(*drafts, **options)
-            thread.take(cast("list[AnyEntry]", done) if isinstance(done, list) else [done])
+            entries: Any = thread.session.append(*drafts, **options)
+            thread.take(cast("list[AnyEntry]", entries) if isinstance(entries, list) else [entries])
         except (AlreadyExists, Conflict, NotFound):
             if thread is None or not self.shelf.home.exists(thread_id):
                 self.shelf.forget(thread_id)
@@ -102,9 +102,9 @@ class TurnlogSaver(ReadingSaver):
                 is_first = False
                 self._refuse_other(thread, ns, parent)
                 drafts, seen = self._drafts(thread, ns, parent, checkpoint, about)
-                done = self._append(thread_id, thread, drafts, **_goes_on_from(thread, self.ns_kept(ns), parent))
-                if done is not None:
-                    done.remember((self.ns_kept(ns), checkpoint["id"]), seen)
+                written = self._append(thread_id, thread, drafts, **_goes_on_from(thread, self.ns_kept(ns), parent))
+                if written is not None:
+                    written.remember((self.ns_kept(ns), checkpoint["id"]), seen)
                     return config_of(configurable(config)["thread_id"], ns, checkpoint["id"])
 
     def _refuse_other(self, thread: Thread | None, ns: str, parent: str | None) -> None:
@@ -162,9 +162,9 @@ class TurnlogSaver(ReadingSaver):
                 thread = self.thread(thread_id, fresh=not is_first)
                 is_first = False
                 drafts, fresh = self._written_drafts(thread, key, writes, task_id, task_path)
-                done = self._append(thread_id, thread, drafts, **({} if thread is None else {"rebase": True}))
-                if done is not None:
-                    done.recent.update((id(one.value), one) for one in fresh)
+                written = self._append(thread_id, thread, drafts, **({} if thread is None else {"rebase": True}))
+                if written is not None:
+                    written.recent.update((id(one.value), one) for one in fresh)
                     return
 
     def _written_drafts(
@@ -252,10 +252,10 @@ class TurnlogSaver(ReadingSaver):
         clone = cast("TurnlogSaver", super().with_allowlist(extra_allowlist))
         if clone is self:
             return clone
-        made = copy.copy(clone)
+        saver = copy.copy(clone)
         # What is known of a thread was made with one serializer.
-        made._threads = {} if made.serde is not self.serde else self._threads
-        return made
+        saver._threads = {} if saver.serde is not self.serde else self._threads
+        return saver
 
 
 def _goes_on_from(thread: Thread | None, ns: str, parent: str | None) -> dict[str, int]:

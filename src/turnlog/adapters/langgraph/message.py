@@ -111,8 +111,8 @@ def _media(fields: dict[str, Any]) -> Image | File | None:
     if isinstance(source, dict):
         inner = cast("dict[str, Any]", source)
         data, kind, url = inner.get("data"), inner.get("media_type"), inner.get("url")
-    if isinstance(url, str) and (found := _DATA_URL.fullmatch(url)):
-        data, kind, url = found[2], found[1], None
+    if isinstance(url, str) and (match := _DATA_URL.fullmatch(url)):
+        data, kind, url = match[2], match[1], None
     name = _kind(fields)
     make = Image if name.startswith("image") or str(kind).startswith("image/") else File
     if make is File and name not in ("file", "audio", "video", "document", "input_audio"):
@@ -127,18 +127,18 @@ def _media(fields: dict[str, Any]) -> Image | File | None:
 
 
 def _usage(message: AIMessage) -> Usage | None:
-    told = message.usage_metadata
-    if not told:
+    usage = message.usage_metadata
+    if not usage:
         return None
-    given = cast("dict[str, Any]", told.get("input_token_details") or {})
-    taken = cast("dict[str, Any]", told.get("output_token_details") or {})
-    cached, written = int(given.get("cache_read") or 0), int(given.get("cache_creation") or 0)
+    input_details = cast("dict[str, Any]", usage.get("input_token_details") or {})
+    output_details = cast("dict[str, Any]", usage.get("output_token_details") or {})
+    cached, written = int(input_details.get("cache_read") or 0), int(input_details.get("cache_creation") or 0)
     return Usage(
-        input_tokens=max(0, int(told.get("input_tokens") or 0) - cached - written),
+        input_tokens=max(0, int(usage.get("input_tokens") or 0) - cached - written),
         cache_read_tokens=cached,
         cache_write_tokens=written,
-        output_tokens=int(told.get("output_tokens") or 0),
-        reasoning_tokens=int(taken.get("reasoning") or 0),
+        output_tokens=int(usage.get("output_tokens") or 0),
+        reasoning_tokens=int(output_details.get("reasoning") or 0),
     )
 
 
@@ -161,14 +161,14 @@ def _made(entry: Message) -> list[BaseMessage]:
     content = _content(entry.blocks)
     if entry.role == "assistant":
         calls = [b for b in entry.blocks if isinstance(b, ToolCall) and b.by is None]
-        given: list[Any] = [{"name": b.name, "args": _args(b), "id": b.id} for b in calls]
-        return [AIMessage(content=content, tool_calls=given, id=entry.id)]
+        tool_calls: list[Any] = [{"name": b.name, "args": _args(b), "id": b.id} for b in calls]
+        return [AIMessage(content=content, tool_calls=tool_calls, id=entry.id)]
     return [(SystemMessage if entry.role == "system" else HumanMessage)(content=content, id=entry.id)]
 
 
 def _args(call: ToolCall) -> dict[str, Any]:
-    given: Any = call.input
-    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    arguments: Any = call.input
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
 
 
 def _content(blocks: list[AnyBlock]) -> Any:

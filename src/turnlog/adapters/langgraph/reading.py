@@ -94,11 +94,11 @@ class ReadingSaver(AwaitedSaver):
     def _writes(self, thread: Thread, key: Key) -> list[PendingWrite]:
         """What was written to a checkpoint, in the order in which it counts."""
         loads = self.serde.loads_typed
-        found: list[tuple[tuple[str, str, int], PendingWrite]] = []
+        ordered: list[tuple[tuple[str, str, int], PendingWrite]] = []
         for write in thread.writes(key):
             path = write.path if isinstance(write.path, str) else loaded(write.path, loads)
-            found.append(((path, write.task, write.number), self._written(thread, write.task, write.data)))
-        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+            ordered.append(((path, write.task, write.number), self._written(thread, write.task, write.data)))
+        return [one for _, one in sorted(ordered, key=lambda pair: pair[0])]
 
     def checkpoint_of(self, thread: Thread, stored: Stored, *, is_latest: bool = False) -> tuple[Checkpoint, Any]:
         """A checkpoint and its metadata, made anew."""
@@ -107,13 +107,13 @@ class ReadingSaver(AwaitedSaver):
             rest, metadata, names, _ = loaded(data["x"], loads)
         else:
             rest, metadata, names = loaded(data["c"], loads), loaded(data["m"], loads), list(data["values"])
-        values = {name: thread.value(stored, key, name, loads) for key, name in zip(data["values"], names, strict=True)}
+        values = thread.values(stored, names, loads)
         if is_latest:
-            thread.told(stored, values, self.writer(nodes=False))
+            thread.told(stored, values, self.writer(nodes=False), loads)
         # In the order that it had: the values were one of its fields.
-        place = rest.pop("channel_values")
+        position = rest.pop("channel_values")
         fields = list(rest.items())
-        fields.insert(place, ("channel_values", values))
+        fields.insert(position, ("channel_values", values))
         return cast("Checkpoint", dict(fields)), metadata
 
     def _written(self, thread: Thread, task: str, data: Any) -> PendingWrite:
@@ -141,9 +141,9 @@ class ReadingSaver(AwaitedSaver):
         places = configurable(config) if config else {}
         only = get_checkpoint_id(config) if config else None
         threads = [check_id(str(places["thread_id"]), "thread_id")] if places.get("thread_id") else self.all_threads()
-        place = places.get("checkpoint_ns")
-        wanted_ns = None if place is None else self.ns_kept(place)
-        found: list[tuple[str, str, Stored]] = []
+        namespace = places.get("checkpoint_ns")
+        wanted_ns = None if namespace is None else self.ns_kept(namespace)
+        candidates: list[tuple[str, str, Stored]] = []
         for thread_id in threads:
             with self.shelf.locked(thread_id):
                 thread = self.thread(thread_id)
@@ -151,13 +151,13 @@ class ReadingSaver(AwaitedSaver):
                     ns, name = stored.key
                     is_there = wanted_ns in (None, ns) and only in (None, name)
                     if is_there and (before is None or name < before):
-                        found.append((name, thread_id, stored))
-        for _, thread_id, stored in sorted(found, key=lambda one: one[0], reverse=True):
+                        candidates.append((name, thread_id, stored))
+        for _, thread_id, stored in sorted(candidates, key=lambda one: one[0], reverse=True):
             with self.shelf.locked(thread_id):
                 thread = self.thread(thread_id, fresh=False)
-                made = None if thread is None else self._tuple(thread, thread_id, stored, None)
-            if made is not None and all(made.metadata.get(key) == value for key, value in wanted.items()):
-                yield made
+                checkpoint = None if thread is None else self._tuple(thread, thread_id, stored, None)
+            if checkpoint is not None and all(checkpoint.metadata.get(key) == value for key, value in wanted.items()):
+                yield checkpoint
 
     def all_threads(self) -> list[str]:
         """The ids of every thread."""
@@ -168,27 +168,27 @@ class ReadingSaver(AwaitedSaver):
     ) -> Mapping[str, DeltaChannelHistory]:
         """What was written to channels that keep only their changes; also where checkpoints were pruned."""
         thread_id, ns = place_of(config)
-        found: dict[str, DeltaChannelHistory] = {name: {"writes": []} for name in channels}
+        histories: dict[str, DeltaChannelHistory] = {name: {"writes": []} for name in channels}
         with self.shelf.locked(thread_id):
             thread = self.thread(thread_id)
             if thread is None or not channels:
-                return found
+                return histories
             name = get_checkpoint_id(config)
             ns = self.ns_kept(ns)
-            here = thread.get(ns, name) if name else thread.latest(ns)
+            checkpoint = thread.get(ns, name) if name else thread.latest(ns)
             waiting = set(channels)
-            while here is not None and here.parent and waiting:
-                here = thread.checkpoints.get((ns, here.parent))
-                if here is None:
+            while checkpoint is not None and checkpoint.parent and waiting:
+                checkpoint = thread.checkpoints.get((ns, checkpoint.parent))
+                if checkpoint is None:
                     break
-                for write in reversed(self._writes(thread, here.key)):
+                for write in reversed(self._writes(thread, checkpoint.key)):
                     if write[1] in waiting:
-                        found[write[1]]["writes"].insert(0, write)
-                values = self.checkpoint_of(thread, here)[0]["channel_values"]
+                        histories[write[1]]["writes"].insert(0, write)
+                values = self.checkpoint_of(thread, checkpoint)[0]["channel_values"]
                 for channel in waiting & values.keys():
-                    found[channel]["seed"] = values[channel]
+                    histories[channel]["seed"] = values[channel]
                 waiting -= values.keys()
-        return found
+        return histories
 
 
 def configurable(config: RunnableConfig) -> dict[str, Any]:
@@ -199,7 +199,8 @@ def configurable(config: RunnableConfig) -> dict[str, Any]:
 def place_of(config: RunnableConfig) -> tuple[str, str]:
     """The thread and the namespace."""
     places = configurable(config)
-    return check_id(str(places.get("thread_id") or ""), "thread_id"), str(places.get("checkpoint_ns") or "")
+    thread_id = places.get("thread_id")  # a number or a UUID will do
+    return check_id("" if thread_id is None else str(thread_id), "thread_id"), str(places.get("checkpoint_ns") or "")
 
 
 def config_of(thread_id: Any, ns: str, name: str) -> RunnableConfig:

@@ -12,10 +12,12 @@ from msgspec.structs import replace
 from turnlog.adapters.langgraph.message import FRAMEWORK, restored
 from turnlog.adapters.langgraph.value import Element, Kept, ValueWriter, loaded
 from turnlog.formats._shared.item import kept_of
-from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message, Uncompact
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message, Start, Uncompact
 from turnlog.session import Session
 
 CHECKPOINT, WRITES, HIDDEN = f"{FRAMEWORK}.checkpoint", f"{FRAMEWORK}.writes", f"{FRAMEWORK}.hidden"
+_START = "__start__"
+"""The channel of a graph's input; a checkpoint has it until the input is taken in."""
 _REMEMBERED = 4
 """Of so many checkpoints the objects are remembered that were handed in or out."""
 Key = tuple[str, str]
@@ -46,7 +48,8 @@ class Write(NamedTuple):
 class SeenValue(NamedTuple):
     """The value of a channel that was handed in or out: where it is kept, and how."""
 
-    where: list[Any]
+    where: list[Any] | None
+    """None for a list that no checkpoint has: it was changed by others, or a part of it was lost."""
     kept: Kept | None
     elements: list[Element]
 
@@ -60,6 +63,7 @@ class Thread:
         self.checkpoints: dict[Key, Stored] = {}
         self._writes: dict[Key, dict[tuple[str, int], Write]] = {}
         self._messages: dict[str, Message] = {}
+        self._said_at: set[int] = set()
         self._ids: dict[str, str] = {}
         """Entries by the ids that LangChain has for their messages."""
         self._edits: dict[int, Edit] = {}
@@ -69,6 +73,10 @@ class Thread:
         self._newest: dict[str, Key] = {}
         self._parents: dict[int, int] = {}
         self._keys: dict[int, Key] = {}
+        self._compacted: dict[int, Key | None] = {}
+        """Where the graph stood at each compaction."""
+        self._uncompacted: tuple[int, Key] | None = None
+        """The last compaction taken back: when, and where the graph stood before it."""
         self._told = 0
         """The last node that is not LangGraph's: a message, a compaction, an edit."""
         self.here: Key | None = None
@@ -88,10 +96,10 @@ class Thread:
         for entry in self.session.entries(after=self.seq):
             self._take(entry)
 
-    def take(self, done: list[AnyEntry]) -> None:
+    def take(self, entries: list[AnyEntry]) -> None:
         """Take in what was just appended; where others wrote something before it, that too."""
-        if done[0].seq == self.seq + 1 and done[-1].seq == self.seq + len(done):
-            for entry in done:
+        if entries[0].seq == self.seq + 1 and entries[-1].seq == self.seq + len(entries):
+            for entry in entries:
                 self._take(entry)
         else:
             self._read()
@@ -106,6 +114,7 @@ class Thread:
             self._take_custom(entry)
         elif isinstance(entry, Message):
             self._messages[entry.id] = entry
+            self._said_at.add(entry.seq)
             if (kept := kept_of(entry, FRAMEWORK)) is not None:
                 name = cast("dict[str, Any]", kept["item"]).get("id")
                 if isinstance(name, str):
@@ -116,8 +125,14 @@ class Thread:
             self._told = entry.seq
             if isinstance(entry, Edit):
                 self._edits[entry.entry] = entry
+            elif isinstance(entry, Compaction):
+                self._compacted[entry.seq] = self.here
+            elif (key := self._compacted.get(entry.compaction)) is not None:
+                self._uncompacted = entry.seq, key
         elif isinstance(entry, Head):
-            self._move(entry)
+            self._stand_at(entry.to, by_graph=entry.id.endswith("/to"))
+        elif isinstance(entry, Start) and entry.fork is not None and "thread_id" not in entry.labels:
+            self._stand_at(entry.fork.seq, by_graph=False)
 
     def _take_custom(self, entry: Custom) -> None:
         data = entry.data
@@ -134,32 +149,35 @@ class Thread:
             if not data["ns"]:
                 self.here = key
         elif entry.kind == WRITES:
-            there = self._writes.setdefault((data["ns"], data["id"]), {})
+            writes = self._writes.setdefault((data["ns"], data["id"]), {})
             for index, kept in data["writes"]:
-                place = (data["task"], index)
-                if data["again"] or place not in there:
-                    there[place] = Write(data["path"], data["task"], index, kept)
+                slot = (data["task"], index)
+                if data["again"] or slot not in writes:
+                    writes[slot] = Write(data["path"], data["task"], index, kept)
         elif entry.kind == HIDDEN:
             self.hidden.update((ns, name) for ns, name in data["checkpoints"])
             self._find_newest()
 
-    def _move(self, head: Head) -> None:
+    def _stand_at(self, node: int, *, by_graph: bool) -> None:
+        """The conversation goes on from that node. Unless the graph itself did that, what it leaves is left."""
         on_path: set[Key] = set()
-        self.here, node = None, head.to
+        self.here, is_said = None, by_graph or not self._messages
         while node:
             key = self._keys.get(node)
-            if key is not None:
+            is_said = is_said or node in self._said_at
+            if key is not None and (is_said or _START not in self.checkpoints[key].data["values"]):
+                is_said = True  # an input whose message is left behind is left with it
                 on_path.add(key)
                 if self.here is None and not key[0]:
                     self.here = key
             node = self._parents.get(node, 0)
-        if not head.id.endswith("/to"):  # not one of ours: what it leaves is left
+        if not by_graph:
             self._gone = {key for key in self.checkpoints if key not in on_path}
             self._find_newest()
 
     def _find_newest(self) -> None:
-        there = sorted(key for key in self.checkpoints if key not in self.hidden and key not in self._gone)
-        self._newest = {key[0]: key for key in there}
+        visible = sorted(key for key in self.checkpoints if key not in self.hidden and key not in self._gone)
+        self._newest = {key[0]: key for key in visible}
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
@@ -183,39 +201,49 @@ class Thread:
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────
 
-    def resolved(self, stored: Stored, key: str) -> tuple[list[Any], Kept]:
-        """Where a value is kept, and how."""
-        name = stored.key[1]
-        kept = stored.data["values"][key]
-        while "@" in kept:
+    def _resolved(self, ns: str, name: str, key: str) -> tuple[list[Any], Kept] | None:
+        """Where a value is kept, and how; None if the checkpoint that has it is lost."""
+        while (stored := self.checkpoints.get((ns, name))) is not None:
+            kept = stored.data["values"][key]
+            if "@" not in kept:
+                return [name, key], kept
             name, key = kept["@"]
-            kept = self.checkpoints[stored.key[0], name].data["values"][key]
-        return [name, key], kept
+        return None
 
-    def _elements(self, ns: str, kept: Kept) -> list[Kept]:
-        """The elements of a list. Of one that extends a checkpoint which is lost, what can be read."""
+    def _elements(self, ns: str, kept: Kept) -> tuple[list[Kept], bool]:
+        """The elements of a list that can be read, and whether those are all."""
         stack: list[tuple[int, list[Kept]]] = []
-        while True:
-            base = kept["l"]
-            stack.append((base[2] if base else 0, kept["+"]))
-            if not base or (ns, base[0]) not in self.checkpoints:
-                break
-            _, kept = self.resolved(self.checkpoints[ns, base[0]], base[1])
-        found: list[Kept] = []
+        base: list[Any] | None = None
+        source: tuple[list[Any], Kept] | None = [], kept
+        while source is not None:
+            base, added = source[1]["l"], source[1]["+"]
+            stack.append((base[2] if base else 0, added))
+            source = self._resolved(ns, base[0], base[1]) if base else None
+        elements: list[Kept] = []
         for same, added in reversed(stack):
-            del found[same:]
-            found.extend(added)
-        return found
+            del elements[same:]
+            elements.extend(added)
+        readable = [one for one in elements if "m" not in one or one["m"] in self._messages]
+        return readable, not base and len(readable) == len(elements)
 
-    def value(self, stored: Stored, key: str, name: str, loads: Loads) -> Any:
-        """The value of a channel, made anew; what it was made of is remembered."""
-        where, kept = self.resolved(stored, key)
-        if "l" not in kept:
-            self._remember(stored.key)[name] = SeenValue(where, kept, [])
-            return loaded(kept, loads)
-        elements = [self._element(one, loads) for one in self._elements(stored.key[0], kept)]
-        self._remember(stored.key)[name] = SeenValue(where, None, elements)
-        return [element.value for element in elements]
+    def values(self, stored: Stored, names: Iterable[str], loads: Loads) -> dict[str, Any]:
+        """The values of a checkpoint's channels, made anew, but for those that are lost. They are remembered."""
+        values: dict[str, Any] = {}
+        seen = self._remember(stored.key)
+        for key, name in zip(stored.data["values"], names, strict=True):
+            source = self._resolved(*stored.key, key)
+            if source is None:
+                continue
+            where, kept = source
+            if "l" not in kept:
+                seen[name] = SeenValue(where, kept, [])
+                values[name] = loaded(kept, loads)
+                continue
+            readable, is_whole = self._elements(stored.key[0], kept)
+            elements = [self._element(one, loads) for one in readable]
+            seen[name] = SeenValue(where if is_whole else None, None, elements)
+            values[name] = [element.value for element in elements]
+        return values
 
     def _element(self, kept: Kept, loads: Loads) -> Element:
         return Element(self.one(kept, loads), kept)
@@ -235,27 +263,40 @@ class Thread:
             entry = replace(entry, blocks=edit.blocks or [])
         return restored(entry, self.session.blob, edited=edit is not None)
 
-    def told(self, stored: Stored, values: dict[str, Any], writer: ValueWriter) -> None:
-        """Bring what was said since by others into the list of messages: their messages, compactions, edits."""
-        if stored.key[0] or self._told <= stored.seq or stored.key != self.here:
-            return
+    def told(self, stored: Stored, values: dict[str, Any], writer: ValueWriter, loads: Loads) -> None:
+        """Bring what was said since by others into the list of messages: their messages, compactions, edits.
+
+        Of a list that was damaged, the conversation still has the messages.
+        """
         seen = self._remember(stored.key)
-        lists = [name for name, one in seen.items() if one.elements and all("m" in e.kept for e in one.elements)]
-        if not lists:
+        lists = {name for name, one in seen.items() if any("m" in e.kept for e in one.elements)}
+        damaged = {name for name in lists if seen[name].where is None}
+        if stored.key[0] or stored.key != self.here or not lists or (self._told <= stored.seq and not damaged):
             return
-        name = max(lists, key=lambda one: len(seen[one].elements))
-        mine = {element.kept["m"]: element for element in seen[name].elements}
+        name = max(damaged or lists, key=lambda one: len(seen[one].elements))
+        listed = {element.kept["m"]: element for element in seen[name].elements if "m" in element.kept}
+        listed |= {
+            kept["m"]: self._element(kept, loads) for kept in self._regained(stored, name) if kept["m"] not in listed
+        }
         elements: list[Element] = []
         for entry in self.session.context(repair=False):
-            ours = kept_of(entry, FRAMEWORK) is not None
-            if entry.id in mine and entry.seq:
-                elements.append(mine[entry.id])
-            elif not ours:
-                made = restored(entry, self.session.blob)
-                is_one = bool(entry.seq) and len(made) == 1 and entry.id in self._messages
-                elements += [Element(one, {"m": entry.id} if is_one else writer.kept(one)) for one in made]
-        seen[name] = SeenValue(seen[name].where, None, elements)
+            is_ours = kept_of(entry, FRAMEWORK) is not None
+            if entry.id in listed and entry.seq:
+                elements.append(listed[entry.id])
+            elif not is_ours or damaged:
+                messages = restored(entry, self.session.blob)
+                is_one = bool(entry.seq) and len(messages) == 1 and entry.id in self._messages
+                elements += [Element(one, {"m": entry.id} if is_one else writer.kept(one)) for one in messages]
+        seen[name] = SeenValue(None, None, elements)
         values[name] = [element.value for element in elements]
+
+    def _regained(self, stored: Stored, name: str) -> list[Kept]:
+        """The messages that a list had before a compaction which was taken back since."""
+        if self._uncompacted is None or self._uncompacted[0] < stored.seq:
+            return []
+        ns, checkpoint = self._uncompacted[1]
+        source = self._resolved(ns, checkpoint, name)
+        return [] if source is None else [one for one in self._elements(ns, source[1])[0] if "m" in one]
 
     # ── what was handed in or out ─────────────────────────────────────────────────────────────────
 
@@ -286,29 +327,29 @@ class Thread:
 
         def find(message: BaseMessage) -> Kept | None:
             nonlocal table
-            found = self.recent.get(id(message))
-            if found is None or found.value is not message:
+            element = self.recent.get(id(message))
+            if element is None or element.value is not message:
                 if message.id is not None:
                     return self._same(message)
                 if table is None:
                     table = {id(e.value): e for seen in base.values() for e in seen.elements if "m" in e.kept}
-                found = table.get(id(message))
-            if found is None or found.value is not message or not found.is_untouched(but_id=True):
+                element = table.get(id(message))
+            if element is None or element.value is not message or not element.is_untouched(but_id=True):
                 return None
-            assert found.fields is not None
-            return found.kept if message.id == found.fields["id"] else {**found.kept, "i": message.id}
+            assert element.fields is not None
+            return element.kept if message.id == element.fields["id"] else {**element.kept, "i": message.id}
 
         return find
 
     def _same(self, message: BaseMessage) -> Kept | None:
         """How a message is kept that is there with the same id and says the same: a subgraph hands copies around."""
         entry = self._messages.get(self._ids.get(message.id or "", ""))
-        made = [] if entry is None else self._said(entry)
-        if entry is None or len(made) != 1 or type(made[0]) is not type(message):
+        messages = [] if entry is None else self._said(entry)
+        if entry is None or len(messages) != 1 or type(messages[0]) is not type(message):
             return None
-        kept = {"m": entry.id} if made[0].id == message.id else {"m": entry.id, "i": message.id}
-        made[0].id = message.id
-        return kept if made[0] == message else None
+        kept = {"m": entry.id} if messages[0].id == message.id else {"m": entry.id, "i": message.id}
+        messages[0].id = message.id
+        return kept if messages[0] == message else None
 
     def all_visible(self) -> Iterator[Key]:
         """The keys of every checkpoint that is not hidden."""

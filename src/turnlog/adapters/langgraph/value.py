@@ -67,8 +67,8 @@ class Element:
         """Whether a message still has the fields that it had; `but_id`: it may have got another id."""
         if self.fields is None:
             return False
-        now: dict[str, Any] = self.value.__dict__
-        return {**now, "id": None} == {**self.fields, "id": None} if but_id else now == self.fields
+        fields: dict[str, Any] = self.value.__dict__
+        return {**fields, "id": None} == {**self.fields, "id": None} if but_id else fields == self.fields
 
 
 def _fields(message: BaseMessage) -> dict[str, Any]:
@@ -98,9 +98,9 @@ class ValueWriter:
     def element(self, value: Any, known: Callable[[BaseMessage], Kept | None]) -> Kept:
         """An element of a list, or what is written to one."""
         if self._is_plain and self._nodes and is_plain(value):
-            found = known(value)
-            if found is not None:
-                return found
+            reference = known(value)
+            if reference is not None:
+                return reference
             item = value.model_dump()
             if is_json(item):
                 draft = drafted(value, item)
@@ -122,7 +122,7 @@ class ValueWriter:
         where: list[Any] | None,
         known: Callable[[BaseMessage], Kept | None],
     ) -> tuple[Kept, list[Element]]:
-        """A list that extends another one as far as it does, and its elements."""
+        """A list that extends the one kept at `where` as far as it does, and its elements."""
         same = 0
         for old, new in zip(base, value, strict=False):
             # Nearly always it is the same object, and this is done for each of them at every step.
@@ -132,9 +132,10 @@ class ValueWriter:
             same += 1
         if same == len(base) == len(value) and where is not None and base:
             return {"@": where}, base
-        added = [Element(item, self.element(item, known)) for item in value[same:]]
-        kept = {"l": [*where, same] if same and where is not None else None, "+": [item.kept for item in added]}
-        return kept, base[:same] + added if same else added
+        elements = base[:same] + [Element(item, self.element(item, known)) for item in value[same:]]
+        start = 0 if where is None else same
+        kept = {"l": [*where, start] if where is not None and start else None, "+": [e.kept for e in elements[start:]]}
+        return kept, elements
 
 
 def is_same(one: Kept, other: Kept) -> bool:

@@ -99,16 +99,16 @@ class TurnlogConversationStore(Closing, ConversationStore):
         return record
 
     def _find_records(self, scope: str | None, limit: int | None) -> list[ConversationRecord]:
-        found: list[ConversationRecord] = []
+        records: list[ConversationRecord] = []
         for info in self.shelf.home.sessions(labels={"framework": FRAMEWORK}):
             kept = info.listed.get(_RECORD)
             record = None if kept is None else _recorded(kept, info.id)
             if record is None:  # too big for a listing
                 record = self._find_record(info.id)
             if record is not None and (scope is None or record.scope == scope):
-                found.append(record)
-        found.sort(key=lambda record: record.updated_at, reverse=True)
-        return found[:limit]
+                records.append(record)
+        records.sort(key=lambda record: record.updated_at, reverse=True)
+        return records[:limit]
 
     def _record_of(self, session: Session) -> ConversationRecord | None:
         """The record as the conversation is now: what Turnlog did to it since makes it another revision."""
@@ -122,8 +122,8 @@ class TurnlogConversationStore(Closing, ConversationStore):
             record = ConversationRecord(conversation_id=session.id, head_id=None, revision="")
         elif at == record.head_id:
             return record
-        said = session.context(repair=False).messages
-        record.head_id = said[-1].id if said else None
+        messages = session.context(repair=False).messages
+        record.head_id = messages[-1].id if messages else None
         record.deferred_tool_requests = None
         record.revision = f"{record.revision}@{session.seq}"
         self._own(at or "", session.id)
@@ -162,11 +162,11 @@ class TurnlogConversationStore(Closing, ConversationStore):
             raise ConversationConflict(record.conversation_id)
         if session is None and above is not None:
             try:
-                source, found = self._holder(above)
+                source, parent = self._holder(above)
             except LookupError:
                 raise ConversationConflict(record.conversation_id) from None
             labels = {"framework": FRAMEWORK, "conversation_id": record.conversation_id, "fork": FRAMEWORK}
-            session = self.shelf.hold(source.fork(found, id=record.conversation_id, labels=labels))
+            session = self.shelf.hold(source.fork(parent, id=record.conversation_id, labels=labels))
             head_id = above
         fact = Set(key="listed", value={_RECORD: _kept(record)}, exact=True)
         if session is None:
@@ -176,10 +176,10 @@ class TurnlogConversationStore(Closing, ConversationStore):
             return
         to = None
         if above != head_id:
-            found = None if above is None else session.find(above)
-            if above is not None and found is None:
+            parent = None if above is None else session.find(above)
+            if above is not None and parent is None:
                 raise ConversationConflict(record.conversation_id)
-            to = 0 if found is None else found.seq
+            to = 0 if parent is None else parent.seq
         session.append(*drafts, fact, to=to, alone=True)
 
     def _erase(self, conversation_id: str, expected: str) -> None:
@@ -195,18 +195,18 @@ class TurnlogConversationStore(Closing, ConversationStore):
             return
 
     def _lead_to(self, entry_id: str, limit: int | None) -> list[ConversationEntry]:
-        session, found = self._holder(entry_id)
+        session, entry = self._holder(entry_id)
         wanted = None if limit is None else limit + 1  # the one before says what the first hangs on
-        nodes = session.path(last=wanted, to=found)
-        if all(isinstance(node, Message) for node in nodes) and found.seq == session.head:
+        nodes = session.path(last=wanted, to=entry)
+        if all(isinstance(node, Message) for node in nodes) and entry.seq == session.head:
             return entries_of(cast("list[Message]", nodes), session, frozenset(), limit)
         context = session.context(repair=False)
         ids = [message.id for message in context]
         if entry_id in ids:
-            seen = context.messages[: ids.index(entry_id) + 1]
-            return entries_of(seen[-wanted:] if wanted else seen, session, context.edited, limit)
-        said = [node for node in session.path(to=found) if isinstance(node, Message)]  # a branch that was left
-        return entries_of(said[-wanted:] if wanted else said, session, frozenset(), limit)
+            visible = context.messages[: ids.index(entry_id) + 1]
+            return entries_of(visible[-wanted:] if wanted else visible, session, context.edited, limit)
+        messages = [node for node in session.path(to=entry) if isinstance(node, Message)]  # a branch that was left
+        return entries_of(messages[-wanted:] if wanted else messages, session, frozenset(), limit)
 
     # ── who has an entry ──────────────────────────────────────────────────────────────────────────
 
@@ -218,14 +218,14 @@ class TurnlogConversationStore(Closing, ConversationStore):
 
     def _holder(self, entry_id: str) -> tuple[Session, AnyEntry]:
         """The session that has an entry, and the entry; `LookupError` if there is none."""
-        known = self._owners.get(entry_id) or self.shelf.home.session_of(entry_id)
-        session = None if known is None else self.shelf.find(known)
+        owner = self._owners.get(entry_id) or self.shelf.home.session_of(entry_id)
+        session = None if owner is None else self.shelf.find(owner)
         if session is not None:
             # To find one by its id, all of a log is read once: the newest needs none of that.
             [newest] = session.path(last=1) or [None]
-            found = newest if newest is not None and newest.id == entry_id else session.find(entry_id)
-            if found is not None:
-                return session, found
+            entry = newest if newest is not None and newest.id == entry_id else session.find(entry_id)
+            if entry is not None:
+                return session, entry
         if self._owners.pop(entry_id, None) is not None:
             return self._holder(entry_id)
         raise LookupError(f"no entry {entry_id!r:.80}")

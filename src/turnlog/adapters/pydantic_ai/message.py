@@ -79,14 +79,14 @@ def _asked_blocks(part: Item, role: str) -> list[AnyBlock]:
 def _asked_block(one: Any) -> AnyBlock | None:
     if isinstance(one, str):
         return Text(one) if one else None
-    told = cast("Item", one) if isinstance(one, dict) else {}
-    media_type = told.get("media_type") if isinstance(told.get("media_type"), str) else None
-    if isinstance(told.get("url"), str):
-        return (Image if told.get("kind") == "image-url" else File)(url=told["url"], media_type=media_type)
-    if told.get("kind") == "binary" and isinstance(told.get("data"), str):
-        data = urlsafe_b64decode(told["data"].replace("+", "-").replace("/", "_"))
+    part = cast("Item", one) if isinstance(one, dict) else {}
+    media_type = part.get("media_type") if isinstance(part.get("media_type"), str) else None
+    if isinstance(part.get("url"), str):
+        return (Image if part.get("kind") == "image-url" else File)(url=part["url"], media_type=media_type)
+    if part.get("kind") == "binary" and isinstance(part.get("data"), str):
+        data = urlsafe_b64decode(part["data"].replace("+", "-").replace("/", "_"))
         return (Image if (media_type or "").startswith("image/") else File)(data=data, media_type=media_type)
-    return Text(told["content"]) if isinstance(told.get("content"), str) else None
+    return Text(part["content"]) if isinstance(part.get("content"), str) else None
 
 
 def _answer_block(part: Item) -> AnyBlock | None:
@@ -117,9 +117,9 @@ def _given(args: Any) -> Any:
         return args
 
 
-def _usage(told: dict[str, Any]) -> Usage:
+def _usage(usage: dict[str, Any]) -> Usage:
     def count(name: str) -> int:
-        value = told.get(name)
+        value = usage.get(name)
         return value if isinstance(value, int) and value > 0 else 0
 
     read, written = count("cache_read_tokens"), count("cache_write_tokens")
@@ -139,11 +139,11 @@ def entries_of(
     items = [_item(message, session, names, edited=message.seq in edited) for message in said]
     messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_json(msgspec.json.encode(items))
     above = [None, *(message.id for message in said)]
-    made = [
+    entries = [
         ConversationEntry(id=message.id, parent_id=parent, message=item)
         for message, parent, item in zip(said, above, messages, strict=False)
     ]
-    return made if limit is None else made[-limit:]
+    return entries if limit is None else entries[-limit:]
 
 
 def _item(message: Message, session: Session, names: dict[str, str], *, edited: bool) -> Item:
@@ -172,8 +172,8 @@ def _item(message: Message, session: Session, names: dict[str, str], *, edited: 
         if isinstance(block, ToolResult):
             content = block.content if isinstance(block.content, str) else text_of(block.content)
             name = block.name or names.get(block.call) or "tool"
-            told = {"tool_name": name, "tool_call_id": block.call, "content": content, "timestamp": at}
-            parts.append({"part_kind": "tool-return", **told})
+            fields = {"tool_name": name, "tool_call_id": block.call, "content": content, "timestamp": at}
+            parts.append({"part_kind": "tool-return", **fields})
     kind = "system-prompt" if message.role == "system" else "user-prompt"
     if text or not parts:
         parts.append({"part_kind": kind, "content": text, "timestamp": at})

@@ -74,30 +74,30 @@ class TurnlogSessionRepository(SessionRepository, Closing):
 
     def read_session(self, session_id: str, **kwargs: Any) -> Session | None:
         """A session; None if there is none. One of another agent's will do."""
-        found = self._session(session_id)
-        if found is None:
+        session = self._session(session_id)
+        if session is None:
             return None
-        told = {name: found.labels[name] for name in ("created_at", "updated_at") if name in found.labels}
-        return Session(session_id, SessionType(found.labels.get("type", SessionType.AGENT.value)), **told)
+        times = {name: session.labels[name] for name in ("created_at", "updated_at") if name in session.labels}
+        return Session(session_id, SessionType(session.labels.get("type", SessionType.AGENT.value)), **times)
 
     def delete_session(self, session_id: str, **kwargs: Any) -> None:
         """Erase a session, and those of its other agents."""
-        found = self._required(session_id)
-        for child in found.children():
+        session = self._required(session_id)
+        for child in session.children():
             if child.labels.get("framework") == FRAMEWORK:
                 self.shelf.purge(child.id)
         self.shelf.purge(session_id)
 
     def _session(self, session_id: str, *, fresh: bool = True) -> Kept | None:
-        found = self.shelf.find(check_id(session_id, "session_id"), fresh=fresh)
-        is_agents = found is not None and found.labels.get("framework") == FRAMEWORK and "agent" in found.labels
-        return None if is_agents else found
+        session = self.shelf.find(check_id(session_id, "session_id"), fresh=fresh)
+        is_agents = session is not None and session.labels.get("framework") == FRAMEWORK and "agent" in session.labels
+        return None if is_agents else session
 
     def _required(self, session_id: str) -> Kept:
-        found = self._session(session_id)
-        if found is None:
+        session = self._session(session_id)
+        if session is None:
             raise SessionException(f"Session {session_id} does not exist")
-        return found
+        return session
 
     # ── agents ────────────────────────────────────────────────────────────────────────────────────
 
@@ -107,17 +107,17 @@ class TurnlogSessionRepository(SessionRepository, Closing):
         fact = _fact(_AGENT, session_agent.to_dict())
         while True:
             session = self._required(session_id)
-            found = self._agent(session_id, name) if _first(session) is not None else session
-            if found is not None and found.get(_AGENT) is not None:
+            own = self._agent(session_id, name) if _first(session) is not None else session
+            if own is not None and own.get(_AGENT) is not None:
                 raise SessionException(f"Agent {name} already exists in session {session_id}")
             try:
-                if found is session:
+                if own is session:
                     session.append(Set(key="listed", value={"agent": name}), fact, alone=True)
                     return
-                if found is None:
+                if own is None:
                     labels = {"framework": FRAMEWORK, "session": session_id, "agent": name}
-                    found = self.shelf.hold(session.spawn(agent=name, id=joined(session_id, name), labels=labels))
-                found.append(fact)
+                    own = self.shelf.hold(session.spawn(agent=name, id=joined(session_id, name), labels=labels))
+                own.append(fact)
                 return
             except Conflict:
                 continue
@@ -128,8 +128,8 @@ class TurnlogSessionRepository(SessionRepository, Closing):
 
     def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
         """An agent of a session; None if there is none."""
-        found = self._agent(session_id, agent_id)
-        kept = None if found is None else found.get(_AGENT)
+        session = self._agent(session_id, agent_id)
+        kept = None if session is None else session.get(_AGENT)
         return None if kept is None else SessionAgent.from_dict(expand(kept, []))
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
@@ -139,14 +139,16 @@ class TurnlogSessionRepository(SessionRepository, Closing):
             raise _no_agent(session_id, session_agent.agent_id)
         session_agent.created_at = previous.created_at
         fact = _fact(_AGENT, session_agent.to_dict())
-        found = self._agent(session_id, session_agent.agent_id, fresh=False)
-        assert found is not None
-        found.append(fact)
+        session = self._agent(session_id, session_agent.agent_id, fresh=False)
+        assert session is not None
+        session.append(fact)
 
     def adopt(self, session_id: str, agent: LocalAgent) -> None:
-        """A session that was written without Strands is this agent's from now on."""
+        """A session that was written without Strands is this agent's from now on; so is one whose agent was lost."""
         session = self._session(session_id)
-        if session is not None and _first(session) is None and session.head:
+        if session is None or session.get(_AGENT) is not None or not session.head:
+            return
+        if _first(session) in (None, agent.agent_id):
             self.create_agent(session_id, SessionAgent.from_agent(agent))
 
     def _agent(self, session_id: str, agent_id: str, *, fresh: bool = True) -> Kept | None:
@@ -154,8 +156,8 @@ class TurnlogSessionRepository(SessionRepository, Closing):
         session = self._session(session_id, fresh=fresh)
         if session is None or _first(session) == check_id(agent_id, "agent_id"):
             return session
-        found = self.shelf.find(joined(session_id, agent_id), fresh=fresh)
-        return found if found is not None and "agent" in found.labels else None
+        spawned = self.shelf.find(joined(session_id, agent_id), fresh=fresh)
+        return spawned if spawned is not None and "agent" in spawned.labels else None
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
@@ -163,45 +165,45 @@ class TurnlogSessionRepository(SessionRepository, Closing):
         """Add a message. Durable when this returns."""
         draft, is_fresh = draft_of(session_message), False
         while True:
-            found = self._agent(session_id, agent_id, fresh=is_fresh)
-            if found is None:
+            session = self._agent(session_id, agent_id, fresh=is_fresh)
+            if session is None:
                 raise _no_agent(session_id, agent_id)
-            is_fresh, head = True, found.head
-            place = self._next_place(found, head)
+            is_fresh, head = True, session.head
+            number = self._next_place(session, head)
             try:
-                done = found.append(placed(draft, place), after=head)
+                message = session.append(placed(draft, number), after=head)
             except NotFound:
-                self.shelf.forget(found.id)
+                self.shelf.forget(session.id)
             except Conflict:
                 continue  # somebody else's is at that place
             else:
                 if len(self._ends) > _ENDS:
                     self._ends.clear()
-                self._ends[found.id] = done.seq, place + 1
+                self._ends[session.id] = message.seq, number + 1
                 return
 
     def _next_place(self, session: Kept, head: int) -> int:
-        known = self._ends.get(session.id)
-        if known is not None and known[0] == head:
-            return known[1]
+        end = self._ends.get(session.id)
+        if end is not None and end[0] == head:
+            return end[1]
         return next_place(session)
 
     def read_message(self, session_id: str, agent_id: str, message_id: int, **kwargs: Any) -> SessionMessage | None:
         """The message at that place of an agent's conversation; None if there is none."""
         if not isinstance(message_id, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"message_id=<{message_id!r:.80}> | message id must be an integer")
-        found = self._agent(session_id, agent_id)
-        messages = [] if found is None or message_id < 0 else listed(found, message_id, 1)
+        session = self._agent(session_id, agent_id)
+        messages = [] if session is None or message_id < 0 else listed(session, message_id, 1)
         return messages[0] if messages and messages[0].message_id == message_id else None
 
     def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
         """From now on a message reads so. What it said stays in the log."""
         while True:
-            found = self._agent(session_id, agent_id)
-            if found is None:
+            session = self._agent(session_id, agent_id)
+            if session is None:
                 raise _no_agent(session_id, agent_id)
-            places, _ = places_of(found)
-            messages = messages_of(found, places, {})
+            places, _ = places_of(session)
+            messages = messages_of(session, places, {})
             same = [one for one in messages if one.created_at == session_message.created_at]
             numbered = [one for one in messages if one.message_id == session_message.message_id]
             which = next(iter([one for one in same if one in numbered] or same or numbered), None)
@@ -210,7 +212,7 @@ class TurnlogSessionRepository(SessionRepository, Closing):
             session_message.created_at = which.created_at
             node = dict(places)[which.message_id]
             try:
-                found.append(edit_of(node.seq, session_message), after=found.head)
+                session.append(edit_of(node.seq, session_message), after=session.head)
             except Conflict:
                 continue
             return
@@ -219,10 +221,10 @@ class TurnlogSessionRepository(SessionRepository, Closing):
         self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **kwargs: Any
     ) -> list[SessionMessage]:
         """The messages of an agent, oldest first, from place `offset` on."""
-        found = self._agent(session_id, agent_id)
-        if found is None:
+        session = self._agent(session_id, agent_id)
+        if session is None:
             raise _no_agent(session_id, agent_id)
-        return listed(found, offset, limit)
+        return listed(session, offset, limit)
 
     # ── several agents ────────────────────────────────────────────────────────────────────────────
 
@@ -233,8 +235,8 @@ class TurnlogSessionRepository(SessionRepository, Closing):
 
     def read_multi_agent(self, session_id: str, multi_agent_id: str, **kwargs: Any) -> dict[str, Any] | None:
         """The same again; None if there is none."""
-        found = self._session(session_id)
-        kept = None if found is None else found.get(_MULTI + check_id(multi_agent_id, "multi_agent_id"))
+        session = self._session(session_id)
+        kept = None if session is None else session.get(_MULTI + check_id(multi_agent_id, "multi_agent_id"))
         return None if kept is None else expand(kept, [])
 
     def update_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **kwargs: Any) -> None:
@@ -260,9 +262,10 @@ class TurnlogSessionManager(RepositorySessionManager, Closing):
 
 
 def _first(session: Kept) -> str | None:
-    """The agent whose messages are the session's."""
-    told: dict[str, Any] = session.get("listed") or {}
-    return told.get("agent")
+    """The agent whose messages are the session's; each of two facts names it, so that one may be lost."""
+    listed: dict[str, Any] = session.get("listed") or {}
+    kept = session.get(_AGENT)
+    return listed.get("agent") or (None if kept is None else expand(kept, [])["agent_id"])
 
 
 def _fact(key: str, state: Any) -> Set:

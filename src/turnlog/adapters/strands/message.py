@@ -35,30 +35,30 @@ _USAGE = {
 # ── into the log ──────────────────────────────────────────────────────────────────────────────────
 
 
-def draft_of(given: SessionMessage) -> Message:
+def draft_of(message: SessionMessage) -> Message:
     """A message as an entry; `Invalid` before anything is written."""
-    item, said = _checked(given)
-    blocks = [block for part in said["content"] if (block := _block(part)) is not None]
+    item, content = _checked(message)
+    blocks = [block for part in content["content"] if (block := _block(part)) is not None]
     is_answer = any(isinstance(block, ToolResult) for block in blocks)
     try:
         kept = squeeze(item, blocks)
     except (TypeError, ValueError) as error:
         raise Invalid(f"a message that is not JSON: {error}", hint=_HINT) from None
     return Message(
-        role="tool" if is_answer else said["role"], blocks=blocks, usage=_usage(said), meta={FRAMEWORK: kept}
+        role="tool" if is_answer else content["role"], blocks=blocks, usage=_usage(content), meta={FRAMEWORK: kept}
     )
 
 
-def edit_of(entry: int, given: SessionMessage) -> Edit:
+def edit_of(entry: int, message: SessionMessage) -> Edit:
     """What a message says from now on."""
-    draft = draft_of(given)
+    draft = draft_of(message)
     return Edit(entry=entry, blocks=draft.blocks, meta=draft.meta)
 
 
-def _checked(given: SessionMessage) -> tuple[Item, Item]:
+def _checked(message: SessionMessage) -> tuple[Item, Item]:
     """A message as JSON, and what a model is to see of it."""
     try:
-        item: Item = given.to_dict()
+        item: Item = message.to_dict()
         said: Item = item["message"] if item.get("redact_message") is None else item["redact_message"]
         if said["role"] in ("user", "assistant") and all(isinstance(part, dict) for part in said["content"]):
             return item, said
@@ -80,9 +80,9 @@ def _block(part: Item) -> AnyBlock | None:
     if kind == "toolResult":
         return _result(form)
     if kind == "reasoningContent":
-        said: Item = form.get("reasoningText") or {}
-        data = {"signature": said["signature"]} if said.get("signature") else None
-        return Thinking(text=said.get("text") or "", provider=FRAMEWORK, data=data)
+        reasoning: Item = form.get("reasoningText") or {}
+        data = {"signature": reasoning["signature"]} if reasoning.get("signature") else None
+        return Thinking(text=reasoning.get("text") or "", provider=FRAMEWORK, data=data)
     if kind in ("image", "document", "video", "audio"):
         return _media(kind, form)
     return Text(_inside(form)) if _inside(form) else None
@@ -114,14 +114,16 @@ def _media(kind: str, form: Item) -> Image | File | None:
     data = source.get("bytes")
     if isinstance(data, dict):
         return make(media_type=media_type, name=form.get("name"), data=b64decode(cast("Item", data)["data"]))
-    place = where.get("uri")
-    return make(media_type=media_type, name=form.get("name"), url=place) if place else None
+    uri = where.get("uri")
+    return make(media_type=media_type, name=form.get("name"), url=uri) if uri else None
 
 
-def _usage(said: Item) -> Usage | None:
-    about: Item = said.get("metadata") or {}
-    told: Item = about.get("usage") or {}
-    spent: dict[str, int] = {ours: told[theirs] for theirs, ours in _USAGE.items() if isinstance(told.get(theirs), int)}
+def _usage(message: Item) -> Usage | None:
+    about: Item = message.get("metadata") or {}
+    counts: Item = about.get("usage") or {}
+    spent: dict[str, int] = {
+        ours: counts[theirs] for theirs, ours in _USAGE.items() if isinstance(counts.get(theirs), int)
+    }
     return replace(Usage(), **spent) if spent else None
 
 
@@ -142,8 +144,8 @@ def _message(session: Session, place: int, node: Message, edit: Edit | None) -> 
                 item = expand(kept, node.blocks, session.blob, edited=is_edited)
             except Mismatch:
                 continue
-            known = {name: value for name, value in item.items() if name in _FIELDS}
-            return SessionMessage(**decode_bytes_values({**known, "message_id": place}))
+            fields = {name: value for name, value in item.items() if name in _FIELDS}
+            return SessionMessage(**decode_bytes_values({**fields, "message_id": place}))
     at = "" if node.at is None else node.at.isoformat()
     role = "assistant" if node.role == "assistant" else "user"
     content = [part for block in node.blocks if (part := _part(session, block)) is not None]
@@ -164,16 +166,16 @@ def _part(session: Session, block: AnyBlock) -> Item | None:
     if isinstance(block, ToolCall) and block.by is None:
         return {"toolUse": {"toolUseId": block.id, "name": block.name, "input": block.input or {}}}
     if isinstance(block, ToolResult):
-        said = block.content if isinstance(block.content, str) else text_of(block.content)
+        text = block.content if isinstance(block.content, str) else text_of(block.content)
         status = "error" if block.is_error else "success"
-        return {"toolResult": {"toolUseId": block.call, "status": status, "content": [{"text": said}]}}
+        return {"toolResult": {"toolUseId": block.call, "status": status, "content": [{"text": text}]}}
     if isinstance(block, (Image, File)):
         data = session.blob(block.blob) if block.data is None and block.blob else block.data
         if data is not None:
             kind = (block.media_type or "").rpartition("/")[2] or "txt"
             if isinstance(block, Image):
                 return {"image": {"format": kind, "source": {"bytes": data}}}
-            known = {media_type: name for name, media_type in _KINDS.items()}
-            form = {"format": known.get(block.media_type or "", kind), "name": block.name or "file"}
+            formats = {media_type: name for name, media_type in _KINDS.items()}
+            form = {"format": formats.get(block.media_type or "", kind), "name": block.name or "file"}
             return {"document": {**form, "source": {"bytes": data}}}
     return None  # reasoning is signed for one model, and would be refused by another

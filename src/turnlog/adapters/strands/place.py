@@ -50,9 +50,11 @@ def _end(session: Session, offset: int) -> tuple[Placed, dict[int, Edit]] | None
     if place is None or not 0 < offset <= place:
         return None
     nodes = session.path(last=place - offset + 1)
-    said = [(number, node) for node in nodes if isinstance(node, Message) and (number := _place(node)) is not None]
-    is_all = [number for number, _ in said] == list(range(offset, place + 1))
-    return (said, {}) if is_all else None
+    placed_nodes = [
+        (number, node) for node in nodes if isinstance(node, Message) and (number := _place(node)) is not None
+    ]
+    is_all = [number for number, _ in placed_nodes] == list(range(offset, place + 1))
+    return (placed_nodes, {}) if is_all else None
 
 
 def places_of(session: Session) -> tuple[Placed, dict[int, Edit]]:
@@ -61,14 +63,14 @@ def places_of(session: Session) -> tuple[Placed, dict[int, Edit]]:
     What a compaction left keeps its place, and the summary is before it: Strands counts what it has dropped itself.
     """
     nodes = session.path()
-    said = [node for node in nodes if isinstance(node, Message) and says_something(node)]
-    if len(said) == len(nodes):
-        return list(enumerate(said)), {}
-    places = {node.seq: place for place, node in enumerate(said)}
-    shown = [node for node in session.context(repair=False) if says_something(node)]
-    first = next((places[node.seq] for node in shown if node.seq in places), len(said))
-    fresh = sum(node.seq not in places for node in shown)
+    messages = [node for node in nodes if isinstance(node, Message) and says_something(node)]
+    if len(messages) == len(nodes):
+        return list(enumerate(messages)), {}
+    places = {node.seq: place for place, node in enumerate(messages)}
+    visible = [node for node in session.context(repair=False) if says_something(node)]
+    first = next((places[node.seq] for node in visible if node.seq in places), len(messages))
+    fresh = sum(node.seq not in places for node in visible)
     made = range(max(0, first - fresh), max(0, first - fresh) + fresh)
     numbers = iter(made)
-    found = [(places[node.seq] if node.seq in places else next(numbers), node) for node in shown]
-    return found, {node.entry: node for node in nodes if isinstance(node, Edit)}
+    numbered = [(places[node.seq] if node.seq in places else next(numbers), node) for node in visible]
+    return numbered, {node.entry: node for node in nodes if isinstance(node, Edit)}

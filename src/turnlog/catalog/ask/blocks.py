@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.filters import of_model, span_of
+from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import sessions_meant
@@ -43,7 +43,7 @@ def blocks(indexes: Sequence[Index], *, query: str = "", now_ms: int | None = No
     A window begins with the full hour of its first request, and the next one behind its end, or after five hours
     without any. `since:` and `until:` choose whole windows.
     """
-    asked, now = parse(query), _now_ms() if now_ms is None else now_ms
+    asked, now = of_spending(parse(query)), _now_ms() if now_ms is None else now_ms
     span = span_of(asked, now_ms=now)
     rows: list[tuple[int, tuple[int, int], str, str, list[int]]] = []
     for number, index in enumerate(indexes):
@@ -53,17 +53,17 @@ def blocks(indexes: Sequence[Index], *, query: str = "", now_ms: int | None = No
             rows.append((at, (number, session), agents.get(session, UNKNOWN), model, numbers))
     if len(indexes) > 1:
         rows.sort(key=lambda row: row[0])
-    found: list[_Open] = []
+    blocks: list[_Open] = []
     going: dict[str, _Open] = {}
     for at, session, agent, model, numbers in rows:
         one = going.get(agent)
         if one is None or not one.has(at):
             one = going[agent] = _Open(agent, at)
-            found.append(one)
+            blocks.append(one)
         one.last = at
         one.sum.add(session, model, numbers)
     return [
         one.as_block(now)
-        for one in found
+        for one in blocks
         if (span.since is None or one.start + BLOCK_MS > span.since) and (span.until is None or one.start < span.until)
     ]

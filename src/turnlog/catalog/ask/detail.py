@@ -47,8 +47,8 @@ def tools(indexes: Sequence[Index], card: Card | None = None, *, query: str = ""
         )
         for name, *numbers in rows:
             sums[name] = [one + int(more) for one, more in zip(sums.get(name, [0, 0, 0]), numbers, strict=True)]
-    found = [ToolUse(name, *numbers) for name, numbers in sums.items()]
-    return sorted(found, key=lambda one: (-one.calls, one.tool))
+    tools = [ToolUse(name, *numbers) for name, numbers in sums.items()]
+    return sorted(tools, key=lambda one: (-one.calls, one.tool))
 
 
 def how_many(indexes: Sequence[Index], query: str) -> int:
@@ -75,7 +75,7 @@ def files(indexes: Sequence[Index], card: Card) -> list[TouchedPath]:
                 f"WHERE docs.session = {mark} GROUP BY paths.path ORDER BY 2 DESC, 1",
                 (row,),
             )
-            return [TouchedPath(*found) for found in rows]
+            return [TouchedPath(*path_row) for path_row in rows]
     return []
 
 
@@ -132,10 +132,10 @@ def _points(index: Index, row: int, most: int) -> list[ContextPoint]:
         compactions = compactions[-most // 4 :]
         requests = _fullest(requests, most - len(compactions))
     tokens = dict(requests)
-    told = f"SELECT step, at, model FROM {spent} AND {index.engine.among('step')}"
-    found = {step: ContextPoint(step, at, model, tokens[step]) for step, at, model in
-             index.engine.rows(told, (row, list(tokens)))}  # fmt: skip
-    return sorted([*found.values(), *compactions])
+    query = f"SELECT step, at, model FROM {spent} AND {index.engine.among('step')}"
+    points = {step: ContextPoint(step, at, model, tokens[step]) for step, at, model in
+             index.engine.rows(query, (row, list(tokens)))}  # fmt: skip
+    return sorted([*points.values(), *compactions])
 
 
 def _fullest(requests: list[tuple[int, int]], room: int) -> list[tuple[int, int]]:
@@ -146,14 +146,16 @@ def _fullest(requests: list[tuple[int, int]], room: int) -> list[tuple[int, int]
 
 
 def known_values(indexes: Sequence[Index], name: str) -> list[str]:
-    """What sessions have that a filter could ask for, in small letters: agents, models, tags, names of folders."""
-    columns = {"agent": "agent", "model": "models", "tag": "tags", "workspace": "workspace"}
-    found: set[str] = set()
+    """What sessions have that a filter could ask for, in small letters: agents, models, tags, folders, branches."""
+    columns = {"agent": "agent", "model": "models", "tag": "tags", "workspace": "workspace", "branch": "git_branches"}
+    values: set[str] = set()
     for index in indexes:
         for value in set(index.labels(columns[name]).values()):
-            found.update(part.rstrip("/").rpartition("/")[2].lower() for part in path_of(value).split("\n") if part)
+            parts = [part.rstrip("/").lower() for part in path_of(value).split("\n") if part]
+            values.update(part.rpartition("/")[2] for part in parts)
+            values.update(parts if name == "branch" else ())
     if name == "agent":
         from turnlog.formats import names
 
-        found.update(names())
-    return sorted(found)
+        values.update(names())
+    return sorted(values)

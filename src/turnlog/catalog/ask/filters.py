@@ -9,10 +9,12 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.query import STATES, Filter, Query, cost_of, moment
+from turnlog.catalog.ask.moment import moment
+from turnlog.catalog.ask.query import STATES, Filter, Query, cost_of
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.catalog.index.terms import Term
 from turnlog.catalog.index.wanted import TimeSpan
+from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index
@@ -38,17 +40,29 @@ def span_of(query: Query, *, now_ms: int, zone: tzinfo | None = None) -> TimeSpa
     since: list[int] = []
     until: list[int] = []
     now = _EPOCH + timedelta(milliseconds=now_ms)
-    for found in query.filters:
-        if found.name in _OF_TIME:
-            is_until = found.name == "until"
-            at = moment(found.values[0], now=now, zone=zone, is_end=is_until)
-            (until if is_until != found.negated else since).append(-((_EPOCH - at) // timedelta(milliseconds=1)))
+    for clause in query.filters:
+        if clause.name in _OF_TIME:
+            is_until = clause.name == "until"
+            at = moment(clause.values[0], now=now, zone=zone, is_end=is_until)
+            (until if is_until != clause.negated else since).append(-((_EPOCH - at) // timedelta(milliseconds=1)))
     return TimeSpan(max(since, default=None), min(until, default=None))
+
+
+def of_spending(query: Query) -> Query:
+    """A query for what was spent; `Invalid` where the sides of an `OR` are of different times or models."""
+    names = (*_OF_TIME, "model")
+    kept = {tuple(clause for clause in way.filters if clause.name in names) for way in query.ways}
+    if len(kept) > 1:
+        hint = "several models are model:sonnet,opus; a time for both sides is (agent:codex OR tag:shop) since:7d"
+        raise Invalid(
+            f"a sum has one time and one choice of models, and OR asks for several: {str(query)!r:.80}", hint=hint
+        )
+    return query
 
 
 def is_of_entries(query: Query) -> bool:
     """Whether the answer is in what was said, and not only in what is known of sessions."""
-    return bool(query.terms) or any(found.name in _OF_ENTRIES and not found.negated for found in query.filters)
+    return bool(query.terms) or any(clause.name in _OF_ENTRIES and not clause.negated for clause in query.filters)
 
 
 def called_so(query: Query) -> Condition:
@@ -88,41 +102,41 @@ def _named(text: str) -> list[Condition]:
 def of_sessions(query: Query, index: Index, *, without: tuple[str, ...] = ()) -> Condition:
     """What is asked of sessions."""
     condition = Condition()
-    for found in query.filters:
-        if found.name not in (*_OF_ENTRIES, *_OF_TIME, *without):
-            condition = _with(condition, found, _of_session(found, index))
+    for clause in query.filters:
+        if clause.name not in (*_OF_ENTRIES, *_OF_TIME, *without):
+            condition = _with(condition, clause, _of_session(clause, index))
     return condition
 
 
 def of_entries(query: Query, *, negated: bool | None = None) -> Condition:
     """What is asked of entries: all of it, or only what has to be, or what must not be, as if it had to be."""
     condition = Condition()
-    for found in query.filters:
-        if found.name in _OF_ENTRIES:
+    for clause in query.filters:
+        if clause.name in _OF_ENTRIES:
             if negated is None:
-                condition = _with(condition, found, _of_entry(found))
-            elif negated == found.negated:
-                condition = condition.or_(_of_entry(found)) if negated else condition.and_(_of_entry(found))
+                condition = _with(condition, clause, _of_entry(clause))
+            elif negated == clause.negated:
+                condition = condition.or_(_of_entry(clause)) if negated else condition.and_(_of_entry(clause))
     return condition
 
 
 def of_model(query: Query, column: str) -> Condition:
     """What `model:` says of a column with one model."""
     condition = Condition()
-    for found in query.filters:
-        if found.name == "model":
-            models = either(*(_like(column, value, ("*", "*")) for value in found.values))
-            condition = _with(condition, found, models)
+    for clause in query.filters:
+        if clause.name == "model":
+            models = either(*(_like(column, value, ("*", "*")) for value in clause.values))
+            condition = _with(condition, clause, models)
     return condition
 
 
-def _with(whole: Condition, found: Filter, condition: Condition) -> Condition:
-    return whole.but_not(condition) if found.negated else whole.and_(condition)
+def _with(whole: Condition, clause: Filter, condition: Condition) -> Condition:
+    return whole.but_not(condition) if clause.negated else whole.and_(condition)
 
 
-def _of_session(found: Filter, index: Index) -> Condition:
-    values = found.values
-    match found.name:
+def _of_session(clause: Filter, index: Index) -> Condition:
+    values = clause.values
+    match clause.name:
         case "agent":
             ends = ("", "-*", "_*", " *")
             return either(*(_like("sessions.agent", value, *(("", end) for end in ends)) for value in values))
@@ -137,6 +151,9 @@ def _of_session(found: Filter, index: Index) -> Condition:
         case "session" | "id":
             columns = ("sessions.name", "sessions.native")
             return either(*(_like(column, value, ("", "*")) for value in values for column in columns))
+        case "branch":
+            found_in = (_listed("sessions.git_branches", end + value) for value in values for end in ("", "*/"))
+            return either(*found_in)
         case "commit":
             return Condition("among", "sessions.id", tuple(index.behind_commits(values[0])))
         case "cost":
@@ -150,12 +167,12 @@ def _of_session(found: Filter, index: Index) -> Condition:
             return kinds.or_(Condition("among", "sessions.id", tuple(index.in_state(wanted))))
 
 
-def _of_entry(found: Filter) -> Condition:
-    if found.name == "role":
-        return Condition("in", "docs.role", found.values)
-    if found.name == "tool":
-        return either(*(_listed("docs.tool", value) for value in found.values))
-    return Condition("touches", value=either(*map(_file, found.values)))
+def _of_entry(clause: Filter) -> Condition:
+    if clause.name == "role":
+        return Condition("in", "docs.role", clause.values)
+    if clause.name == "tool":
+        return either(*(_listed("docs.tool", value) for value in clause.values))
+    return Condition("touches", value=either(*map(_file, clause.values)))
 
 
 def _workspace(value: str) -> Condition:

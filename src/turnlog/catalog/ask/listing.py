@@ -6,11 +6,14 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.conditions import Condition, either
 from turnlog.layout import MARKS
 from turnlog.machine.folder import workspace_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from turnlog.catalog.ask.query import Filter
     from turnlog.catalog.index.index import Index
 
 LEFT_OUT = {
@@ -32,21 +35,29 @@ def sessions_shown(
     index: Index, query: str, workspace: str | os.PathLike[str] | None, *, everything: bool, deleted: bool
 ) -> Condition:
     """Those that a query means, without what nobody asked for."""
-    shown = IN_TRASH if deleted else Condition("not", "sessions.is_deleted").and_(NOT_MARKS)
-    left_out = LEFT_OUT
+    condition = IN_TRASH if deleted else Condition("not", "sessions.is_deleted").and_(NOT_MARKS)
     if query:
         from turnlog.catalog.ask.query import parse
-        from turnlog.catalog.ask.search import asks, sessions_meant
+        from turnlog.catalog.ask.search import sessions_meant
 
-        asked = parse(query)
-        shown = shown.and_(sessions_meant(index, asked, now_ms=now_ms()))
-        left_out = {kind: rest for kind, rest in left_out.items() if not asks(asked, kind)}
-    if not everything:
-        for rest in left_out.values():
-            shown = shown.and_(rest)
+        ways = parse(query).ways  # each side of an OR shows what it would show alone
+        meant = [sessions_meant(index, way, now_ms=now_ms()).and_(_without(way.filters, everything)) for way in ways]
+        condition = condition.and_(either(*meant)) if all(one.op for one in meant) else condition
+    else:
+        condition = condition.and_(_without((), everything))
     if workspace is not None:
-        shown = shown.and_(Condition("=", "sessions.workspace", workspace_path(workspace)))
-    return shown
+        condition = condition.and_(Condition("=", "sessions.workspace", workspace_path(workspace)))
+    return condition
+
+
+def _without(filters: Iterable[Filter], everything: bool) -> Condition:
+    """Not what is only shown where it is asked for, unless these filters do."""
+    named = {value for clause in filters if clause.name == "is" for value in clause.values}
+    condition = Condition()
+    for kind, rest in LEFT_OUT.items():
+        if not everything and kind not in named:
+            condition = condition.and_(rest)
+    return condition
 
 
 def now_ms() -> int:

@@ -40,10 +40,10 @@ def find(indexes: Sequence[Index], name: str, workspace: str, *, deleted: bool =
         return _newest(indexes, name, workspace)
     high = name + "\U0010ffff"
     begins = alive.and_(either(*(Condition(">=", one, name).and_(Condition("<", one, high)) for one in columns)))
-    found = _cards(indexes, begins.and_(Condition("not", "sessions.is_copied"))) or _cards(indexes, begins)
-    if not found:
+    cards = _cards(indexes, begins.and_(Condition("not", "sessions.is_copied"))) or _cards(indexes, begins)
+    if not cards:
         raise NotFound(f"no session {name!r:.80}", hint=_hint(indexes))
-    return _one(name, found)
+    return _one(name, cards)
 
 
 def _cards(indexes: Sequence[Index], sessions: Condition, limit: int | None = None) -> list[Card]:
@@ -58,19 +58,19 @@ def _newest(indexes: Sequence[Index], name: str, workspace: str) -> Card:
     if name != "latest":
         where = where.and_(Condition("=", "sessions.workspace", workspace))
     skipped = int(name == "@-")
-    found = _cards(indexes, where.and_(CONVERSATION), skipped + 1) or _cards(indexes, where, skipped + 1)
-    if len(found) <= skipped:
+    cards = _cards(indexes, where.and_(CONVERSATION), skipped + 1) or _cards(indexes, where, skipped + 1)
+    if len(cards) <= skipped:
         place = "" if name == "latest" else f" for {workspace}"
-        what = "only one session" if found else "no session"
+        what = "only one session" if cards else "no session"
         raise NotFound(f"there is {what}{place}", hint=_hint(indexes))
-    return found[skipped]
+    return cards[skipped]
 
 
-def _one(name: str, found: list[Card]) -> Card:
-    shortest, *others = sorted(found, key=lambda card: len(card.id))
+def _one(name: str, cards: list[Card]) -> Card:
+    shortest, *others = sorted(cards, key=lambda card: len(card.id))
     if all(len(card.id) > len(shortest.id) and card.id.startswith(shortest.id) for card in others):
         return shortest  # the others are called after it, as an agent's subagents may be
-    raise Fits(name, found)
+    raise Fits(name, cards)
 
 
 def _hint(indexes: Sequence[Index]) -> str:

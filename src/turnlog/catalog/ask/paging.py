@@ -5,11 +5,9 @@ from __future__ import annotations
 from itertools import chain, combinations, islice
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.filters import span_of
 from turnlog.catalog.ask.query import Query, parse
-from turnlog.catalog.ask.search import Page, called, hits_of, opened, wanted_of
+from turnlog.catalog.ask.search import Page, called, hits_of, may_open, opened, wanted_in
 from turnlog.catalog.index.cards import time_of
-from turnlog.catalog.index.terms import may_begin_inside
 from turnlog.catalog.index.wanted import SHIFT
 from turnlog.catalog.values import FoundPage, FoundSession
 from turnlog.errors import Invalid
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.index.index import Index
     from turnlog.catalog.index.terms import Term
-    from turnlog.catalog.index.wanted import EntryMatch, TimeSpan, Wanted
+    from turnlog.catalog.index.wanted import EntryMatch, Wanted
     from turnlog.catalog.values import Hit
 
 SORTS = ("time", "relevance")
@@ -69,17 +67,16 @@ def found(
     if sort not in SORTS:
         raise Invalid(f"no order by {sort!r:.40}", hint=f"by {' or '.join(SORTS)}")
     asked = parse(query)
-    span = span_of(asked, now_ms=now_ms)
-    first = _Walk(indexes, asked, workspace, span, counted)
-    if first.groups or first.is_cut:
+    first = _Walk(indexes, asked, workspace, now_ms, counted)
+    if first.groups or first.is_cut or asked.others:  # with an OR, fewer words were asked for already
         return first.page(limit, page, sort)
     asked, instead = _corrected(indexes, asked)
     if instead:
-        again = _Walk(indexes, asked, workspace, span)
+        again = _Walk(indexes, asked, workspace, now_ms)
         if again.groups:
             return again.page(limit, page, sort)._replace(instead=tuple(instead.items()))
     for kept, missing in _fewer(indexes, asked):
-        again = _Walk(indexes, asked._replace(terms=kept), workspace, span)
+        again = _Walk(indexes, asked._replace(terms=kept), workspace, now_ms)
         if again.groups:
             return again.page(limit, page, sort)._replace(instead=tuple(instead.items()), missing=missing)
     return FoundPage([], 0, 0, instead=tuple(instead.items()))
@@ -89,24 +86,24 @@ class _Walk:
     """The newest places in all indexes, as sessions."""
 
     def __init__(
-        self, indexes: Sequence[Index], asked: Query, workspace: str | None, span: TimeSpan, counted: int = _COUNTED
+        self, indexes: Sequence[Index], asked: Query, workspace: str | None, now_ms: int, counted: int = _COUNTED
     ) -> None:
         self._indexes, self._counted = indexes, counted
-        self._wanted = [wanted_of(index, asked, workspace, span) for index in indexes]
+        self._wanted = wanted_in(indexes, asked, workspace, now_ms=now_ms)
         self.groups: dict[tuple[int, str], _Group] = {}
         self.is_cut = self._is_more = False
         self._reached: int | None = None
         self._take(self._wanted)
-        if not self.groups and not self.is_cut and any(map(may_begin_inside, asked.terms)):
+        if not self.groups and not self.is_cut and may_open(asked):
             self._wanted = [one._replace(terms=opened(asked.terms)) for one in self._wanted]
             self._take(self._wanted)
         self.places = sum(len(group.places) for group in self.groups.values())
         for number, (index, one) in enumerate(zip(indexes, self._wanted, strict=True)):
-            self._take_titles(number, called(index, asked, one.sessions, span, _READ, None))
+            self._take_titles(number, called(index, asked, one, _READ, None))
 
     def _take(self, wanted: list[Wanted]) -> None:
         for number, (index, one) in enumerate(zip(self._indexes, wanted, strict=True)):
-            is_sure = all(term.kind in index.sure for term in one.terms)
+            is_sure = all(term.kind in index.sure for term in one.every_term)
             read = Page(index, one, self._counted if is_sure else _READ)
             self.is_cut |= read.is_cut
             if read.next is not None:
@@ -134,18 +131,18 @@ class _Walk:
             key=lambda group: group.relevance if sort == "relevance" else (group.newest,),
             reverse=True,
         )
-        shown = order[limit * (page - 1) : limit * page]
+        groups_shown = order[limit * (page - 1) : limit * page]
         hits: dict[tuple[int, int], Hit] = {}
         for number, index in enumerate(self._indexes):
-            places = [place for group in shown if group.number == number for place in group.places[:SHOWN]]
+            places = [place for group in groups_shown if group.number == number for place in group.places[:SHOWN]]
             hits |= {(number, hit.cursor): hit for hit in hits_of(index, places, self._wanted[number])}
         sessions: list[FoundSession] = []
-        for group in shown:
-            told = [hits[key] for place in group.places[:SHOWN] if (key := (group.number, place.id)) in hits]
-            if not told and group.title is not None:
-                told.append(group.title)
-            if told:
-                sessions.append(FoundSession(told[0].card, tuple(told), max(0, len(group.places) - SHOWN)))
+        for group in groups_shown:
+            page_hits = [hits[key] for place in group.places[:SHOWN] if (key := (group.number, place.id)) in hits]
+            if not page_hits and group.title is not None:
+                page_hits.append(group.title)
+            if page_hits:
+                sessions.append(FoundSession(page_hits[0].card, tuple(page_hits), max(0, len(group.places) - SHOWN)))
         is_last = len(order) <= limit * page
         return FoundPage(
             sessions, self.places, len(order), is_more=self._is_more, reached=time_of(self._reached),

@@ -1,15 +1,16 @@
 """What people type to find something, the same in every face. Pure: text in, a `Query` out, and back.
 
-Everything typed has to hold; `HELP` is what people are told.
+Everything typed has to hold, or all that stands on one side of an `OR`; `HELP` is what people are told.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+from turnlog.catalog.ask.moment import moment
 from turnlog.catalog.index.terms import Term
 from turnlog.errors import Invalid
 
@@ -21,6 +22,8 @@ migrat*              words that begin so
 self._x.append(      code, as it stands, from the beginning of a word on
 *ession_la*          also in the middle of a word
 "key: value"         with blanks or quotes in it; \\" is a quote
+error OR failure     one of them; without parentheses, all on one side of OR or all on the other
+codex (a OR b)       codex, and a or b; AND may be said and changes nothing
 
 agent:codex,claude   of one of these agents
 workspace:api        in a folder of that name, the end of a path, or a path and what is below it
@@ -34,6 +37,7 @@ cost:>1.50           sessions that cost more than so many dollars; also < >= <=
 title:"login page"   has this in its title
 tag:urgent           has this tag
 session:k3f9         the session whose id or handle begins so; also id:k3f9
+branch:feature/*     worked on that branch of git: its name, or the end of it behind a slash
 commit:main..HEAD    sessions whose turns wrote lines of these commits, or of one, in this repository
 is:running           also waiting, idle, stopped, crashed
 is:fork              also subagent, imported, damaged
@@ -45,13 +49,20 @@ STATES = ("running", "waiting", "idle", "stopped", "crashed")
 KINDS = (*STATES, "damaged", "fork", "subagent", "imported", "archived", "starred", "hidden")
 FILTERS = (
     "agent", "workspace", "role", "tool", "file", "model", "since", "until", "cost", "title", "tag", "session", "id",
-    "commit", "is",
+    "branch", "commit", "is",
 )  # fmt: skip
+_MEANT = {
+    "project": "workspace", "folder": "workspace", "repo": "workspace", "dir": "workspace", "cwd": "workspace",
+    "after": "since", "from": "since", "before": "until", "to": "until", "path": "file", "price": "cost",
+    "label": "tag", "name": "title",
+}  # fmt: skip
+"""What people call some of them who know other programs."""
 _CHOICES = {"role": ROLES, "is": KINDS}
 _SINGLE = ("since", "until", "cost", "commit")
 
 MAX_LENGTH = 4096
 MAX_PARTS = 100
+MAX_WAYS = 32
 
 # Scripts that put no blanks between words: what is typed is seldom what lies between two blanks there.
 _UNSPACED = (
@@ -65,13 +76,12 @@ _EMPTY = re.compile(rf"({'|'.join(FILTERS)}):(?=\s|$)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _BARE = re.compile(r"[^\s,]*")
 _ITEM = re.compile(r"\S+")
+_JOIN = re.compile(r"(?:AND|OR)(?!\S)")
+_JOINED = re.compile(r"(?<![^\s(])(?:AND|OR)(?!\S)")
+_BRACKET = re.compile(r'(?<![^\s(:,-])"(?:[^"\\]|\\.)*"|[()]', re.DOTALL)
+_AS_TEXT = 'to look for code beside AND and OR, put it in quotes: "call("'
 _BLANKS = re.compile(r"\s+")
 _COST = re.compile(r"(>=|<=|>|<)\$?(\d{0,12})(?:\.(\d{0,6}))?")
-_AGO = re.compile(r"(\d{1,6})(min|m|h|d|w)")
-_DAY = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?))?)?")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d")
-_CLOCK = re.compile(r"\d\d?:\d\d")
-_UNITS = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class Filter(NamedTuple):
@@ -83,13 +93,44 @@ class Filter(NamedTuple):
 
 
 class Query(NamedTuple):
-    """Everything in it has to hold."""
+    """Everything in it has to hold; or else everything in one of the others."""
 
     terms: tuple[Term, ...] = ()
     filters: tuple[Filter, ...] = ()
+    others: tuple[Query, ...] = ()
+    """Behind `OR`; these have no others."""
+
+    @property
+    def ways(self) -> tuple[Query, ...]:
+        """What stands between the `OR`s."""
+        return (self._replace(others=()), *self.others)
+
+    @property
+    def every_term(self) -> tuple[Term, ...]:
+        """The words, on whichever side of an `OR`."""
+        return tuple(term for way in self.ways for term in way.terms)
+
+    @property
+    def every_filter(self) -> tuple[Filter, ...]:
+        """The filters, on whichever side of an `OR`."""
+        return tuple(clause for way in self.ways for clause in way.filters)
+
+    def within(self, *filters: Filter) -> Query:
+        """The same, where these hold as well: on every side of an `OR`."""
+        first, *rest = (way._replace(filters=(*way.filters, *filters)) for way in self.ways)
+        return first._replace(others=tuple(rest))
+
+    def without(self, chosen: Filter) -> Query:
+        """The same, without this filter on any side of an `OR`."""
+        first, *rest = dict.fromkeys(
+            Query(way.terms, tuple(clause for clause in way.filters if clause != chosen)) for way in self.ways
+        )
+        return Query() if Query() in (first, *rest) else first._replace(others=tuple(rest))
 
     def __str__(self) -> str:
-        return " ".join([*map(_show_term, self.terms), *map(_show_filter, self.filters)])
+        return " OR ".join(
+            " ".join([*map(_show_term, way.terms), *map(_show_filter, way.filters)]) for way in self.ways
+        )
 
 
 def parse(text: str) -> Query:
@@ -100,26 +141,71 @@ def parse(text: str) -> Query:
         text = _sane(text)
     if "\0" in text:
         raise Invalid(f"the query {text!r:.80} has a NUL in it")
-    terms: list[Term] = []
-    filters: list[Filter] = []
+    ways = _ways(text, with_groups=_JOINED.search(_QUOTED.sub('""', text)) is not None) or [Query()]
+    for way in ways:
+        if way.terms and all(term.negated for term in way.terms):
+            raise Invalid(f"nothing to look for, only what must not be there: {str(way)!r:.80}", hint="add a word")
+    return ways[0]._replace(others=tuple(ways[1:]))
+
+
+def _ways(text: str, *, with_groups: bool) -> list[Query]:
+    """What stands between the `OR`s, each without parentheses: `a (b OR c)` is `a b OR a c`."""
+    ways: list[Query] = []
+    side = [Query()]
     position, end = _skip(text, 0), len(text)
     while position < end:
-        negated = _negates(text, position)
-        if negated:
-            position += 1
-        name = _NAME.match(text, position)
-        if name and (name[1] in FILTERS or not _is_agent(name[1])):
-            found, position = _filter(name[1], text, name.end(), negated)
-            filters.append(found)
+        join = _JOIN.match(text, position)
+        if join:
+            position = _skip(text, join.end())
+            if side == [Query()] or position == end:
+                hint = f'error {join[0]} failure; to look for the word, "{join[0]}"'
+                raise Invalid(f"{join[0]} with nothing on one of its sides: {text.strip()!r:.80}", hint=hint)
+            if join[0] == "OR":
+                ways, side = ways + side, [Query()]
+            continue
+        if with_groups and text.startswith("(", position):
+            inner, position = _group(text, position)
         else:
-            term, position = _term(text, position, negated)
-            terms.append(term)
-        position = _skip(text, position)
-        if len(terms) + len(filters) > MAX_PARTS:
+            part, position = _part(text, position, with_groups=with_groups)
+            inner = [part]
+        if len(side) * len(inner) + len(ways) > MAX_WAYS:
+            raise Invalid(f"a query with more than {MAX_WAYS} ways to be met", hint="say less, and narrow it down")
+        side = [Query(one.terms + more.terms, one.filters + more.filters) for one in side for more in inner]
+        if sum(len(way.terms) + len(way.filters) for way in ways + side) > MAX_PARTS:
             raise Invalid(f"a query of more than {MAX_PARTS} parts", hint="say less, and narrow it down")
-    if terms and all(term.negated for term in terms):
-        raise Invalid(f"nothing to look for, only what must not be there: {text.strip()!r:.80}", hint="add a word")
-    return Query(tuple(terms), tuple(filters))
+        position = _skip(text, position)
+    return ways + side if side != [Query()] else ways
+
+
+def _group(text: str, position: int) -> tuple[list[Query], int]:
+    """What stands between parentheses."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, position):
+        depth += {"(": 1, ")": -1}.get(bracket[0], 0)
+        if depth == 0:
+            inner = _ways(text[position + 1 : bracket.start()], with_groups=True)
+            if not inner:
+                raise Invalid(f"nothing between the parentheses: {text.strip()!r:.80}", hint="(error OR failure)")
+            return inner, bracket.end()
+    raise Invalid(f"a ( that is never closed: {text[position:]!r:.40}", hint=_AS_TEXT)
+
+
+def _part(text: str, position: int, *, with_groups: bool) -> tuple[Query, int]:
+    """One word, phrase or filter."""
+    item = _ITEM.match(text, position)
+    if with_groups and item and item[0].startswith("-("):
+        raise Invalid(f"a minus before a group: {text[position:]!r:.40}", hint="one before each: -error -failure")
+    if with_groups and item and '"' not in item[0] and item[0].count(")") > item[0].count("("):
+        raise Invalid(f"a ) that was never opened: {item[0]!r:.40}", hint=_AS_TEXT)
+    negated = _negates(text, position)
+    if negated:
+        position += 1
+    name = _NAME.match(text, position)
+    if name and (name[1] in FILTERS or not _is_agent(name[1])):
+        clause, position = _filter(name[1], text, name.end(), negated)
+        return Query((), (clause,)), position
+    term, position = _term(text, position, negated)
+    return Query((term,)), position
 
 
 def _is_agent(name: str) -> bool:
@@ -129,42 +215,12 @@ def _is_agent(name: str) -> bool:
     return is_known(name)
 
 
-def moment(value: str, *, now: datetime, zone: tzinfo | None = None, is_end: bool = False) -> datetime:
-    """The time that a value of `since:` or `until:` means, in a time zone (default: the local one).
-
-    A day, a month or a year is meant whole: `until` ends with it.
-    """
-    ago = _AGO.fullmatch(value)
-    try:
-        if ago:
-            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        if value == "now":
-            return now
-        if value in ("today", "yesterday"):
-            today = now.astimezone(zone).date()
-            day = today if value == "today" else today - timedelta(days=1)
-            return _midnight(day + timedelta(days=1) if is_end else day, zone)
-        if _CLOCK.fullmatch(value):
-            hour, minute = map(int, value.split(":"))
-            return _local(datetime.combine(now.astimezone(zone).date(), time(hour, minute)), zone)
-        whole = _DAY.fullmatch(value)
-        if whole:
-            return _midnight(_edge(whole, is_end), zone)
-        if not _TIME.match(value):
-            raise ValueError
-        found = datetime.fromisoformat(value)
-        return found if found.tzinfo else _local(found, zone)
-    except (ValueError, OverflowError, OSError):
-        hint = "7d, 2h, 30min, today, yesterday, 2026-11, 2026-11-01, 09:30 or 2026-11-01T09:30"
-        raise Invalid(f"{value!r:.80} is not a time", hint=hint) from None
-
-
 def cost_of(value: str) -> tuple[str, int]:
     """A value of `cost:`: the comparison, and micro-dollars."""
-    found = _COST.fullmatch(value)
-    if found is None or not (found[2] or found[3]):
+    match = _COST.fullmatch(value)
+    if match is None or not (match[2] or match[3]):
         raise Invalid(f"cost:{value:.80} is not an amount", hint="cost:>1.50, cost:<0.1, cost:>=2 or cost:<=2")
-    return found[1], int(found[2] or "0") * 1_000_000 + int((found[3] or "").ljust(6, "0"))
+    return match[1], int(match[2] or "0") * 1_000_000 + int((match[3] or "").ljust(6, "0"))
 
 
 def _sane(text: str) -> str:
@@ -204,9 +260,9 @@ def _term(text: str, position: int, negated: bool) -> tuple[Term, int]:
         if not word:
             raise Invalid(f"nothing between the quotes at {text[position:]!r:.40}", hint='"an exact phrase"')
         return Term(_kind(word), word, negated), end
-    found = _ITEM.match(text, position)
-    assert found is not None
-    word, end = found[0], found.end()
+    match = _ITEM.match(text, position)
+    assert match is not None
+    word, end = match[0], match.end()
     bare = word.strip("*")
     if not bare:
         raise Invalid(f"{word:.40} is everything", hint='word* finds words that begin so; "*" looks for a star')
@@ -231,15 +287,15 @@ def _is_unspaced(text: str) -> bool:
 
 
 def _quoted(text: str, position: int) -> tuple[str, int]:
-    found = _QUOTED.match(text, position)
-    if found is None:
+    match = _QUOTED.match(text, position)
+    if match is None:
         raise Invalid(f"a quote that is never closed: {text[position:]!r:.40}", hint='"an exact phrase"')
-    return re.sub(r"\\(.)", _unescape, found[1], flags=re.DOTALL), found.end()
+    return re.sub(r"\\(.)", _unescape, match[1], flags=re.DOTALL), match.end()
 
 
-def _unescape(found: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     # Only what has to be: people paste `"\d+"` and mean it.
-    return found[1] if found[1] in '"\\' else found[0]
+    return match[1] if match[1] in '"\\' else match[0]
 
 
 def _show_term(term: Term) -> str:
@@ -248,7 +304,7 @@ def _show_term(term: Term) -> str:
         return f"{sign}*{term.text}*"
     if term.kind == "prefix":
         return f"{sign}{term.text}*"
-    return sign + (term.text if term.kind == "word" else _quote(term.text))
+    return sign + (term.text if term.kind == "word" and term.text not in ("AND", "OR") else _quote(term.text))
 
 
 # ── filters ───────────────────────────────────────────────────────────────────────────────────────
@@ -258,8 +314,9 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
     if name not in FILTERS:
         rest = _ITEM.match(text, position)
         whole = f"{name}:{rest[0] if rest else ''}"
-        near = _nearest(name, FILTERS)
-        meant = f"did you mean {near}:? " if near else ""
+        near = _MEANT.get(name) or _nearest(name, FILTERS)
+        by = f"`turnlog usage --by {name}` adds up by it; " if name in ("user", "machine") else ""
+        meant = f"did you mean {near}:? " if near else by
         hint = f'{meant}one of {", ".join(FILTERS)}; to look for it as text, "{whole:.60}"'
         raise Invalid(f"there is no filter {name}:", hint=hint)
     values: list[str] = []
@@ -268,8 +325,8 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
             value, position = _quoted(text, position)
         else:
             # A comma in an amount is a slip, not a second one.
-            found = (_ITEM if name in _SINGLE else _BARE).match(text, position)
-            value, position = (found[0], found.end()) if found else ("", position)
+            match = (_ITEM if name in _SINGLE else _BARE).match(text, position)
+            value, position = (match[0], match.end()) if match else ("", position)
         if not value:
             raise Invalid(f"{name}: has an empty value", hint=f"{name}:one,other; quotes around what has a comma")
         values.append(_checked(name, value))
@@ -303,34 +360,11 @@ def _checked(name: str, value: str) -> str:
     return value
 
 
-def _show_filter(found: Filter) -> str:
-    values = ",".join(value if re.fullmatch(r'[^\s,"]+', value) else _quote(value) for value in found.values)
-    return f"{'-' if found.negated else ''}{found.name}:{values}"
+def _show_filter(clause: Filter) -> str:
+    values = ",".join(value if re.fullmatch(r'[^\s,"]+', value) else _quote(value) for value in clause.values)
+    return f"{'-' if clause.negated else ''}{clause.name}:{values}"
 
 
 def _quote(text: str) -> str:
     escaped = re.sub(r'(\\(?=["\\]|$)|")', r"\\\1", text)
     return f'"{escaped}"'
-
-
-# ── times ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _edge(whole: re.Match[str], is_end: bool) -> date:
-    year, month, day = int(whole[1]), int(whole[2] or 1), int(whole[3] or 1)
-    first = date(year, month, day)
-    if not is_end:
-        return first
-    if whole[3]:
-        return first + timedelta(days=1)
-    if whole[2]:
-        return date(year + month // 12, month % 12 + 1, 1)
-    return date(year + 1, 1, 1)
-
-
-def _midnight(day: date, zone: tzinfo | None) -> datetime:
-    return _local(datetime.combine(day, time()), zone)
-
-
-def _local(naive: datetime, zone: tzinfo | None) -> datetime:
-    return naive.replace(tzinfo=zone) if zone else naive.astimezone()

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.catalog.ask.filters import span_of
 from turnlog.catalog.ask.listing import now_ms
 from turnlog.catalog.ask.query import Query, parse
-from turnlog.catalog.ask.search import Page, called, hits_of, opened, wanted_of
-from turnlog.catalog.index.terms import Needle, Term, may_begin_inside
+from turnlog.catalog.ask.search import Page, called, hits_of, may_open, opened, wanted_in
+from turnlog.catalog.index.terms import Needle, Term
 from turnlog.catalog.values import RecalledPage, RecalledPlace
 from turnlog.errors import Invalid
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from turnlog.catalog.index.index import Index
-    from turnlog.catalog.index.wanted import EntryMatch, TimeSpan, Wanted
+    from turnlog.catalog.index.wanted import EntryMatch, Wanted
     from turnlog.catalog.values import Hit
 
 _COUNTED, _READ = 1_000, 200
@@ -91,16 +90,16 @@ def recall(
     if limit < 1 or offset < 0:
         raise Invalid(f"{limit} places from {offset} on", hint="at least 1, from 0 on")
     asked = parse(query)
-    span = span_of(asked, now_ms=now_ms())
-    wanted = [wanted_of(index, asked, None, span) for index in indexes]
+    wanted = wanted_in(indexes, asked, None, now_ms=now_ms())
     walk = _Walk(indexes, wanted, skips)
-    order = walk.all_words(asked, span)
-    if len(order) < offset + limit and len([term for term in asked.terms if not term.negated]) > 1:
+    order = walk.all_words(asked)
+    is_sentence = not asked.others and len([term for term in asked.terms if not term.negated]) > 1
+    if len(order) < offset + limit and is_sentence:
         order += _Near(indexes, wanted, skips).places(asked, {place.session for place in order})
     if len(order) < offset + limit:
         order += walk.more_of_each()
-    shown = order[offset : offset + limit]
-    places = [place for place in (_shown(indexes, wanted, one, clean) for one in shown) if place is not None]
+    page = order[offset : offset + limit]
+    places = [place for place in (_shown(indexes, wanted, one, clean) for one in page) if place is not None]
     return RecalledPage(
         places,
         left=max(0, len(order) - offset - limit),
@@ -114,13 +113,14 @@ def _shown(indexes: Sequence[Index], wanted: list[Wanted], place: _Place, clean:
     if place.hit is not None:
         from turnlog.catalog.ask.snippet import snippet
 
-        needles = [Needle(term) for term in asked.terms if not term.negated]
+        needles = [Needle(term) for term in asked.every_term if not term.negated]
         text, marks = snippet(clean(place.hit.card.title or place.hit.card.id), needles)
         return RecalledPlace(place.hit._replace(snippet=text, marks=marks), place.words, place.is_near)
     assert place.match is not None
-    terms = asked.terms if not place.is_near else tuple(_near_term(word) for word in place.words)
-    found = hits_of(indexes[place.number], [place.match], asked._replace(terms=terms), clean)
-    return next((RecalledPlace(hit, place.words, place.is_near) for hit in found), None)
+    if place.is_near:
+        asked = asked._replace(terms=tuple(_near_term(word) for word in place.words))
+    hits = hits_of(indexes[place.number], [place.match], asked, clean)
+    return next((RecalledPlace(hit, place.words, place.is_near) for hit in hits), None)
 
 
 class _Walk:
@@ -131,18 +131,18 @@ class _Walk:
         self.is_more = self.is_cut = False
         self._others: list[_Place] = []
 
-    def all_words(self, asked: Query, span: TimeSpan) -> list[_Place]:
+    def all_words(self, asked: Query) -> list[_Place]:
         """One place of each session, the newest first."""
-        found = self._entries(self._wanted)
-        if not found and not self.is_cut and any(map(may_begin_inside, asked.terms)):
+        matches = self._entries(self._wanted)
+        if not matches and not self.is_cut and may_open(asked):
             self._wanted[:] = [one._replace(terms=opened(asked.terms)) for one in self._wanted]
-            found = self._entries(self._wanted)
-        places = [(match.id, _Place(number, match)) for number, match in found]
+            matches = self._entries(self._wanted)
+        places = [(match.id, _Place(number, match)) for number, match in matches]
         for number, (index, one) in enumerate(zip(self._indexes, self._wanted, strict=True)):
-            hits = called(index, asked, one.sessions, span, _READ, None)
-            names = {match.session for of, match in found if of == number} if hits else set[int]()
-            known = {card.name for card in index.cards_by_row(names).values()} if names else set[str]()
-            places += [(hit.cursor, _Place(number, None, hit)) for hit in hits if hit.card.name not in known]
+            hits = called(index, asked, one, _READ, None)
+            names = {match.session for of, match in matches if of == number} if hits else set[int]()
+            sessions = {card.name for card in index.cards_by_row(names).values()} if names else set[str]()
+            places += [(hit.cursor, _Place(number, None, hit)) for hit in hits if hit.card.name not in sessions]
         places.sort(key=lambda one: one[0], reverse=True)
         first: dict[tuple[int, str], _Place] = {}
         for _, place in places:
@@ -155,14 +155,14 @@ class _Walk:
         return self._others
 
     def _entries(self, wanted: list[Wanted]) -> list[tuple[int, EntryMatch]]:
-        found: list[tuple[int, EntryMatch]] = []
+        matches: list[tuple[int, EntryMatch]] = []
         for number, (index, one) in enumerate(zip(self._indexes, wanted, strict=True)):
-            is_sure = all(term.kind in index.sure for term in one.terms)
+            is_sure = all(term.kind in index.sure for term in one.every_term)
             page = Page(index, one, _COUNTED if is_sure else _READ)
             self.is_cut |= page.is_cut
             self.is_more |= page.next is not None
-            found += [(number, match) for match in page.found if not self._skips(match)]
-        return found
+            matches += [(number, match) for match in page.found if not self._skips(match)]
+        return matches
 
 
 class _Near:

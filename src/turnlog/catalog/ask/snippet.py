@@ -50,15 +50,15 @@ def snippet(text: str, needles: Sequence[Needle], width: int = WIDTH) -> tuple[s
 def _places(text: str, needles: Sequence[Needle]) -> list[tuple[int, int, int]]:
     """Where each needle is, and its number."""
     folded, bare = fold(text), ""
-    found: list[tuple[int, int, int]] = []
+    ranges: list[tuple[int, int, int]] = []
     for number, needle in enumerate(needles):
         here = list(islice(needle.places(folded), _MOST))
         if not here and not (text.isascii() and needle.term.text.isascii()):
             bare = bare or unaccented(folded)
             plain = Needle(needle.term._replace(text=unaccented(needle.term.text)))
             here = list(islice(plain.places(bare), _MOST))
-        found.extend((start, end, number) for start, end in here)
-    return sorted(found)
+        ranges.extend((start, end, number) for start, end in here)
+    return sorted(ranges)
 
 
 def _best(places: list[tuple[int, int, int]], width: int) -> int:
@@ -97,7 +97,7 @@ def _begin(text: str, at: int) -> int:
 
 
 def _plain(piece: str) -> str:
-    return _BLANKS.sub(lambda found: LINE if _BREAK.search(found[0]) else " ", piece)
+    return _BLANKS.sub(lambda match: LINE if _BREAK.search(match[0]) else " ", piece)
 
 
 def _cut(line: str, marks: list[tuple[int, int]], width: int, *, is_all: bool) -> tuple[str, Marks]:

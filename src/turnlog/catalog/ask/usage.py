@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.ask.filters import of_model, span_of
+from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.search import sessions_meant
@@ -116,12 +116,12 @@ def _grouped(
             raise Invalid(f"no usage by {by!r:.40}", hint=f"by {', '.join(GROUPS)} or {LABEL}NAME")
     if len(set(kinds)) < len(kinds):
         raise Invalid(f"usage by the same twice: {','.join(kinds)}", hint="name each once")
-    asked, with_days = parse(query), any(by in TIMES for by in kinds)
+    asked, with_days = of_spending(parse(query)), any(by in TIMES for by in kinds)
     labelled = {by: labelled_by(home, by.removeprefix(LABEL)) for by in kinds if by.startswith(LABEL)}
     for number, index in enumerate(indexes):
-        found = _rows(index, asked, workspace, zone, now_ms, with_days=with_days)
-        labels = {by: labels_of(index, by, labelled.get(by)) if found else {} for by in kinds}
-        for session, day, model, *numbers in found:
+        rows = _rows(index, asked, workspace, zone, now_ms, with_days=with_days)
+        labels = {by: labels_of(index, by, labelled.get(by)) if rows else {} for by in kinds}
+        for session, day, model, *numbers in rows:
             names = [_group(by, day, model, path_of(labels[by].get(session, UNKNOWN))) for by in kinds]
             yield (number, session), model, names, numbers
 
@@ -130,15 +130,15 @@ def labelled_by(home: Callable[[], Home] | None, name: str) -> dict[str, str]:
     """What that label says of each session that has it; a fork or a subagent without it has that of its parent."""
     asked = () if home is None else (*home().sessions(deleted=True), *home().sessions())
     there = {info.id: info for info in asked}
-    said: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for info in there.values():
         one, met = info, set[str]()
         while name not in one.labels and one.id not in met:
             met.add(one.id)
             one = there.get(one.parent or (one.fork.session if one.fork is not None else ""), one)
         if name in one.labels:
-            said[info.id] = one.labels[name]
-    return said
+            labels[info.id] = one.labels[name]
+    return labels
 
 
 def labels_of(index: Index, by: str, labelled: dict[str, str] | None = None) -> dict[int, Any]:

@@ -33,8 +33,8 @@ def user_of(path: str) -> str:
     """In whose home folder a path is; "" in nobody's."""
     if path.split("/")[:2] == ["", "root"]:
         return "root"
-    found = _HOME.match(path)
-    return found[1] if found else ""
+    match = _HOME.match(path)
+    return match[1] if match else ""
 
 
 def _host(writers: str) -> str:

@@ -27,7 +27,7 @@ def is_session_name(name: str) -> bool:
 
 
 def glance(path: str, size: int) -> SessionGlance | None:
-    """What its two ends tell; None if it is no session. Of one that is compressed only its name is told."""
+    """What its two ends say; None if it is not a session. Of a compressed one only the name is known."""
     if path.endswith(".zst"):
         return SessionGlance(stem_of(path)[-36:])
     ends = FileEnds(path, size)
@@ -89,13 +89,13 @@ def _home(path: str) -> str:
 @lru_cache(maxsize=8)
 def _names(home: str) -> dict[str, str]:
     """The names that people gave to sessions."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     try:
         with open(os.path.join(home, "session_index.jsonl"), "rb") as file:
             for line in file:
                 record = record_in(line)
                 if text_in(record.get("id")) and text_in(record.get("thread_name")):
-                    found[record["id"]] = record["thread_name"]
+                    names[record["id"]] = record["thread_name"]
     except OSError:
-        return found
-    return found
+        return names
+    return names

@@ -66,7 +66,7 @@ class FileEnds:
 
     def last_time(self) -> int | None:
         """The newest time that the end tells."""
-        return max(filter(None, (ms_in(found.decode()) for found in _TIMES.findall(self.tail)[-8:])), default=None)
+        return max(filter(None, (ms_in(stamp.decode()) for stamp in _TIMES.findall(self.tail)[-8:])), default=None)
 
 
 def _places(part: bytes, mark: bytes) -> Iterator[int]:

@@ -48,9 +48,9 @@ def _log(ends: FileEnds) -> tuple[dict[str, Any], str]:
         return {}, ""
     for record in records:
         changed = fields_in(record.get("$set"))
-        for said in [record, *objects_in(changed.get("messages"))]:
-            if said.get("type") == "user" and not preview:
-                preview = preview_in(said.get("displayContent") or said.get("content"))
+        for message in [record, *objects_in(changed.get("messages"))]:
+            if message.get("type") == "user" and not preview:
+                preview = preview_in(message.get("displayContent") or message.get("content"))
         about.update(changed if "$set" in record else record if "sessionId" in record and "type" not in record else {})
     for record in ends.marked(b'"summary"'):
         about.update(fields_in(record.get("$set")))
@@ -68,8 +68,8 @@ def _document(ends: FileEnds) -> tuple[dict[str, Any], str]:
     summary = re.search(r'"summary": ?("(?:[^"\\]|\\.)*")', ends.tail.decode(errors="replace"))
     if summary:
         about["summary"] = loads(summary[1], strict=False)
-    for found in _PROMPT.finditer(head):
-        preview = preview_in(loads(found[2] or found[1], strict=False))
+    for match in _PROMPT.finditer(head):
+        preview = preview_in(loads(match[2] or match[1], strict=False))
         if preview:
             return about, preview
     return about, ""

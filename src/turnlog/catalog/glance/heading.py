@@ -29,18 +29,18 @@ def glance(form: Format, source: Source) -> tuple[FoundFile, SessionGlance] | No
     except OSError:
         return None
     header = reading.header
-    said = preview(entry for entry in steps if isinstance(entry, Message))
-    found = SessionGlance(
+    prompt = preview(entry for entry in steps if isinstance(entry, Message))
+    session = SessionGlance(
         native=header.id,
         workspace=header.workspace,
         title=header.title,
-        preview=said,
+        preview=prompt,
         created=ms_of(header.created),
         fork=header.fork.session if header.fork is not None else None,
         parent=header.spawned.session if header.spawned is not None else None,
         is_hidden=header.hidden,
     )
-    return FoundFile(status.st_mtime_ns, source.agent, source.path, status.st_size), found
+    return FoundFile(status.st_mtime_ns, source.agent, source.path, status.st_size), session
 
 
 def rows(survey: FileSurvey, is_late: Callable[[], bool]) -> Iterator[tuple[Any, ...]]:
@@ -50,6 +50,6 @@ def rows(survey: FileSurvey, is_late: Callable[[], bool]) -> Iterator[tuple[Any,
         for source in form.find(root):
             if is_late():
                 return
-            found = glance(form, source)
-            if found is not None:
-                yield row_of_glance(*found, key=source.key)
+            session = glance(form, source)
+            if session is not None:
+                yield row_of_glance(*session, key=source.key)

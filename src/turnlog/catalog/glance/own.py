@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 def rows(home: Home, files: Iterable[Sighting]) -> Iterator[tuple[Any, ...]]:
     """Those of these files, as `COLUMNS`."""
-    known = {(info.id, is_deleted): info for is_deleted in (False, True) for info in home.sessions(deleted=is_deleted)}
+    infos = {(info.id, is_deleted): info for is_deleted in (False, True) for info in home.sessions(deleted=is_deleted)}
     for seen in files:
         _, _, folder, name, _ = seen
         native = session_id_of(name) if is_session_file(name) else None
         if native:
             is_deleted = os.path.basename(folder) == TRASH
-            yield row_of_info(found_file(seen), native, known.get((native, is_deleted)), is_deleted=is_deleted)
+            yield row_of_info(found_file(seen), native, infos.get((native, is_deleted)), is_deleted=is_deleted)
 
 
 def row_of_info(file: FoundFile, native: str, info: Info | None, *, is_deleted: bool) -> tuple[Any, ...]:
     """One of them."""
-    told: tuple[Any, ...] = (None, None, None, None, None, None, False)
+    facts: tuple[Any, ...] = (None, None, None, None, None, None, False)
     if info is not None:
-        told = (
+        facts = (
             info.agent, path_column(info.workspace) if info.workspace else None,
             clean(info.title) if info.title else None, ms_of(info.created_at), ms_of(info.updated_at), info.parent,
             info.hidden,
         )  # fmt: skip
     is_said = info is not None and info.seq > 1 and info.agent != "turnlog"
-    agent, workspace, title, created, updated, parent, is_hidden = told
+    agent, workspace, title, created, updated, parent, is_hidden = facts
     return (
         handle_of(native), native, 1, agent, path_column(file.path), "", workspace, title, "", created,
         updated if updated is not None else file.mtime // 1_000_000, None, parent, is_hidden, is_deleted, is_said,

@@ -77,23 +77,23 @@ class FileSurvey:
 
     def _count(self, agent: str, root: str) -> None:
         quick = QUICK.get(agent)
-        found: list[Sighting] = []
+        sightings: list[Sighting] = []
         waiting = [(root, 0)]
-        while waiting and len(found) < _MOST:
+        while waiting and len(sightings) < _MOST:
             folder, depth = waiting.pop()
-            below = self._listed(agent, folder, found)
+            below = self._listed(agent, folder, sightings)
             if depth < _DEEPEST:
                 paths = (os.path.join(folder, name) for name in below)
                 waiting += [(path, depth + 1) for path in paths if not self._is_known_folder(agent, path)]
-        self.size_bytes += sum(seen[4] for seen in found)
+        self.size_bytes += sum(seen[4] for seen in sightings)
         if quick is not None:
-            self.files += [seen for seen in found if not seen[3].startswith(_ASIDE)]
+            self.files += [seen for seen in sightings if not seen[3].startswith(_ASIDE)]
         elif agent == OURS:
-            self.own += found
-        elif found:
+            self.own += sightings
+        elif sightings:
             self.others.add((agent, root))
 
-    def _listed(self, agent: str, folder: str, found: list[Sighting]) -> list[str]:
+    def _listed(self, agent: str, folder: str, sightings: list[Sighting]) -> list[str]:
         """The new files of a folder are found; gives the names of the folders in it."""
         is_session = QUICK[agent].is_session_name if agent in QUICK else None
         is_known = self._is_known
@@ -114,7 +114,7 @@ class FileSurvey:
                     status = entry.stat()
                 except OSError:
                     continue
-                found.append((status.st_mtime_ns, agent, folder, name, status.st_size))
+                sightings.append((status.st_mtime_ns, agent, folder, name, status.st_size))
         except OSError:
             return below
         finally:
@@ -164,21 +164,21 @@ def _nearness(workspace: str) -> Callable[[str], bool]:
 def row_at(file: FoundFile) -> tuple[Any, ...] | None:
     """What a glance at a file tells, as `COLUMNS`; None if it is no session."""
     try:
-        found = QUICK[file.agent].glance(file.path, file.size)
+        session = QUICK[file.agent].glance(file.path, file.size)
     except OSError:
         return None
-    return None if found is None else row_of_glance(file, found)
+    return None if session is None else row_of_glance(file, session)
 
 
-def row_of_glance(file: FoundFile, found: SessionGlance, key: str = "") -> tuple[Any, ...]:
+def row_of_glance(file: FoundFile, session: SessionGlance, key: str = "") -> tuple[Any, ...]:
     """A glance as `COLUMNS`."""
-    updated = found.updated if found.updated is not None else file.mtime // 1_000_000
-    native, title = clean(found.native), found.title
+    updated = session.updated if session.updated is not None else file.mtime // 1_000_000
+    native, title = clean(session.native), session.title
     return (
         f"{file.agent}:{native}", native, 0, file.agent, path_column(file.path), key,
-        _workspace(found.workspace), clean(title) if title and is_title(title, found.workspace) else None,
-        clean(found.preview), found.created if found.created is not None else updated, updated, found.fork,
-        found.parent, found.is_hidden, 0, 1, file.size, UNREAD,
+        _workspace(session.workspace), clean(title) if title and is_title(title, session.workspace) else None,
+        clean(session.preview), session.created if session.created is not None else updated, updated, session.fork,
+        session.parent, session.is_hidden, 0, 1, file.size, UNREAD,
     )  # fmt: skip
 
 

@@ -65,12 +65,14 @@ class Portion:
         """The texts as rows of `docs`: each has an id that nobody has. `taken` is the last one at each of the times."""
         free = {at: at << SHIFT if last is None else last + 1 for at, last in taken.items()}
         rows: list[tuple[Any, ...]] = []
-        for at, session, step, entry, said, hash in self.docs:
+        for at, session, step, entry, passage, hash in self.docs:
             # As soon after its time as there is room.
             while (number := free.get(at, at << SHIFT)) >= (at + 1) << SHIFT:
                 at += 1
             free[at] = number + 1
-            rows.append((number, session, step, clean(entry), said.role, lines(said.tools) if said.tools else "", hash))
+            rows.append(
+                (number, session, step, clean(entry), passage.role, lines(passage.tools) if passage.tools else "", hash)
+            )
         return rows
 
 

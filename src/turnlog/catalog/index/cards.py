@@ -25,14 +25,14 @@ _NOTHING = TokenSums()
 CARD = (
     "name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages, turns, "
     "tool_calls, branches, fork, parent, copy_of, is_hidden, is_archived, is_deleted, tags, own, inherited, subagents, "
-    "unpriced, ending, writer, damage, problem, size, is_conversation"
+    "unpriced, ending, writer, damage, problem, size, is_conversation, git_branches"
 )
 OPEN = ("turn", "call", "result", "asked")
 """The endings inside a turn."""
 WAITING = "ask"
 """Where a session stopped in which somebody has to say whether a tool may be run: it waits, whoever is there."""
 UNREAD = "unread"
-"""Where a session stopped of which only a glance was taken: nobody knows."""
+"""Where a session stopped of which only the ends were read: unknown."""
 _SIMPLE = (
     "fork IS NULL AND parent IS NULL AND NOT is_hidden AND NOT is_archived AND damage = 0 AND problem = '' "
     "AND tags = '' AND writer = ''"
@@ -68,18 +68,18 @@ class ListingColumns:
         self, rows: Iterable[tuple[Any, ...]], facts: Callable[[], Iterable[tuple[Any, ...]]]
     ) -> list[ListingRow]:
         """The lines, the newest first. `facts` gives those of special sessions, if there are any."""
-        found: list[ListingRow] = list(map(ListingRow._make, rows))
-        found.sort(key=_newness, reverse=True)  # sooner done than looking up each row where the index says
-        special = [index for index, line in enumerate(found) if line.state[0] == "r"]
+        listed: list[ListingRow] = list(map(ListingRow._make, rows))
+        listed.sort(key=_newness, reverse=True)  # sooner done than looking up each row where the index says
+        special = [index for index, line in enumerate(listed) if line.state[0] == "r"]
         if special:
-            known = {row[0]: row[1:] for row in facts()}
+            facts_by_id = {row[0]: row[1:] for row in facts()}
             for index in special:
-                line = found[index]
-                found[index] = _special(line, self.look, *known[int(line.state[4:])])
-        odd = [index for index, line in enumerate(found) if not isinstance(line.workspace, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+                line = listed[index]
+                listed[index] = _special(line, self.look, *facts_by_id[int(line.state[4:])])
+        odd = [index for index, line in enumerate(listed) if not isinstance(line.workspace, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
         for index in odd:
-            found[index] = found[index]._replace(workspace=os.fsdecode(found[index].workspace))
-        return found
+            listed[index] = listed[index]._replace(workspace=os.fsdecode(listed[index].workspace))
+        return listed
 
 
 def _newness(line: ListingRow) -> int:
@@ -127,7 +127,7 @@ class CardMaker:
         (
             name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages,
             turns, tool_calls, branches, fork, parent, copy_of, hidden, archived, deleted, tags, own, inherited,
-            subagents, unpriced, ending, writer, damage, problem, size, is_conversation,
+            subagents, unpriced, ending, writer, damage, problem, size, is_conversation, git_branches,
         ) = row  # fmt: skip
         return Card(
             name, native, is_ours == 1, agent, path if type(path) is str else path_of(path), key,
@@ -135,6 +135,7 @@ class CardMaker:
             time_of(created), time_of(updated), messages, turns, tool_calls, branches, fork, parent, copy_of,
             hidden == 1, archived == 1, deleted == 1, words(tags), tokens(own), tokens(inherited), tokens(subagents),
             words(unpriced), self.state(is_ours, ending, writer, updated), damage, problem, size, is_conversation == 1,
+            words(git_branches),
             ending != UNREAD,
         )  # fmt: skip
 
@@ -159,8 +160,8 @@ class CardMaker:
         if writer not in self._there:
             from turnlog.machine.process import lives
 
-            found = [lives(_who(line)) for line in writer.split("\n")] if writer else [None]
-            self._there[writer] = True if True in found else None if None in found else False
+            states = [lives(_who(line)) for line in writer.split("\n")] if writer else [None]
+            self._there[writer] = True if True in states else None if None in states else False
         return self._there[writer]
 
 

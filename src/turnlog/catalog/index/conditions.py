@@ -1,6 +1,6 @@
 """Conditions on sessions and entries: values, which each engine says in its own words."""
 
-from __future__ import annotations
+# Without `annotations` from the future: a NamedTuple would compile each of them again when it is imported.
 
 from typing import Any, NamedTuple
 
@@ -18,19 +18,19 @@ class Condition(NamedTuple):
     column: str = ""
     value: Any = None
 
-    def and_(self, other: Condition) -> Condition:
+    def and_(self, other: "Condition") -> "Condition":
         """Both."""
         return self._with("and", other)
 
-    def or_(self, other: Condition) -> Condition:
+    def or_(self, other: "Condition") -> "Condition":
         """Either. Nothing asked is no alternative."""
         return self._with("or", other)
 
-    def but_not(self, other: Condition) -> Condition:
+    def but_not(self, other: "Condition") -> "Condition":
         """This, and not that. What is not known is not so."""
         return self.and_(Condition("but not", value=other)) if other.op else self
 
-    def _with(self, op: str, other: Condition) -> Condition:
+    def _with(self, op: str, other: "Condition") -> "Condition":
         if not self.op or not other.op:
             return self if self.op else other
         return Condition(op, value=(*(self.value if self.op == op else (self,)), other))

@@ -47,7 +47,7 @@ def look(db: Engine) -> dict[int, Repeated]:
     if not rows:
         return {}
     copies = {id: _decode(copied) for id, copied, _ in rows}
-    elsewhere = dict(msgspec.json.decode(told)) if (told := noted(db, ELSEWHERE)) else {}
+    elsewhere = dict(msgspec.json.decode(encoded)) if (encoded := noted(db, ELSEWHERE)) else {}
     originals = _originals(db, {one for copied in copies.values() for one in copied.of}, elsewhere)
     docs = db.table("docs")
     longer = {
@@ -57,7 +57,7 @@ def look(db: Engine) -> dict[int, Repeated]:
             f"(SELECT 1 FROM {docs} WHERE docs.session = sessions.id AND docs.step > sessions.carried)"
         )
     }
-    found: dict[int, Repeated] = {}
+    repeated: dict[int, Repeated] = {}
     for id, _, carried in rows:
         of, spent = copies[id].of, copies[id].spent
         there = originals.get(of[0])
@@ -65,11 +65,11 @@ def look(db: Engine) -> dict[int, Repeated]:
         owed = {
             f"copied {of[one.of].session} {one.at} {one.model}": one
             for one in spent
-            if one.of < len(of) and not any(known in originals for known in of[: one.of + 1])
+            if one.of < len(of) and not any(original in originals for original in of[: one.of + 1])
         }
         name = there.name if there is not None else of[0].session
-        found[id] = Repeated(name, carried if is_repeat else -1, is_repeat and id not in longer, owed)
-    return found
+        repeated[id] = Repeated(name, carried if is_repeat else -1, is_repeat and id not in longer, owed)
+    return repeated
 
 
 def written_from(db: Engine) -> dict[int, set[str]]:
@@ -82,18 +82,18 @@ def _originals(db: Engine, wanted: set[CopyOf], elsewhere: dict[str, bool]) -> d
     """Those that are here, ours or as their agents have them; one that is not deleted before one that is."""
     ours = _found(db, "is_ours AND native", {one.session for one in wanted})
     origins = _found(db, "origin", {f"{one.agent}\n{one.identity}" for one in wanted if one.agent})
-    found: dict[CopyOf, _Original] = {}
+    originals: dict[CopyOf, _Original] = {}
     for one in wanted:
-        known = [*ours.get(one.session, ()), *origins.get(f"{one.agent}\n{one.identity}", ())]
+        candidates = [*ours.get(one.session, ()), *origins.get(f"{one.agent}\n{one.identity}", ())]
         if one.session in elsewhere:
-            known.append(_Original(one.session, elsewhere[one.session]))
-        if known:
-            found[one] = min(known, key=lambda original: original.is_deleted)
-    return found
+            candidates.append(_Original(one.session, elsewhere[one.session]))
+        if candidates:
+            originals[one] = min(candidates, key=lambda original: original.is_deleted)
+    return originals
 
 
 def _found(db: Engine, column: str, values: set[str]) -> dict[str, list[_Original]]:
-    found: dict[str, list[_Original]] = {}
+    by_key: dict[str, list[_Original]] = {}
     listed = sorted(values)
     for begin in range(0, len(listed), _AT_ONCE):
         some: list[Any] = listed[begin : begin + _AT_ONCE]
@@ -104,5 +104,5 @@ def _found(db: Engine, column: str, values: set[str]) -> dict[str, list[_Origina
             some,
         ):
             key = origin if column == "origin" else native
-            found.setdefault(key, []).append(_Original(native if is_ours else name, bool(is_deleted)))
-    return found
+            by_key.setdefault(key, []).append(_Original(native if is_ours else name, bool(is_deleted)))
+    return by_key

@@ -106,8 +106,8 @@ class Index:
         if self._home is None:
             raise Invalid(f"commit:{revisions:.80} needs a home whose checkpoints tell", hint="ask a catalog of a home")
         ours = ("", *sessions_behind(self._home().store, revisions))
-        known = self._named(Condition("in", "sessions.native", ours).or_(Condition("in", "sessions.copy_of", ours)))
-        return [*known.values(), *self._named(Condition("in", "sessions.parent", ("", *known))).values()]
+        sessions = self._named(Condition("in", "sessions.native", ours).or_(Condition("in", "sessions.copy_of", ours)))
+        return [*sessions.values(), *self._named(Condition("in", "sessions.parent", ("", *sessions))).values()]
 
     def _named(self, sessions: Condition) -> dict[str, int]:
         sql, values = where(self.engine, sessions)

@@ -56,10 +56,10 @@ class MarkedSessions:
     """The marks that an index knows."""
 
     def __init__(self, db: Engine) -> None:
-        told = noted(db, _NOTED)
-        self.is_known = told is not None
+        stored = noted(db, _NOTED)
+        self.is_known = stored is not None
         self._is_new = False
-        self._marks = _decode(told) if told else {}
+        self._marks = _decode(stored) if stored else {}
 
     def learn(self, store: Store) -> None:
         """What the home says by now."""
@@ -96,8 +96,8 @@ def _put_notes(batch: Batch, session: int, notes: list[tuple[str, int, str]]) ->
         if step >= _FIRST and wanted.pop(entry, None) is None:
             batch.forget(id)
     for number, (entry, (at, text)) in enumerate(wanted.items()):
-        said = Passage("note", text, [], [])
-        batch.add(Doc(at, session, _FIRST + at + number, entry, said, sum_of(text)))
+        passage = Passage("note", text, [], [])
+        batch.add(Doc(at, session, _FIRST + at + number, entry, passage, sum_of(text)))
 
 
 def _overlaid(db: Engine, marks: dict[str, _Marks]) -> Iterator[tuple[int, str, tuple[Any, ...], dict[str, Any]]]:

@@ -15,8 +15,8 @@ MAKING = "making"
 
 def noted(db: Engine, key: str) -> Any:
     """What is noted; None if nothing is."""
-    found = [*db.rows(f"SELECT value FROM {db.table('meta')} WHERE key = {db.mark}", (key,))]
-    return found[0][0] if found else None
+    rows = [*db.rows(f"SELECT value FROM {db.table('meta')} WHERE key = {db.mark}", (key,))]
+    return rows[0][0] if rows else None
 
 
 def note(db: Engine, key: str, value: object) -> None:

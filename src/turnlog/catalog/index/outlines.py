@@ -48,10 +48,10 @@ class OutlineIntake:
 
 def outline_in(engine: Engine, session: int) -> Outline:
     """What is kept of a session's outline: all of it or its beginning."""
-    made = Outline()
+    outline = Outline()
     for (data,) in engine.rows(_ALL, (session,)) if engine.keeps_details else ():
         piece = Outline.decode(data)
         if piece is None:
             break
-        made.extend(piece)
-    return made
+        outline.extend(piece)
+    return outline

@@ -54,11 +54,11 @@ class Prices:
         self.is_other = known_before is not None
         """Whether there are other prices than those that were used before."""
         try:
-            known = msgspec.json.decode(known_before, type=_Known) if known_before is not None else None
+            before = msgspec.json.decode(known_before, type=_Known) if known_before is not None else None
         except (msgspec.DecodeError, msgspec.ValidationError):
-            known = None
-        if known is not None and known.stamp == self._stamp:
-            self._terms, self._is_changed, self.is_other = known.terms, False, False
+            before = None
+        if before is not None and before.stamp == self._stamp:
+            self._terms, self._is_changed, self.is_other = before.terms, False, False
 
     @property
     def stamp(self) -> str:
@@ -66,7 +66,7 @@ class Prices:
         return self._stamp
 
     def cost(self, paid: Paid, at: datetime) -> int | None:
-        """In millionths of micro-dollars; None if nobody knows."""
+        """In millionths of micro-dollars; None if the price is unknown."""
         if paid.usage.cost_micros is not None:
             return paid.usage.cost_micros * 1_000_000
         if paid.usage == NOTHING:
@@ -86,11 +86,11 @@ class Prices:
         for terms in self._terms.get(model, ()):
             if terms.hold(at):
                 return terms
-        found = terms_of(model, at)
-        if found.hold(at):
-            self._terms.setdefault(model, []).append(found)
+        price_terms = terms_of(model, at)
+        if price_terms.hold(at):
+            self._terms.setdefault(model, []).append(price_terms)
             self._is_changed = True
-        return found
+        return price_terms
 
     def remember(self, db: Engine) -> None:
         """For the next time."""

@@ -74,12 +74,12 @@ def _copies(database: Database, server: PostgresEngine, waiting: Callable[[], No
     copies = written_from(here)
     wanted = sorted({id for of in copies.values() for id in of})
     there = [list(row) for row in server.rows(_WRITTEN_FROM, (wanted,))] if wanted else []
-    told = json.encode(there).decode() if there else None
-    if told == noted(here, ELSEWHERE):
+    encoded = json.encode(there).decode() if there else None
+    if encoded == noted(here, ELSEWHERE):
         return
     with database.lock(waiting), database.writing() as db:
         here = SqliteEngine(db)
-        note(here, ELSEWHERE, told)
+        note(here, ELSEWHERE, encoded)
         settle(here, set(copies))
 
 
@@ -87,12 +87,12 @@ def _look(here: SqliteEngine, there: dict[str, tuple[int, str, int]]) -> tuple[l
     """Those of which something has changed, and those whose import is no longer there."""
     wanted: list[_Pair] = []
     gone: set[int] = set()
-    known = dict(here.rows(_NOTED, (f"{_KEY}%",)).fetchall())
-    if not known and not there:
+    noted = dict(here.rows(_NOTED, (f"{_KEY}%",)).fetchall())
+    if not noted and not there:
         return wanted, gone
     for id, origin, copy, updated, size in here.rows(_HERE).fetchall():
         other = there.get(origin)
-        stamp = known.get(f"{_KEY}{id}")
+        stamp = noted.get(f"{_KEY}{id}")
         if other is None:
             if stamp is not None:
                 gone.add(id)
@@ -105,7 +105,7 @@ def _look(here: SqliteEngine, there: dict[str, tuple[int, str, int]]) -> tuple[l
 
 
 def _by_session(rows: Iterable[tuple[Any, ...]]) -> dict[int, set[Any]]:
-    found: dict[int, set[Any]] = {}
+    by_session: dict[int, set[Any]] = {}
     for session, value in rows:
-        found.setdefault(session, set()).add(value)
-    return found
+        by_session.setdefault(session, set()).add(value)
+    return by_session

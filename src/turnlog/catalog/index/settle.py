@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine
 
 TOLD = "\x1e"
-"""Stands behind each origin of a session of ours whose turns are told by hooks: what it was is no session beside it."""
+"""Follows each origin of a session of ours whose turns hooks report: the original is not listed as a second session."""
 _FEW = 200
 _AT_ONCE = 500
 _SUMS = ", ".join(f"sum({name})" for name in COUNTS)
@@ -82,8 +82,8 @@ class _Kin(NamedTuple):
 def _families(db: Engine) -> set[int]:
     """Forks belong to what they were forked from, copies to what they were copied from. Gives who changed."""
     sessions = db.table("sessions")
-    told = db.rows(f"SELECT origin FROM {sessions} WHERE is_ours AND substr(origin, length(origin)) = '{TOLD}'")
-    origins = [origin for (several,) in told for origin in several.split(TOLD)[:-1]]
+    hooked = db.rows(f"SELECT origin FROM {sessions} WHERE is_ours AND substr(origin, length(origin)) = '{TOLD}'")
+    origins = [origin for (several,) in hooked for origin in several.split(TOLD)[:-1]]
     rows = db.rows(
         "SELECT id, native, is_ours, agent, fork, origin, family, depth, copy_of, is_copied, is_deleted, "
         f"repeats FROM {sessions} WHERE fork IS NOT NULL OR family <> '' OR copy_of IS NOT NULL OR is_copied "
@@ -136,16 +136,16 @@ def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
     for one in kin:
         for origin in () if one.is_ours and one.is_deleted else one.origins:
             groups.setdefault(origin, []).append(one)
-    found: dict[int, tuple[_Kin, bool]] = {}
+    wholes: dict[int, tuple[_Kin, bool]] = {}
     for group in groups.values():
         if len(group) < 2:
             continue
-        said = {one.id: said_in(db, one.id) for one in group}
-        first = min(group, key=lambda one: (not one.is_ours, -len(said[one.id]), one.id))
+        contents = {one.id: said_in(db, one.id) for one in group}
+        first = min(group, key=lambda one: (not one.is_ours, -len(contents[one.id]), one.id))
         for one in group:
             if one is not first and not one.is_ours:
-                found[one.id] = first, first.is_told or said[one.id] <= said[first.id]
-    return found
+                wholes[one.id] = first, first.is_told or contents[one.id] <= contents[first.id]
+    return wholes
 
 
 def _name(is_ours: int, agent: str | None, native: str) -> str:
@@ -225,7 +225,7 @@ def _rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def sum_up(db: Engine, sessions: set[int]) -> None:
     """What each of these spent itself, and what it has from others."""
-    found: dict[int, dict[bool, list[tuple[Any, ...]]]] = {id: {False: [], True: []} for id in sessions}
+    by_session: dict[int, dict[bool, list[tuple[Any, ...]]]] = {id: {False: [], True: []} for id in sessions}
     spent, mark = db.table("spent"), db.mark
     rows = db.rows(
         "SELECT session, is_inherited, model, sum(cost), count(*) - count(cost), "
@@ -234,9 +234,9 @@ def sum_up(db: Engine, sessions: set[int]) -> None:
         (sorted(sessions),),
     )
     for row in rows:
-        found[row[0]][bool(row[1])].append(row)
+        by_session[row[0]][bool(row[1])].append(row)
     sums: list[tuple[Any, ...]] = []
-    for id, parts in found.items():
+    for id, parts in by_session.items():
         own, inherited = _total(parts[False]), _total(parts[True])
         unpriced = lines(row[2] or "?" for row in parts[False] if row[4])
         sums.append((own, int(own.rpartition(" ")[2] or 0), unpriced, inherited, id))

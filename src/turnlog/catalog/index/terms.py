@@ -62,7 +62,7 @@ def phrases_of(term: Term) -> list[tuple[list[str], bool]]:
     text = term.text
     if term.kind in ("word", "phrase", "prefix"):
         return [(text.split(), term.kind == "prefix")]
-    found: list[tuple[list[str], bool]] = []
+    phrases: list[tuple[list[str], bool]] = []
     is_run = False
     for word in _TOKEN.finditer(text):
         around = text[max(0, word.start() - 1) : word.end() + 1]
@@ -70,10 +70,10 @@ def phrases_of(term: Term) -> list[tuple[list[str], bool]]:
         if not is_sure or (term.kind == "part" and word.start() == 0):
             is_run = False
             continue
-        before = found.pop()[0] if is_run else []
-        found.append(([*before, word[0]], word.end() == len(text)))
+        before = phrases.pop()[0] if is_run else []
+        phrases.append(([*before, word[0]], word.end() == len(text)))
         is_run = True
-    return found
+    return phrases
 
 
 class Needle:

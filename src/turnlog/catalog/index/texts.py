@@ -39,10 +39,10 @@ def unpack(data: bytes) -> str:
     """The text again."""
     from turnlog.log.zstd import unpacked
 
-    found = unpacked(data, 4 * MAX_TEXT, _tools()[1])
-    if found is None:
+    content = unpacked(data, 4 * MAX_TEXT, _tools()[1])
+    if content is None:
         raise Corrupt("a text in the catalog is damaged", hint="`Catalog.rebuild()` makes it anew")
-    return found.decode()
+    return content.decode()
 
 
 def sum_of(text: str) -> int:
@@ -55,7 +55,7 @@ def sum_of(text: str) -> int:
 
 def digest(text: str) -> int:
     """A number that tells this text from others, and fits into a column."""
-    from hashlib import blake2b  # who only asks does without
+    from hashlib import blake2b  # queries do not need it
 
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little", signed=True)
 
@@ -80,8 +80,8 @@ def clean(text: str) -> str:
 
 def lines(words: Iterable[str]) -> str:
     """Words for a column that has several: a line feed before and after each, so that a whole one can be looked for."""
-    found = "\n".join(dict.fromkeys(clean(word.replace("\n", " ")) for word in words))
-    return f"\n{found}\n" if found else ""
+    text = "\n".join(dict.fromkeys(clean(word.replace("\n", " ")) for word in words))
+    return f"\n{text}\n" if text else ""
 
 
 def path_column(path: str) -> str | bytes:

@@ -55,9 +55,9 @@ def book(db: Engine, changed: set[int] | None) -> None:
         if changed is not None and session not in changed and copy not in changed:
             continue
         db.run(db.drop_spent, [(session, _LAST, _LAST)])
-        said = msgspec.json.decode(totals)
-        for model, at, *numbers in said:
-            usage = _rest(Usage(*numbers), _booked(db, copy, None if len(said) == 1 else model))
+        sums = msgspec.json.decode(totals)
+        for model, at, *numbers in sums:
+            usage = _rest(Usage(*numbers), _booked(db, copy, None if len(sums) == 1 else model))
             if usage is None:
                 continue
             prices = prices or Prices(db)
@@ -68,14 +68,14 @@ def book(db: Engine, changed: set[int] | None) -> None:
 
 def book_copies(db: Engine, owed: dict[int, dict[str, CopiedSpending]]) -> set[int]:
     """Make the rows for what copies know of spending, and nobody else. Gives the copies of which that changed."""
-    known: dict[int, set[int]] = {session: set() for session in owed}
+    booked: dict[int, set[int]] = {session: set() for session in owed}
     copies = f"SELECT id FROM {db.table('sessions')} WHERE copied <> ''"
     for session, token in db.rows(
         f"SELECT session, token FROM {db.table('spent')} WHERE step = {_COPIED} AND session IN ({copies})"
     ):
-        known.setdefault(session, set()).add(token)
+        booked.setdefault(session, set()).add(token)
     tokens = {name: token_of(name, "") for spent in owed.values() for name in spent}
-    changed = {session for session, spent in owed.items() if known[session] != {tokens[name] for name in spent}}
+    changed = {session for session, spent in owed.items() if booked[session] != {tokens[name] for name in spent}}
     prices = Prices(db) if changed else None
     for session in changed:
         db.run(db.drop_spent, [(session, _COPIED, _COPIED)])

@@ -39,6 +39,13 @@ class Wanted(NamedTuple):
     sessions: Condition = Condition()
     entries: Condition = Condition()
     span: TimeSpan = TimeSpan()
+    others: tuple[Wanted, ...] = ()
+    """What will do as well; engines are asked for one after the other."""
+
+    @property
+    def every_term(self) -> tuple[Term, ...]:
+        """The words of this and the others."""
+        return tuple(term for one in (self, *self.others) for term in one.terms)
 
     def ids(self, before: int | None = None) -> tuple[int, int]:
         """The entries of that time, from and before."""

@@ -48,13 +48,13 @@ class Announcer:
         stamps = {part: stamp_of(part) or Stamp(ABSENT, 0, 0) for part in parts}
         self._put(row, source.agent, {source.path: stamp, **stamps})
 
-    def take_ours(self, found: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
+    def take_ours(self, sessions: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
         """Sessions of ours: file, id, and whether they are deleted. Gives those that are known, under another path."""
         moved: list[tuple[str, str, bool]] = []
-        known: dict[str, Info] = {}
-        for is_deleted in {is_deleted for *_, is_deleted in found}:
-            known.update({info.id: info for info in self._home().sessions(deleted=is_deleted)})
-        for path, native, is_deleted in found:
+        infos: dict[str, Info] = {}
+        for is_deleted in {is_deleted for *_, is_deleted in sessions}:
+            infos.update({info.id: info for info in self._home().sessions(deleted=is_deleted)})
+        for path, native, is_deleted in sessions:
             stamp = stamp_of(path)
             if self._watchlist.own(native) is not None:
                 moved.append((path, native, is_deleted))
@@ -62,7 +62,7 @@ class Announcer:
             if stamp is None:
                 continue
             file = FoundFile(stamp.mtime, OURS, path, max(stamp.size, 0))
-            self._put(row_of_info(file, native, known.get(native), is_deleted=is_deleted), OURS, {path: stamp})
+            self._put(row_of_info(file, native, infos.get(native), is_deleted=is_deleted), OURS, {path: stamp})
         return moved
 
     def _row(self, source: Source, stamp: Stamp) -> tuple[Any, ...] | None:
@@ -71,8 +71,8 @@ class Announcer:
             return row_at(file) if stamp.size >= 0 else row_of_glance(file, SessionGlance(_stem(source.path)))
         if stamp.size > _LARGE and not source.path.endswith(_DATABASES):
             return row_of_glance(file, SessionGlance(_stem(source.path)), source.key)
-        found = glance(format_of(source.agent), source)
-        return row_of_glance(*(found or (file, SessionGlance(_stem(source.path)))), key=source.key)
+        session = glance(format_of(source.agent), source)
+        return row_of_glance(*(session or (file, SessionGlance(_stem(source.path)))), key=source.key)
 
     def _put(self, row: tuple[Any, ...], agent: str, parts: dict[str, Stamp]) -> None:
         self._watchlist.announce(self._batch, self.next, COLUMNS, row)

@@ -41,6 +41,8 @@ class SessionDigest:
         self.preview = ""
         self.model: str | None = None
         self.models: tuple[str, ...] = ()
+        self.git_branches: tuple[str, ...] = ()
+        """Where git stood at a checkpoint."""
         self.first: int | None = None
         self.last: int | None = None
         self.spoke: int | None = None
@@ -79,8 +81,16 @@ class SessionDigest:
             self.turns += self.turn
             if not self.turn:  # that it ended was written down, whatever is left without an answer
                 self.said, self.waiting = "", frozenset()
-        elif kind is Checkpoint and not self.net.startswith(_RUN):
-            self.net = clean(f"checkpoint: {label}" if (label := cast("Checkpoint", entry).label) else "checkpoint")
+        elif kind is Checkpoint:
+            self._checkpoint(cast("Checkpoint", entry))
+
+    def _checkpoint(self, checkpoint: Checkpoint) -> None:
+        if not self.net.startswith(_RUN):
+            self.net = clean(f"checkpoint: {checkpoint.label}" if checkpoint.label else "checkpoint")
+        branch = checkpoint.git.branch if checkpoint.git is not None else None
+        name = (branch or "").removeprefix("refs/heads/")
+        if name and name not in self.git_branches:
+            self.git_branches = (*self.git_branches, name)
 
     def _message(self, message: Message) -> None:
         self.messages += 1
@@ -156,7 +166,7 @@ class SessionDigest:
         return (
             self.messages, self.turns, self.tool_calls, self.preview, self.model, self.models, self.first, self.last,
             self.said, self.waiting, self.turn, self.cursor, self.tips, self.inner, dict(self.calls),
-            self.net, self.spoke,
+            self.net, self.spoke, self.git_branches,
         )  # fmt: skip
 
     @classmethod
@@ -166,8 +176,8 @@ class SessionDigest:
         (
             story.messages, story.turns, story.tool_calls, story.preview, story.model, models, story.first, story.last,
             story.said, waiting, story.turn, story.cursor, tips, inner, calls, story.net,
-            story.spoke,
+            story.spoke, branches,
         ) = frozen  # fmt: skip
-        story.models, story.calls = tuple(models), dict(calls)
+        story.models, story.calls, story.git_branches = tuple(models), dict(calls), tuple(branches)
         story.waiting, story.tips, story.inner = frozenset(waiting), frozenset(tips), frozenset(inner)
         return story

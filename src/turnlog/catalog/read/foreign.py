@@ -112,14 +112,14 @@ def _steps(
 
 def _mark(source: Source, reading: Reading, recent: dict[int, tuple[Any, ...]], stamp: Stamp) -> bytes | None:
     mark = reading.mark
-    known = recent.get(mark.steps) if mark is not None else None
-    if mark is None or known is None:
+    recent_mark = recent.get(mark.steps) if mark is not None else None
+    if mark is None or recent_mark is None:
         return None
-    story, damage, at = known
-    told = proof(source.path, mark.offset)
+    story, damage, at = recent_mark
+    prefix = proof(source.path, mark.offset)
     try:
         return msgspec.msgpack.encode(
-            _Carried(mark.offset, mark.steps, mark.state, story, damage, at, stamp.size, told)
+            _Carried(mark.offset, mark.steps, mark.state, story, damage, at, stamp.size, prefix)
         )
     except (TypeError, OverflowError, UnicodeEncodeError):
         return None  # it is read as a whole next time
@@ -157,6 +157,7 @@ def _row(
         "updated": last,
         "tags": lines(str(tag) for tag in tags) if isinstance(tags, list) else "",  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
         "models": lines(story.models),
+        "git_branches": lines(header.git_branches),
         "totals": written(reading.totals, last),
         "size": max(stamp.size, 0),
         "problem": _nothing(reading, story)
@@ -188,5 +189,5 @@ def _workspace(folder: Any) -> str | bytes | None:
 
 def _nothing(reading: Reading, story: SessionDigest) -> str:
     """Why nothing of it can be read, if nothing can."""
-    told = reading.problems[0].what if reading.problems and not story.messages else ""
-    return clean(f"it cannot be read: {told}") if told else ""
+    reason = reading.problems[0].what if reading.problems and not story.messages else ""
+    return clean(f"it cannot be read: {reason}") if reason else ""

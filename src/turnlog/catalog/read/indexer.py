@@ -143,7 +143,7 @@ class Indexer:
         self.run(Changes())
 
     def _mark(self) -> None:
-        """Whoever was read says again what it is called itself: what others call it goes over that."""
+        """A session that was read again reports its own title: titles that people set override it."""
         self._batch.flush()
         self._writer.wait()
         if self._learns:
@@ -166,22 +166,22 @@ class Indexer:
     # ── what there is to do ───────────────────────────────────────────────────────────────────────
 
     def _jobs(self, changes: Changes, finder: Finder, most: int | None) -> list[_Job]:
-        found = finder.look(changes)
+        discovered = finder.look(changes)
         if most is not None:
-            found = self._announce(found, finder)
+            discovered = self._announce(discovered, finder)
         jobs: dict[tuple[str, str, str], _Job] = {}
-        moved = {native for _, native, _ in found.ours}
-        for known in changes.files:
-            for job in self._known(known, moved, finder):
+        moved = {native for _, native, _ in discovered.ours}
+        for file in changes.files:
+            for job in self._known(file, moved, finder):
                 jobs[job.path, job.source.key if job.source else "", job.source.agent if job.source else ""] = job
-        for source in found.sources:
+        for source in discovered.sources:
             key = source.path, source.key, source.agent
             stamp = stamp_of(source.path)
             if stamp is not None and key not in jobs:
                 jobs[key] = _Job(
                     source, "", source.path, stamp, self._watchlist.source(source.agent, source.path, source.key)
                 )
-        for path, native, is_deleted in found.ours:
+        for path, native, is_deleted in discovered.ours:
             stamp = stamp_of(path)
             if stamp is not None:
                 job = _Job(None, native, path, stamp, self._watchlist.own(native))
@@ -223,20 +223,20 @@ class Indexer:
             self._watchlist.put_file(self._batch, path, job.source.agent, _sure(stamp, False))
         return True
 
-    def _known(self, known: WatchedFile, moved: set[str], finder: Finder) -> list[_Job]:
+    def _known(self, file: WatchedFile, moved: set[str], finder: Finder) -> list[_Job]:
         """The sessions that a file which changed belongs to; those whose own file is gone leave the catalog."""
-        sessions = self._watchlist.read_from(known.id)
+        sessions = self._watchlist.read_from(file.id)
         jobs: list[_Job] = []
         for id, native, is_ours, agent, own, key in sessions:
             stamp = stamp_of(own)
             if stamp is None:
                 if self._gone is not None and agent is not None and not is_ours:
-                    place = self._gone.kept_at(id, Source(agent, own, key), known.path)
+                    place = self._gone.kept_at(id, Source(agent, own, key), file.path)
                     if place is None:
                         self._remove(id, is_ours)
                     elif place:
                         jobs.append(_kept_job(Source(agent, own, key), place, self._watchlist.session(id)))
-                elif own == known.path and native not in moved:
+                elif own == file.path and native not in moved:
                     self._remove(id, is_ours)
                 continue
             keys = finder.keys.get((agent or "", own))
@@ -246,11 +246,11 @@ class Indexer:
             job = self._job(id, native, is_ours, agent, own, key)
             if job is not None:
                 jobs.append(job)
-        stamp = stamp_of(known.path)
+        stamp = stamp_of(file.path)
         if stamp is None:
-            self._watchlist.drop_file(self._batch, known.id)
+            self._watchlist.drop_file(self._batch, file.id)
         elif not sessions:
-            self._watchlist.put_stamp(self._batch, known.id, _sure(stamp, False))
+            self._watchlist.put_stamp(self._batch, file.id, _sure(stamp, False))
         return jobs
 
     def _job(self, id: int, native: str, is_ours: int, agent: str | None, path: str, key: str) -> _Job | None:
@@ -266,16 +266,16 @@ class Indexer:
         job.is_deleted = bool(is_ours) and os.path.basename(os.path.dirname(path)) == TRASH
         return job
 
-    def _announce(self, found: Discovered, finder: Finder) -> Discovered:
+    def _announce(self, discovered: Discovered, finder: Finder) -> Discovered:
         """Note what is new with what a glance tells, to be read later. Gives what has to be read now."""
-        moved = found.ours
-        if found.sources or found.ours:
+        moved = discovered.ours
+        if discovered.sources or discovered.ours:
             from turnlog.catalog.read.announcer import Announcer  # what only grew needs none
 
             announcer = Announcer(self._watchlist, self._batch, self._home, self._next)
-            for source in found.sources:
+            for source in discovered.sources:
                 announcer.take(source, finder.parts(source))
-            moved = announcer.take_ours(found.ours)
+            moved = announcer.take_ours(discovered.ours)
             self._next = announcer.next
         if not moved:
             finder.remember()
@@ -290,10 +290,10 @@ class Indexer:
             if job.is_unread and job.source is not None and job.stamp.size >= 0:
                 from turnlog.catalog.glance.survey import QUICK  # what only grew needs none
 
-                found = format_of(job.source.agent).find(job.path) if job.source.agent in QUICK else ()
+                sources = format_of(job.source.agent).find(job.path) if job.source.agent in QUICK else ()
                 inner += [
                     source
-                    for source in found
+                    for source in sources
                     if source.key and not self._watchlist.has_source(source.agent, source.path, source.key)
                 ]
         self._announce(Discovered(inner, []), finder)
@@ -367,10 +367,10 @@ class Indexer:
         return row | {"is_deleted": 0}
 
     def _problem(self, job: _Job, error: Exception) -> dict[str, Any]:
-        told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         if not isinstance(error, (OSError, TurnlogError)):
-            told = f"{type(error).__name__}: {told}"
-        row: dict[str, Any] = {"problem": clean(f"it cannot be read: {told}"), "size": max(job.stamp.size, 0)}
+            reason = f"{type(error).__name__}: {reason}"
+        row: dict[str, Any] = {"problem": clean(f"it cannot be read: {reason}"), "size": max(job.stamp.size, 0)}
         if job.before is None:
             row["updated"] = job.stamp.mtime // 1_000_000
         return row

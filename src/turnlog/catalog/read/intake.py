@@ -76,15 +76,15 @@ class Intake:
             self.carried = step
         for tool, did in self._tools.take(entry, at).items():
             self._batch.use((self.session, step, clean(tool), *did))
-        said = said_in(entry, self.story.calls, self._seen)
-        if said is not None:
-            hash = sum_of(said.text)
+        passage = said_in(entry, self.story.calls, self._seen)
+        if passage is not None:
+            hash = sum_of(passage.text)
             self._seen.add(hash)
             old = self._old.get(step)
             if old is not None and old[1:] == (clean(name), hash) and old[0] >> SHIFT == at:
                 del self._old[step]
             else:
-                self._batch.add(Doc(at, self.session, step, name, said, hash))
+                self._batch.add(Doc(at, self.session, step, name, passage, hash))
         paid = paid_in(entry)
         if paid is not None and not is_carried:
             self.pay(step, name, paid, entry.clock or entry.at or datetime.fromtimestamp(at / 1000, UTC), at)

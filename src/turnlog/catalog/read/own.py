@@ -20,6 +20,7 @@ from turnlog.catalog.read.intake import Intake, carried, copy_of, row_of, shrank
 from turnlog.errors import TurnlogError, TurnlogWarning
 from turnlog.exchange.copy import copied_by
 from turnlog.formats import Copied, preview
+from turnlog.formats._shared.value import branches_in, fields
 from turnlog.layout import MARKS
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Head, Message, Start
@@ -99,6 +100,7 @@ def _entries(
         _inherit(taking.story, history)
         first = _first(history)
         taking.copied = copied_by(first) if first is not None else None
+        taking.story.git_branches = _imported_from(first) if first is not None else ()
     outline = OutlineIntake(batch, session, start)
     damage = 0
     for item in history.log.read(after=start - 1 if start else 0):
@@ -153,12 +155,18 @@ def _first(history: History) -> Start | None:
 def _origin(history: History) -> str:
     """The agent and identity that it was imported from."""
     first = _first(history)
-    found = first.origin if first is not None else None
-    if not isinstance(found, dict):
+    origin = first.origin if first is not None else None
+    if not isinstance(origin, dict):
         return ""
-    about = cast("dict[str, Any]", found)
+    about = cast("dict[str, Any]", origin)
     agent, identity = about.get("agent"), about.get("identity") or about.get("id")
     return clean(f"{agent}\n{identity}") if isinstance(agent, str) and isinstance(identity, str) else ""
+
+
+def _imported_from(first: Start) -> tuple[str, ...]:
+    """The branch of git that another agent's session was begun on, as its header says."""
+    about = fields(fields(fields(first.origin).get("header")))
+    return branches_in(about.get("gitBranch"), fields(about.get("git")).get("branch"))
 
 
 def _origins(origin: str, state: State) -> str:
@@ -203,6 +211,7 @@ def _row(native: str, state: State, story: SessionDigest) -> dict[str, Any]:
         "is_archived": bool(state.wide.get("archived")),
         "tags": lines(str(tag) for tag in tags) if isinstance(tags, list) else "",  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
         "models": lines(model for model in state.models if model),
+        "git_branches": lines(story.git_branches),
         "ending": "turn" if state.turn is not None else story.ending,
         "is_conversation": sum(counts.messages.values()) > 0 or state.is_relayed,
         **(_net(state, story) if is_net(state) else {}),
@@ -224,7 +233,7 @@ def _writers(history: History, story: SessionDigest) -> Iterable[dict[str, Any]]
     whose = state.writers.get(word_of(turn)) if turn is not None else None
     if whose is None and head is not None:
         if head.origin is not None:
-            return []  # whoever brought it in does not work in it
+            return []  # the importing process does not work in the session
         if state.turn is None and story.is_open:
             whose = state.writers.get(word_of(head.id))
     return state.writers.values() if whose is None else [whose]

@@ -43,12 +43,12 @@ def catch_up(
         for session in gone + changes.left_over([one.num for one in changed if one.is_new]):
             loose |= tokens_of(engine, session)
             changes.forget(session)
-        done, total = 0, sum(one.size for one in changed)
+        finished, total = 0, sum(one.size for one in changed)
         for one in changed:
             if progress is not None:
-                progress("indexing", done, total)
+                progress("indexing", finished, total)
             loose |= _take(changes, store, batch, one)
-            done += one.size
+            finished += one.size
         batch.flush()
         with connection.writing():
             touched = {one.num for one in changed} | _priced(batch)
@@ -57,7 +57,7 @@ def catch_up(
         changes.remember(since)
         if progress is not None and changed:
             progress("indexing", total, total)
-    return Synced(changes.since().sessions, len(changed), done, len(gone), is_rebuilt=False)
+    return Synced(changes.since().sessions, len(changed), finished, len(gone), is_rebuilt=False)
 
 
 def _priced(batch: Batch) -> set[int]:

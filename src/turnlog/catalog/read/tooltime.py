@@ -23,19 +23,19 @@ class ToolTimes:
 
     def take(self, entry: Entry, at: int) -> dict[str, tuple[int, int, int]]:
         """Of each tool in an entry: calls, errors, milliseconds. A tool that does not say how long it took is timed."""
-        found: dict[str, tuple[int, int, int]] = {}
+        times: dict[str, tuple[int, int, int]] = {}
         if type(entry) is not Message:
-            return found
+            return times
         for block in entry.blocks:
             if type(block) is ToolCall:
                 if len(self._calls) > _CALLS:
                     self._calls.clear()
                 self._calls[block.id] = block.name, at
-                calls, errors, took = found.get(block.name, (0, 0, 0))
-                found[block.name] = calls + 1, errors, took
+                calls, errors, took = times.get(block.name, (0, 0, 0))
+                times[block.name] = calls + 1, errors, took
             elif type(block) is ToolResult:
                 name, since = self._calls.pop(block.call, (block.name or "", at))
                 waited = block.duration_ms if block.duration_ms is not None else at - since
-                calls, errors, took = found.get(name, (0, 0, 0))
-                found[name] = calls, errors + block.is_error, took + min(max(waited, 0), _LONGEST_MS)
-        return found
+                calls, errors, took = times.get(name, (0, 0, 0))
+                times[name] = calls, errors + block.is_error, took + min(max(waited, 0), _LONGEST_MS)
+        return times

@@ -32,12 +32,12 @@ def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Passage | No
     kind = type(entry)
     if kind is Message:
         message = cast("Message", entry)
-        found = Passage(message.role, "", [], [])
+        passage = Passage(message.role, "", [], [])
         parts: list[str] = []
-        _blocks(message.blocks, parts, found, calls)
+        _blocks(message.blocks, parts, passage, calls)
         if message.error is not None:
             _strings(message.error, parts)
-        return _said(found, parts)
+        return _said(passage, parts)
     if kind is Compaction:
         return _said(Passage("summary", "", [], []), _summary(cast("Compaction", entry), seen))
     if unknown_type(entry):
@@ -45,32 +45,32 @@ def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Passage | No
     if kind is Note or kind is Ask or kind is Answer:
         return _said(Passage("note", "", [], []), [cast("Note", entry).text])
     parts = []
-    found = Passage("note", "", [], [])
+    passage = Passage("note", "", [], [])
     if kind is Custom:
         custom = cast("Custom", entry)
-        found = found._replace(role=custom.role if custom.blocks else "note")
-        _blocks(custom.blocks, parts, found, calls)
+        passage = passage._replace(role=custom.role if custom.blocks else "note")
+        _blocks(custom.blocks, parts, passage, calls)
         if not custom.blocks:
             _strings(custom.data, parts)
     elif kind is Edit:
-        found = found._replace(role="assistant")
-        _blocks(cast("Edit", entry).blocks or (), parts, found, calls)
+        passage = passage._replace(role="assistant")
+        _blocks(cast("Edit", entry).blocks or (), parts, passage, calls)
         parts = [part for part in parts if sum_of(clean(part)) not in seen]
     elif kind is Checkpoint and cast("Checkpoint", entry).label:
         parts.append(cast("Checkpoint", entry).label or "")
-    return _said(found, parts)
+    return _said(passage, parts)
 
 
-def _said(found: Passage, parts: list[str]) -> Passage | None:
+def _said(passage: Passage, parts: list[str]) -> Passage | None:
     text = parts[0] if len(parts) == 1 else "\n".join(parts)
     if len(text) > MAX_TEXT:
         text = text[:MAX_TEXT]
     if not text or text.isspace():
         return None
-    return Passage(found.role, clean(text), found.tools, found.files)
+    return Passage(passage.role, clean(text), passage.tools, passage.files)
 
 
-def _blocks(blocks: Iterable[AnyBlock], parts: list[str], found: Passage, calls: dict[str, str]) -> None:
+def _blocks(blocks: Iterable[AnyBlock], parts: list[str], passage: Passage, calls: dict[str, str]) -> None:
     for block in blocks:
         kind = type(block)
         if kind is Text or kind is Thinking:
@@ -78,39 +78,39 @@ def _blocks(blocks: Iterable[AnyBlock], parts: list[str], found: Passage, calls:
             if text:
                 parts.append(text)
         elif kind is ToolResult:
-            _result(cast("ToolResult", block), parts, found, calls)
+            _result(cast("ToolResult", block), parts, passage, calls)
         elif kind is ToolCall:
             call = cast("ToolCall", block)
             calls[call.id] = call.name
-            found.tools.append(call.name)
+            passage.tools.append(call.name)
             parts.append(call.name)
-            _input(call.input, "", parts, found.files, 0)
+            _input(call.input, "", parts, passage.files, 0)
         elif kind is Image or kind is File:
             named = cast("Image", block)
             parts += [text for text in (named.name, named.url) if text and not text.startswith("data:")]
             if named.name:
-                found.files.append(named.name)
+                passage.files.append(named.name)
         elif kind is UnknownBlock:
             parts.append(cast("UnknownBlock", block).json)
 
 
-def _result(block: ToolResult, parts: list[str], found: Passage, calls: dict[str, str]) -> None:
+def _result(block: ToolResult, parts: list[str], passage: Passage, calls: dict[str, str]) -> None:
     name = calls.pop(block.call, None) or block.name
     if name:
-        found.tools.append(name)
+        passage.tools.append(name)
     content = block.content
     if isinstance(content, str):
         if content:
             parts.append(content)
     else:
-        _blocks(content, parts, found, calls)
+        _blocks(content, parts, passage, calls)
 
 
 def _input(value: Any, key: str, parts: list[str], files: list[str], depth: int) -> None:
     """The texts that a tool was called with; those that name a file are files, too."""
     if isinstance(value, str):
         if value:
-            # Who takes secrets out of what is shown can tell some only by their names.
+            # Some secrets can be recognised only by the name of their field.
             parts.append(f"{key}={value}" if key and _is_secret(key) else value)
             if key in _FILE_KEYS and len(value) <= _LONGEST_PATH and "\n" not in value:
                 files.append(value)
@@ -125,12 +125,12 @@ def _input(value: Any, key: str, parts: list[str], files: list[str], depth: int)
 
 
 def _patched(patch: str) -> list[str]:
-    found: list[str] = []
+    lines: list[str] = []
     for line in patch.splitlines():
         for mark in _PATCH:
             if line.startswith(mark):
-                found.append(line[len(mark) :][:_LONGEST_PATH])
-    return found
+                lines.append(line[len(mark) :][:_LONGEST_PATH])
+    return lines
 
 
 def _strings(value: Any, parts: list[str], depth: int = 0) -> None:

@@ -72,8 +72,8 @@ class Finder:
                 self._folder(agent, home, path)
             else:
                 self._watchlist.drop_folder(self._batch, number)
-        for known in changes.files:
-            self._file(known)
+        for file in changes.files:
+            self._file(file)
         for agent, home in self._whole:
             self._found.sources.extend(self._unknown(format_of(agent).find(home)))
         return self._found
@@ -87,12 +87,12 @@ class Finder:
         """Further files that a session is read from."""
         form = format_of(source.agent)
         if form.watch.sidecars is not None:
-            found = form.watch.sidecars(source)
+            paths = form.watch.sidecars(source)
         elif source.path.endswith(_DATABASES):
-            found = [source.path + "-wal"]
+            paths = [source.path + "-wal"]
         else:
-            found = [] if form.watch.by_file else self._near(source.path)
-        return [path for path in found if path != source.path]
+            paths = [] if form.watch.by_file else self._near(source.path)
+        return [path for path in paths if path != source.path]
 
     def _near(self, path: str) -> list[str]:
         """Files beside a session, or in the folder that it is, unless they are sessions themselves, or many."""
@@ -105,12 +105,12 @@ class Finder:
         stem = os.path.basename(path).partition(".")[0]
         if not is_folder and len(files) > _NEAR:
             files = [entry for entry in files if entry.name.startswith(stem)]
-        found = [entry.path for entry in files if entry.name != _INDEX]
+        paths = [entry.path for entry in files if entry.name != _INDEX]
         if is_folder:
-            return found
+            return paths
         if self._sessions is None:
             self._sessions = self._watchlist.foreign_paths() | {source.path for source in self._found.sources}
-        return [other for other in found if other not in self._sessions]
+        return [other for other in paths if other not in self._sessions]
 
     def _folder(self, agent: str, home: str, path: str, depth: int = 0) -> None:
         """A folder whose names are new or others, and the folders below it that nobody has looked at."""
@@ -125,7 +125,7 @@ class Finder:
         if agent == OURS:
             self._ours(path, entries)
             return
-        watch, known = format_of(agent).watch, self._watchlist
+        watch, watchlist = format_of(agent).watch, self._watchlist
         if not watch.by_file:
             self._whole.add((agent, home))
         for entry in entries:
@@ -136,16 +136,16 @@ class Finder:
                     and not self._watchlist.has_folder(agent, entry.path)
                 ):
                     self._folder(agent, home, entry.path, depth + 1)
-            elif watch.by_file and not known.has_file(entry.path):
+            elif watch.by_file and not watchlist.has_file(entry.path):
                 self._new(agent, entry.path)
 
     def _ours(self, folder: str, entries: list[os.DirEntry[str]]) -> None:
         from turnlog.store.files.names import is_session_file, session_id_of
 
         is_deleted = os.path.basename(folder) == TRASH
-        known = {path for _, path in self._watchlist.files_of(OURS)}
+        paths = {path for _, path in self._watchlist.files_of(OURS)}
         for entry in entries:
-            if is_session_file(entry.name) and entry.path not in known:
+            if is_session_file(entry.name) and entry.path not in paths:
                 native = session_id_of(entry.name) or _told_id(entry.path) or entry.name
                 self._found.ours.append((entry.path, native, is_deleted))
 
@@ -168,10 +168,10 @@ class Finder:
             is_old = stamp.size < 0 or time.time_ns() - stamp.mtime > _LATER_NS
             self._watchlist.put_file(self._batch, path, agent, stamp, is_watched=bool(sources) or not is_old)
 
-    def _file(self, known: WatchedFile) -> None:
+    def _file(self, file: WatchedFile) -> None:
         """A file that changed: there may be more sessions in it than before."""
-        agent = self._watchlist.agent_of(known.id)
-        path = known.path.removesuffix("-wal")
+        agent = self._watchlist.agent_of(file.id)
+        path = file.path.removesuffix("-wal")
         stamp = stamp_of(path)
         if not agent or not can_read(agent) or stamp is None or stamp.size < 0:
             return
@@ -193,5 +193,5 @@ def _told_id(path: str) -> str | None:
     from turnlog.store.files.disk import Disk
     from turnlog.store.files.glimpse import glimpse
 
-    found = glimpse(Disk(), *os.path.split(path))
-    return found.id if found is not None else None
+    row = glimpse(Disk(), *os.path.split(path))
+    return row.id if row is not None else None

@@ -45,44 +45,44 @@ def formats_here() -> str:
     It is the folder of our own, and those where installers put packages.
     """
     own = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "formats")
-    told = [__version__]
+    parts = [__version__]
     for place in (own, *(path for path in sys.path if path.endswith("-packages"))):
         try:
-            told.append(f"{place}={os.stat(place).st_mtime_ns}")
+            parts.append(f"{place}={os.stat(place).st_mtime_ns}")
         except (OSError, ValueError):
             continue
-    return _NEXT.join(told)
+    return _NEXT.join(parts)
 
 
 def remembered(noted: bytes | None, environ: Mapping[str, str], home: str) -> list[tuple[str, str]] | None:
     """What the formats said when they were last asked; None if they have to be asked again."""
     if noted is None:
         return None
-    known, place, asked, *found = os.fsdecode(noted).split("\0")
-    if known != formats_here() or place != home:
+    formats, place, asked, *homes = os.fsdecode(noted).split("\0")
+    if formats != formats_here() or place != home:
         return None
     for line in filter(None, asked.split(_NEXT)):
         key, equals, value = line.partition("=")
         if environ.get(key) != (value if equals else None):
             return None
-    return list(zip(found[::2], found[1::2], strict=True))
+    return list(zip(homes[::2], homes[1::2], strict=True))
 
 
 def ask(environ: Mapping[str, str], home: str) -> tuple[list[tuple[str, str]], bytes]:
     """What the formats say, and how to remember it."""
     from turnlog.formats import Places, every
 
-    known, asked = formats_here(), Asked(environ)
+    formats, asked = formats_here(), Asked(environ)
     asked.get("PYTHONPATH")  # who sets it may have other packages
-    found: list[tuple[str, str]] = []
+    homes: list[tuple[str, str]] = []
     for name, form in every():
         everywhere = form.homes(Places(home=home, environ=asked))
         near = form.homes(Places(home=home, workspace=_ANYWHERE, environ=asked))
         inside = [path for path in near if (path + os.sep).startswith(_ANYWHERE + os.sep)]
-        found += [(name, path) for path in dict.fromkeys([*everywhere, *inside])]
+        homes += [(name, path) for path in dict.fromkeys([*everywhere, *inside])]
     variables = [key if value is None else f"{key}={value}" for key, value in asked.keys_asked.items()]
-    parts = [known, home, _NEXT.join(variables), *(part for pair in found for part in pair)]
-    return found, os.fsencode("\0".join(parts))
+    parts = [formats, home, _NEXT.join(variables), *(part for pair in homes for part in pair)]
+    return homes, os.fsencode("\0".join(parts))
 
 
 def here(homes: list[tuple[str, str]], workspace: str) -> list[tuple[str, str]]:

@@ -20,24 +20,24 @@ def limits() -> dict[str, float]:
     environ = environment()
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            known = _remembered(file.read(), environ)
+            remembered = _remembered(file.read(), environ)
     except (OSError, ValueError):
-        known = None
-    return _ask(path, environ) if known is None else known
+        remembered = None
+    return _ask(path, environ) if remembered is None else remembered
 
 
-def _remembered(told: str, environ: Mapping[str, str]) -> dict[str, float] | None:
-    head, asked, *rows = told.split(_END)
+def _remembered(text: str, environ: Mapping[str, str]) -> dict[str, float] | None:
+    head, asked, *rows = text.split(_END)
     if head != _head() or any(not _is_so(line, environ) for line in asked.split("\0") if line):
         return None
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for row in filter(None, rows):
         agent, days, settings, stamp = row.split("\0")
         if _stamp_of(settings) != stamp:
             return None
         if days:
-            found[agent] = float(days)
-    return found
+            limits[agent] = float(days)
+    return limits
 
 
 def _is_so(line: str, environ: Mapping[str, str]) -> bool:
@@ -52,7 +52,7 @@ def _ask(path: str, environ: Mapping[str, str]) -> dict[str, float]:
 
     asked = Asked(environ)
     places = Places(home=user_folder(), environ=asked)
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     rows: list[str] = []
     for name, form in every():
         if form.retention is None:
@@ -62,14 +62,14 @@ def _ask(path: str, environ: Mapping[str, str]) -> dict[str, float]:
         days = limit_of(name, form.retention).days
         rows.append(f"{name}\0{'' if days is None else days}\0{settings}\0{stamp}")
         if days is not None:
-            found[name] = days
+            limits[name] = days
     variables = (key if value is None else f"{key}={value}" for key, value in asked.keys_asked.items())
-    told = _END.join([_head(), "\0".join(variables), *rows])
+    text = _END.join([_head(), "\0".join(variables), *rows])
     try:
-        put_file(path, told.encode("utf-8", "surrogateescape"), mode=0o600, force=True)
+        put_file(path, text.encode("utf-8", "surrogateescape"), mode=0o600, force=True)
     except TurnlogError:
         pass  # then they are asked again next time
-    return found
+    return limits
 
 
 def _head() -> str:
@@ -78,7 +78,7 @@ def _head() -> str:
 
 def _stamp_of(path: str) -> str:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return "-"
-    return f"{found.st_size}.{found.st_mtime_ns}"
+    return f"{status.st_size}.{status.st_mtime_ns}"

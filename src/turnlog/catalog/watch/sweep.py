@@ -53,25 +53,25 @@ class Changes(NamedTuple):
 def stamp_of(path: str) -> Stamp | None:
     """The stamp of a file; None if there is none. What is no regular file has a size below zero."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return Stamp(DANGLING, 0, 0) if os.path.islink(path) else None
-    return Stamp(_size(found), found.st_mtime_ns, found.st_ino)
+    return Stamp(_size(status), status.st_mtime_ns, status.st_ino)
 
 
-def _size(found: os.stat_result) -> int:
-    mode = found.st_mode
-    return found.st_size if S_ISREG(mode) else FOLDER if S_ISDIR(mode) else SPECIAL
+def _size(status: os.stat_result) -> int:
+    mode = status.st_mode
+    return status.st_size if S_ISREG(mode) else FOLDER if S_ISDIR(mode) else SPECIAL
 
 
 def purged(watchlist: Watchlist) -> Changes:
     """The files of ours that are no longer there, or were written anew because something was erased; nothing else."""
-    found: list[WatchedFile] = []
+    purged_files: list[WatchedFile] = []
     for id, path, inode in watchlist.inodes_of(OURS):
         stamp = stamp_of(path)
         if stamp is None or (stamp.size >= 0 and stamp.inode != inode):
-            found.append(WatchedFile(id, path))
-    return Changes(found)
+            purged_files.append(WatchedFile(id, path))
+    return Changes(purged_files)
 
 
 def _ends_of(one: Listed, erased: int) -> str:
@@ -83,13 +83,13 @@ def compared(watchlist: Watchlist, store: Store) -> Changes:
     """Compare what is known of our sessions in a store that keeps no files with all that are there now."""
     from turnlog.store.derived import erasures
 
-    known = watchlist.own_ends()
+    known_ends = watchlist.own_ends()
     # Where a deleted one is called the same, the other one counts.
     there = {one.id: (one, place == "deleted") for place in ("deleted", "live") for one in store.listing(place)}
     erased = sum(map(len, erasures(store).values()))  # of any: forks repeat what others said
     ends = {id: _ends_of(one, erased) for id, (one, _) in there.items()}
-    grown = [(*one, ends[id]) for id, one in there.items() if known.get(id, (0,))[1:] != (ends[id], one[1])]
-    return Changes(grown=grown, gone=[number for id, (number, *_) in known.items() if id not in there])
+    grown = [(*one, ends[id]) for id, one in there.items() if known_ends.get(id, (0,))[1:] != (ends[id], one[1])]
+    return Changes(grown=grown, gone=[number for id, (number, *_) in known_ends.items() if id not in there])
 
 
 def _is_new(watchlist: Watchlist, home: str) -> bool:
@@ -101,32 +101,32 @@ def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -
     """Compare everything that is known with the disk."""
     stat = os.stat
     folders: list[tuple[int, str, str, str]] = []
-    known: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for number, agent, home, path, mtime in watchlist.folders():
         if agent and not agents:
             continue
         place = path_of(path)
-        known.add((agent, place))
+        seen.add((agent, place))
         try:
             now = stat(place).st_mtime_ns
         except OSError:
             now = -1
         if now != mtime:
             folders.append((number, agent, path_of(home), place))
-    fresh = [pair for pair in homes if pair not in known and _is_new(watchlist, pair[1])]
+    fresh = [pair for pair in homes if pair not in seen and _is_new(watchlist, pair[1])]
     files: list[WatchedFile] = []
     for number, path, size, mtime, inode, is_foreign in watchlist.files():
         if is_foreign and not agents:
             continue
         place = path if type(path) is str else path_of(path)
         try:
-            found = stat(place)
+            status = stat(place)
         except (OSError, ValueError):
             if size != ABSENT and (size != DANGLING or not os.path.islink(place)):
                 files.append(WatchedFile(number, place))
             continue
-        if found.st_size != size or found.st_mtime_ns != mtime or found.st_ino != inode:
-            if size < 0 and (_size(found), found.st_mtime_ns, found.st_ino) == (size, mtime, inode):
+        if status.st_size != size or status.st_mtime_ns != mtime or status.st_ino != inode:
+            if size < 0 and (_size(status), status.st_mtime_ns, status.st_ino) == (size, mtime, inode):
                 continue
             files.append(WatchedFile(number, place))
     return Changes(files, folders, fresh)

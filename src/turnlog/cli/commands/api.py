@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
 from turnlog.cli.frame.pager import paged
 
 CHANGES = shape.NOTHING
@@ -48,11 +47,11 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("name", metavar="[COMMAND]", required=False)
-@click.option("--guide", is_flag=True, help="A page for an agent, short enough for its instructions.")
-@click.option("--as", "form", type=click.Choice(["skill"]), help="With --guide: with the head that a skill file has.")
-@shared
+@declare(
+    Argument("name", "[COMMAND]"),
+    Option("--guide", "A page for an agent, short enough for its instructions."),
+    Option("--as", "With --guide: with the head that a skill file has.", name="form", choices=("skill",)),
+)
 def command(name: str | None, guide: bool, form: str | None, as_json: bool) -> None:
     """Describe this command line to programs: commands, options, JSON, exit codes, environment and filters.
 
@@ -66,15 +65,15 @@ def command(name: str | None, guide: bool, form: str | None, as_json: bool) -> N
     turnlog api --guide                      for the instructions of an agent
     turnlog api --guide --as skill           the same as a skill file
     """
-    from turnlog.cli import interface
+    from turnlog.cli.frame.commandlist import command_names
     from turnlog.cli.frame.exitcode import Misused
 
     if (guide and name is not None) or (form is not None and not guide):
         raise Misused("--guide is about all commands, and --as is for --guide", hint="`turnlog api --help`")
-    if name is not None and name not in interface.names():
+    if name is not None and name not in command_names():
         from difflib import get_close_matches
 
-        near = get_close_matches(name, interface.names(), n=3)
+        near = get_close_matches(name, command_names(), n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`turnlog --help` lists all"
         raise Misused(f"no such command {name!r:.80}", hint=hint, candidates=near)
     if as_json:
@@ -91,9 +90,11 @@ def _document(name: str | None, form: str | None, *, is_guide: bool) -> dict[str
         return {"guide": _page(name, form, is_guide=True)}
     if name is not None:
         return interface.described(name)
+    from turnlog.cli.frame.commandlist import command_names
+
     variables = [{"name": variable, "meaning": meaning} for variable, meaning in interface.ENVIRONMENT.items()]
     return {
-        "commands": [interface.described(one) for one in interface.names()],
+        "commands": [interface.described(one) for one in command_names()],
         "exit_codes": list(interface.exit_codes()),
         "environment": variables,
         "filters": list(interface.filters()),

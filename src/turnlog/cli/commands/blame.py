@@ -6,8 +6,6 @@ import sys
 from functools import partial
 from typing import Any
 
-import click
-
 from turnlog.cli.draw.authorship import (
     AUTHOR,
     IN_WORDS,
@@ -21,7 +19,12 @@ from turnlog.cli.draw.authorship import (
 from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import patience, print_json, shared, this_home, to_json, write_json
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.home import this_home
+from turnlog.cli.frame.output import to_json, write_json
+from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.line import caught_up, file_and_lines
 from turnlog.view.number import count, dollars
 
@@ -54,14 +57,12 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("file", metavar="FILE[:LINE[,LINE]]", required=False)
-@click.option("--lines", "-L", "chosen", metavar="A,B", help="Only lines A to B; A,+N for N lines.")
-@click.option(
-    "--commit", "revision", metavar="REV", help="The turns whose lines a git commit added, and what they cost."
+@declare(
+    Argument("file", "FILE[:LINE[,LINE]]", required=False),
+    Option("--lines -L A,B", "Only lines A to B; A,+N for N lines.", name="chosen"),
+    Option("--commit REV", "The turns whose lines a git commit added, and what they cost.", name="revision"),
+    Option("--to", "Print an Agent Trace record instead.", choices=("agent-trace",)),
 )
-@click.option("--to", type=click.Choice(["agent-trace"]), help="Print an Agent Trace record instead.")
-@shared
 def command(file: str | None, chosen: str | None, revision: str | None, to: str | None, as_json: bool) -> None:
     """Tell which turn of which session wrote each line of a file.
 
@@ -79,42 +80,42 @@ def command(file: str | None, chosen: str | None, revision: str | None, to: str 
     turnlog blame src/main.py --to agent-trace
     """
     if file is None and revision is None:
-        raise click.UsageError("Missing argument 'FILE[:LINE[,LINE]]'.")
+        raise Misused("missing argument 'FILE[:LINE[,LINE]]'")
     if to is not None and as_json:
-        raise click.UsageError("either --to or --json")
+        raise Misused("either --to or --json")
     if file is None and chosen is not None:
-        raise click.UsageError("-L needs a FILE")
+        raise Misused("-L needs a FILE")
     name, lines = (None, None) if file is None else file_and_lines(file, chosen)
     if revision is not None and lines is not None:
-        raise click.UsageError("--commit is about all lines of a file")
+        raise Misused("--commit is about all lines of a file")
     with this_home() as home:
         if revision is not None:
             with patience():
                 ask = partial(home.blame_commit, revision, name)
-                of_commit = caught_up(home, ask, lambda found: (line for file in found.files for line in file.lines))
+                of_commit = caught_up(home, ask, lambda blame: (line for file in blame.files for line in file.lines))
             _print_commit(of_commit, to, as_json=as_json)
             return
         with patience():
-            found = caught_up(home, partial(home.blame, name or "", lines=lines), lambda found: found.lines)
-        _print(found, to, as_json=as_json)
+            blame = caught_up(home, partial(home.blame, name or "", lines=lines), lambda blame: blame.lines)
+        _print(blame, to, as_json=as_json)
 
 
-def _print(found: Blame, to: str | None, *, as_json: bool) -> None:
+def _print(blame: Blame, to: str | None, *, as_json: bool) -> None:
     if to is not None:
         from turnlog.blame.trace import project_of, trace_record
 
-        write_json(to_json(trace_record([found], project_of(found.path), found.revision)))
+        write_json(to_json(trace_record([blame], project_of(blame.path), blame.revision)))
     elif as_json:
-        lines = [line_fields(line) for line in found.lines]
-        print_json({"path": found.path, "is_ignored": found.is_ignored, "lines": lines})
+        lines = [line_fields(line) for line in blame.lines]
+        print_json({"path": blame.path, "is_ignored": blame.is_ignored, "lines": lines})
     else:
-        for line in blamed_lines(found.lines):
+        for line in blamed_lines(blame.lines):
             print(line)
-        _print_table(turn_table(found.lines))
-    if found.is_ignored:
-        print(one_line(f"note: git ignores {found.path}; what is in it stays in this home"), file=sys.stderr)
-    if not found.lines:
-        print(one_line(f"{found.path} is empty"), file=sys.stderr)
+        _print_table(turn_table(blame.lines))
+    if blame.is_ignored:
+        print(one_line(f"note: git ignores {blame.path}; what is in it stays in this home"), file=sys.stderr)
+    if not blame.lines:
+        print(one_line(f"{blame.path} is empty"), file=sys.stderr)
 
 
 def _print_table(lines: list[str]) -> None:
@@ -122,29 +123,29 @@ def _print_table(lines: list[str]) -> None:
         print(f"\n{line}" if not number else line)
 
 
-def _print_commit(found: CommitBlame, to: str | None, *, as_json: bool) -> None:
+def _print_commit(blame: CommitBlame, to: str | None, *, as_json: bool) -> None:
     if to is not None:
         from turnlog.blame.trace import trace_record
 
-        write_json(to_json(trace_record(found.files, found.top, found.commit)))
+        write_json(to_json(trace_record(blame.files, blame.top, blame.commit)))
     elif as_json:
         turns: list[dict[str, Any]] = [
             {**author_fields(one.author), "lines": one.lines, "cost_micros": one.cost_micros, "unpriced": one.unpriced}
-            for one in found.turns
+            for one in blame.turns
         ]
-        files = [{"path": one.path, "lines": [line_fields(line) for line in one.lines]} for one in found.files]
-        told = {"commit": found.commit, "subject": found.subject, "turns": turns, "others": found.others}
-        print_json({**told, "files": files})
+        files = [{"path": one.path, "lines": [line_fields(line) for line in one.lines]} for one in blame.files]
+        document = {"commit": blame.commit, "subject": blame.subject, "turns": turns, "others": blame.others}
+        print_json({**document, "files": files})
     else:
-        _print_turns(found)
+        _print_turns(blame)
 
 
-def _print_turns(found: CommitBlame) -> None:
-    total = sum(len(file.lines) for file in found.files)
-    where = f"{count(total, 'line')} added in {count(len(found.files), 'file')}"
-    print(one_line(f"commit {found.commit[:9]} {found.subject}: {where}"))
-    if found.turns:
-        turns = found.turns
+def _print_turns(blame: CommitBlame) -> None:
+    total = sum(len(file.lines) for file in blame.files)
+    where = f"{count(total, 'line')} added in {count(len(blame.files), 'file')}"
+    print(one_line(f"commit {blame.commit[:9]} {blame.subject}: {where}"))
+    if blame.turns:
+        turns = blame.turns
         _print_table(
             grid(
                 [
@@ -158,9 +159,9 @@ def _print_turns(found: CommitBlame) -> None:
                 ]
             )
         )
-    for why, number in sorted(found.others.items()):
+    for why, number in sorted(blame.others.items()):
         print(f"{count(number, 'line')} {IN_WORDS.get(why, why)}")
-    unknown = sum(one.cost_micros is None or bool(one.unpriced) for one in found.turns)
+    unknown = sum(one.cost_micros is None or bool(one.unpriced) for one in blame.turns)
     if unknown:
         print(f"what {count(unknown, 'turn')} cost is not known, or not all of it", file=sys.stderr)
 

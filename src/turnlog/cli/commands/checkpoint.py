@@ -6,22 +6,16 @@ import os
 import sys
 from pathlib import Path
 
-import click
-
 from turnlog.cli.draw.change import Trees
 from turnlog.cli.draw.text import count, one_line, path_of, size
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import (
-    here_option,
-    patience,
-    print_json,
-    refuse_interrupted,
-    session_option,
-    shared,
-    this_home,
-)
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import HERE_OPTION, SESSION_OPTION, Argument, declare
+from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.home import this_home
+from turnlog.cli.frame.progress import patience
 from turnlog.cli.frame.shape import SESSION
-from turnlog.cli.pick.session import session_to_change
+from turnlog.cli.pick.session import refuse_interrupted, session_to_change
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint
 from turnlog.machine.folder import refuses_checkpoints, workspace_path
@@ -45,11 +39,7 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("label", required=False)
-@here_option
-@session_option
-@shared
+@declare(Argument("label", "[LABEL]"), HERE_OPTION, SESSION_OPTION)
 def command(label: str | None, here: bool, session: str | None, as_json: bool) -> None:
     """Keep the files of this project as they are now, to come back to.
 
@@ -62,21 +52,25 @@ def command(label: str | None, here: bool, session: str | None, as_json: bool) -
     turnlog checkpoint before-lunch  to come back to: `turnlog rewind NAME`
     """
     if here and session is not None:
-        raise click.UsageError("either --here or --session")
+        raise Misused("either --here or --session")
     with this_home() as home:
-        found, is_new = open_session(home, session, is_here=here)
-        refuse_interrupted(found)
+        target, is_new = open_session(home, session, is_here=here)
+        refuse_interrupted(target)
         with patience():
-            done = found.checkpoint(label)
-        weight = Trees(home.store).weight(done) or (0, 0)
+            checkpoint = target.checkpoint(label)
+        weight = Trees(home.store).weight(checkpoint) or (0, 0)
         if as_json:
-            data = {"session": found.id, "is_new": is_new, "workspace": found.workspace, "entry": done.seq}
-            print_json({**data, "label": label, "files": weight[0], "size_bytes": weight[1], "skipped": done.skipped})
+            data = {"session": target.id, "is_new": is_new, "workspace": target.workspace, "entry": checkpoint.seq}
+            print_json(
+                {**data, "label": label, "files": weight[0], "size_bytes": weight[1], "skipped": checkpoint.skipped}
+            )
             return
         name = f" “{one_line(label)}”" if label else ""
-        which = f"{'new session' if is_new else 'session'} {one_line(found.handle)}, {one_line(found.workspace or '')}"
-        print(f"checkpoint{name}, entry {done.seq}: {count(weight[0], 'file')}, {size(weight[1])} ({which})")
-        tell_skipped(found, done)
+        which = (
+            f"{'new session' if is_new else 'session'} {one_line(target.handle)}, {one_line(target.workspace or '')}"
+        )
+        print(f"checkpoint{name}, entry {checkpoint.seq}: {count(weight[0], 'file')}, {size(weight[1])} ({which})")
+        tell_skipped(target, checkpoint)
 
 
 def open_session(home: Home, name: str | None, *, is_here: bool) -> tuple[Session, bool]:
@@ -96,34 +90,34 @@ def own_session(home: Home, *, is_here: bool, agent: str | None = None) -> str |
 
 def new_session(home: Home, *, is_here: bool) -> Session:
     """A session for this project, if it may have checkpoints."""
-    place, told = (workspace_path("."), "") if is_here else project_told()
-    folder = os.fsdecode(path_bytes(place))
+    workspace, why = (workspace_path("."), "") if is_here else project_told()
+    folder = os.fsdecode(path_bytes(workspace))
     _refuse_folder(folder)
-    if told:
-        print(one_line(f"note: {told}"), file=sys.stderr)
+    if why:
+        print(one_line(f"note: {why}"), file=sys.stderr)
     return home.create(workspace=folder, agent=NET)
 
 
 def _refuse_folder(folder: str) -> None:
     """Raise `Invalid` for a folder of which there are no checkpoints, before anything is written."""
-    place = workspace_path(folder)
-    if not Path(os.fsdecode(path_bytes(place))).is_dir():
-        raise NotFound(f"the folder {place} is gone", hint="`cd` to one that is there")
-    reason = refuses_checkpoints(place)
+    path = workspace_path(folder)
+    if not Path(os.fsdecode(path_bytes(path))).is_dir():
+        raise NotFound(f"the folder {path} is gone", hint="`cd` to one that is there")
+    reason = refuses_checkpoints(path)
     if reason:
-        raise Invalid(f"no checkpoints of {place}: {reason}", hint="go to the folder of a project")
+        raise Invalid(f"no checkpoints of {path}: {reason}", hint="go to the folder of a project")
 
 
-def tell_skipped(found: Session, done: Checkpoint) -> None:
+def tell_skipped(session: Session, checkpoint: Checkpoint) -> None:
     """What a checkpoint does not cover, where a person sees it; of repositories in the folder, only those new to it."""
-    last = next((e for e in found.entries(kind="checkpoint", reverse=True) if _is_earlier(e, done)), None)
-    known = [row for row in last.skipped if row["reason"] == REPOSITORY] if isinstance(last, Checkpoint) else []
-    skipped = [row for row in done.skipped if row not in known]
+    last = next((e for e in session.entries(kind="checkpoint", reverse=True) if _is_earlier(e, checkpoint)), None)
+    before = [row for row in last.skipped if row["reason"] == REPOSITORY] if isinstance(last, Checkpoint) else []
+    skipped = [row for row in checkpoint.skipped if row not in before]
     for row in skipped[:_LISTED]:
         print(f"not covered: {path_of(path_bytes(row['path']))}: {one_line(row['reason'])}", file=sys.stderr)
     if len(skipped) > _LISTED:
         print(f"not covered: {len(skipped) - _LISTED:,} more; `turnlog checkpoints --json` has them", file=sys.stderr)
 
 
-def _is_earlier(entry: AnyEntry, done: Checkpoint) -> bool:
-    return entry.seq < done.seq and (done.turn is None or entry.turn != done.turn)
+def _is_earlier(entry: AnyEntry, checkpoint: Checkpoint) -> bool:
+    return entry.seq < checkpoint.seq and (checkpoint.turn is None or entry.turn != checkpoint.turn)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import click
-
 from turnlog.cli.draw.change import Trees
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, moment, one_line, size
 from turnlog.cli.draw.warning import warn_of_interruption
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import Checkpoint
@@ -40,10 +39,7 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the N newest.")
-@shared
+@declare(SESSION_ARGUMENT, Option("--limit -n N", "Only the N newest.", least=1))
 def command(session: str | None, limit: int | None, as_json: bool) -> None:
     """List the checkpoints of a session, the oldest first.
 
@@ -55,26 +51,26 @@ def command(session: str | None, limit: int | None, as_json: bool) -> None:
     turnlog checkpoints -n 5          the five newest
     """
     with session_to_read(session, files=True) as opened:
-        found = opened.session
-        checkpoints = found.checkpoints()
-        trees, numbers = Trees(opened.home.store), turns_of(found).numbers
+        reader = opened.session
+        checkpoints = reader.checkpoints()
+        trees, numbers = Trees(opened.home.store), turns_of(reader).numbers
         first = len(checkpoints) - min(limit or len(checkpoints), len(checkpoints))
         rows = [
             _row(checkpoint, checkpoints[index - 1] if index else None, trees, numbers)
             for index, checkpoint in enumerate(checkpoints)
             if index >= first
         ]
-        warn_of_interruption(found)
-        lost = sum(1 for _ in found.entries(kind="checkpoint")) - len(checkpoints)
+        warn_of_interruption(reader)
+        lost = sum(1 for _ in reader.entries(kind="checkpoint")) - len(checkpoints)
         if lost:
             print(
                 f"{count(lost, 'checkpoint')} without files left out: given up, or never brought here", file=sys.stderr
             )
         if as_json:
-            print_json({"session": found.id, "checkpoints": rows})
+            print_json({"session": reader.id, "checkpoints": rows})
             return
         if not rows:
-            print(f"no checkpoints in session {one_line(found.handle)}", file=sys.stderr)
+            print(f"no checkpoints in session {one_line(reader.handle)}", file=sys.stderr)
             return
     head = ("ENTRY", "WHEN", "FILES", "SIZE", "CHANGED", "WHAT")
     for line in table(head, map(_cells, rows), right=(0, 2, 3)):

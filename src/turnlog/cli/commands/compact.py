@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from turnlog.cli.draw.text import count, one_line, safe
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.shape import DRY_RUN, SESSION
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import Invalid
@@ -26,13 +26,17 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option("--keep", "-k", type=click.IntRange(min=0), default=_KEEP, show_default=True, metavar="N",
-              help="How many of the last messages stay; more where a tool call would lose its result.")  # fmt: skip
-@click.option("--summary", metavar="TEXT", help="What stands for the rest; - reads it from stdin. [default: made here]")
-@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
-@shared
+@declare(
+    SESSION_ARGUMENT,
+    Option(
+        "--keep -k N",
+        "How many of the last messages stay; more where a tool call would lose its result.",
+        least=0,
+        default=_KEEP,
+    ),
+    Option("--summary TEXT", "What stands for the rest; - reads it from stdin. [default: made here]"),
+    Option("--dry-run -n", "Only show what would be done."),
+)
 def command(session: str | None, keep: int, summary: str | None, dry_run: bool, as_json: bool) -> None:
     """Let a model see a summary of the beginning of a conversation.
 
@@ -48,12 +52,12 @@ def command(session: str | None, keep: int, summary: str | None, dry_run: bool, 
     if summary == "-":
         summary = _from_stdin()
     with this_home() as home:
-        found = session_to_change(home, session)
-        refuse_busy(found)
-        cut = preview(found.history, found.head, keep=keep, summary=summary)
-        entry = None if dry_run or not cut.removed else found.compact(summary, keep=keep).seq
+        target = session_to_change(home, session)
+        refuse_busy(target)
+        cut = preview(target.history, target.head, keep=keep, summary=summary)
+        entry = None if dry_run or not cut.removed else target.compact(summary, keep=keep).seq
         if as_json:
-            data = {"session": found.id, "dry_run": dry_run, "entry": entry, "removed": cut.removed, "kept": cut.kept}
+            data = {"session": target.id, "dry_run": dry_run, "entry": entry, "removed": cut.removed, "kept": cut.kept}
             print_json({**data, "summary": cut.summary})
             return
         if not cut.removed:
@@ -63,14 +67,14 @@ def command(session: str | None, keep: int, summary: str | None, dry_run: bool, 
             for line in safe(cut.summary).splitlines():
                 print(f"  {line}".rstrip())
             print()
-        handle = one_line(found.handle)
+        handle = one_line(target.handle)
         rest = f" and the last {count(cut.kept, 'message')}" if cut.kept else ""
         would = "would be" if dry_run else "are now"
-        place = "" if dry_run else f", entry {entry}"
-        print(f"{count(cut.removed, 'message')} {would} a summary{rest} (session {handle}{place})")
+        where = "" if dry_run else f", entry {entry}"
+        print(f"{count(cut.removed, 'message')} {would} a summary{rest} (session {handle}{where})")
         if not dry_run:
-            shown = f"`turnlog show {handle} --context` shows what a model sees"
-            print(f"{shown}, `turnlog uncompact {handle}` takes it back", file=sys.stderr)
+            next_step = f"`turnlog show {handle} --context` shows what a model sees"
+            print(f"{next_step}, `turnlog uncompact {handle}` takes it back", file=sys.stderr)
 
 
 def _from_stdin() -> str:

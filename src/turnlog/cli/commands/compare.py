@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from turnlog.cli.draw.listing import TOKENS
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import clip, coloured, one_line, screen_width, width
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import patience, print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.session import session_to_read
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("a")
-@click.argument("b")
-@click.option("--branch-a", type=click.IntRange(min=1), metavar="N", help="The branch of A that ends at entry N.")
-@click.option("--branch-b", type=click.IntRange(min=1), metavar="N", help="The branch of B that ends at entry N.")
-@shared
+@declare(
+    Argument("a"),
+    Argument("b"),
+    Option("--branch-a N", "The branch of A that ends at entry N.", least=1),
+    Option("--branch-b N", "The branch of B that ends at entry N.", least=1),
+)
 def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json: bool) -> None:
     """Show two sessions side by side: what each did, turn by turn, and what it took.
 
@@ -89,14 +89,14 @@ def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json:
     with ExitStack() as stack:
         sides = [stack.enter_context(session_to_read(word)) for word in (a, b)]
         with patience():
-            found = compare(*(
+            comparison = compare(*(
                 comparable(one.session, one.home.store, branch=branch, name=one.name)
                 for one, branch in zip(sides, (branch_a, branch_b), strict=True)
             ))  # fmt: skip
     if as_json:
-        print_json({"common": _plain(found.common), "a": _side(found.a), "b": _side(found.b)})
+        print_json({"common": _plain(comparison.common), "a": _side(comparison.a), "b": _side(comparison.b)})
         return
-    for line in _lines(found):
+    for line in _lines(comparison):
         print(line)
 
 
@@ -125,33 +125,33 @@ def _side(side: ComparedSide) -> dict[str, Any]:
 # ── drawing ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _lines(found: Comparison) -> Iterator[str]:
+def _lines(comparison: Comparison) -> Iterator[str]:
     from turnlog.view import comparison as words
 
-    for letter, side in (("A", found.a), ("B", found.b)):
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
         about = " · ".join(filter(None, (side.session, side.agent)))
         yield _fitted(f"{letter}  {one_line(about)}  ", words.name(side))
     yield ""
-    yield words.common_in_words(found)
-    prompts = found.common.prompts
+    yield words.common_in_words(comparison)
+    prompts = comparison.common.prompts
     if len(prompts) > _PROMPTS:
         yield f"   … {len(prompts) - _PROMPTS:,} before these"
     for prompt in prompts[-_PROMPTS:]:
         yield _fitted("   ", prompt or "(a picture)")
-    if not found.a.turns and not found.b.turns:
+    if not comparison.a.turns and not comparison.b.turns:
         return
-    for number, turns in enumerate(words.pairs(found), 1):
+    for number, turns in enumerate(words.pairs(comparison), 1):
         yield ""
         yield coloured(f"turn {number}", "bold", sys.stdout)
         for letter, turn in zip("AB", turns, strict=True):
             if turn is not None:
                 yield _fitted(f"{letter}  ", turn.prompt or "(a picture)")
                 yield _fitted("   ", turn.answer or "(no answer)")
-                told = _fitted("   ", " · ".join(filter(None, words.facts(turn))))
-                yield coloured(told, "dim", sys.stdout)
+                facts = _fitted("   ", " · ".join(filter(None, words.facts(turn))))
+                yield coloured(facts, "dim", sys.stdout)
     yield ""
-    yield from table(("", "A", "B"), words.sums(found), right=(1, 2))
-    if rows := words.paths(found):
+    yield from table(("", "A", "B"), words.sums(comparison), right=(1, 2))
+    if rows := words.paths(comparison):
         yield ""
         yield from table(("FILE", "A", "B"), rows, paths=0)
 

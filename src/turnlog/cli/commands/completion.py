@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import PurePath
 
-import click
-
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, declare
+from turnlog.cli.frame.exitcode import Misused
 
 _BASH = r"""
 _turnlog() {
@@ -77,9 +77,7 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("shell", type=click.Choice(list(_SHELLS)), required=False)
-@shared
+@declare(Argument("shell", choices=tuple(_SHELLS)))
 def command(shell: str | None, as_json: bool) -> None:
     """Print the script that lets a shell complete what you type.
 
@@ -93,7 +91,7 @@ def command(shell: str | None, as_json: bool) -> None:
     if shell is None:
         shell = PurePath(os.environ.get("SHELL", "")).name
         if shell not in _SHELLS:
-            raise click.UsageError(f"which shell: {', '.join(_SHELLS)}")
+            raise Misused(f"which shell: {', '.join(_SHELLS)}")
     install, body = _SHELLS[shell]
     head = "#compdef turnlog\n" if shell == "zsh" else ""
     script = f"{head}# To keep it: {install}{body}".rstrip()

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import click
-
 from turnlog.cli.demo.files import tell_files
 from turnlog.cli.demo.story import Story
 from turnlog.cli.draw.text import clip, size
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.exitcode import Left
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.machine.environment import default_home
@@ -36,12 +36,11 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("part", metavar="[log|files]", required=False, type=click.Choice(["log", "files"]))
-@click.option("--keep", is_flag=True, help="Leave the home folder there, to look around in it.")
-@shared
-@click.pass_context
-def command(context: click.Context, part: str | None, keep: bool, as_json: bool) -> None:
+@declare(
+    Argument("part", choices=("log", "files")),
+    Option("--keep", "Leave the home folder there, to look around in it."),
+)
+def command(part: str | None, keep: bool, as_json: bool) -> None:
     """Kill one agent, rewind another, and see that nothing is lost.
 
     Real processes and real files in a temporary folder; everything that is claimed is checked, files to the byte. The
@@ -54,28 +53,28 @@ def command(context: click.Context, part: str | None, keep: bool, as_json: bool)
     """
     began = time.monotonic()
     folder = tempfile.mkdtemp(prefix="turnlog-demo-")
-    place = _place(folder)
+    location = _place(folder)
     try:
-        with _home(place):
+        with _home(location):
             story = Story(Path(folder).resolve(), is_quiet=as_json)
             if part != "files":
-                _tell(story, has_files=place.startswith(folder))
+                _tell(story, has_files=location.startswith(folder))
             if part != "log":
                 tell_files(story)
     finally:
         if not keep:
             shutil.rmtree(folder)
-            if not place.startswith(folder):
-                _clear(place)
+            if not location.startswith(folder):
+                _clear(location)
     seconds = time.monotonic() - began
     failed = [text for text, is_so in story.checks if not is_so]
     if as_json:
         checks = [{"text": text, "ok": is_so} for text, is_so in story.checks]
         print_json({"ok": not failed, "checks": checks, "seconds": round(seconds, 3), "home": folder if keep else None})
     else:
-        _end(story, failed, seconds, _shown(place) if keep else None)
+        _end(story, failed, seconds, _shown(location) if keep else None)
     if failed:
-        context.exit(1)
+        raise Left(1)
 
 
 def _place(folder: str) -> str:
@@ -86,25 +85,25 @@ def _place(folder: str) -> str:
     return f"{usual}{'&' if '?' in usual else '?'}tenant={Path(folder).name}"
 
 
-def _shown(place: str) -> str:
+def _shown(location: str) -> str:
     """Without the password."""
-    parts = urlsplit(place)
+    parts = urlsplit(location)
     user, at, host = parts.netloc.rpartition("@")
     return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host))
 
 
-def _clear(place: str) -> None:
-    with open_home(place) as home:
+def _clear(location: str) -> None:
+    with open_home(location) as home:
         for name in [*derived.ids(home.store), *derived.ids(home.store, deleted=True)]:
             home.purge(name)
         home.gc()
 
 
 @contextmanager
-def _home(place: str) -> Generator[None]:
+def _home(location: str) -> Generator[None]:
     """That is everybody's home until this ends."""
     before = os.environ.get("TURNLOG_HOME")
-    os.environ["TURNLOG_HOME"] = place
+    os.environ["TURNLOG_HOME"] = location
     try:
         yield
     finally:
@@ -215,12 +214,12 @@ def _it_is_rewound(story: Story) -> None:
         "It is rewound, and that is undone", "Moving is an entry like any other: what was left stays, as a branch."
     )
     session = story.names["s"]
-    told = _ids(story, "s")
+    before = _ids(story, "s")
     story.python("_ = s.rewind(turns=1)\ns.messages()[-1].blocks[0].text")
-    story.check("the last turn is gone from the conversation", _ids(story, "s") == told[:-1])
+    story.check("the last turn is gone from the conversation", _ids(story, "s") == before[:-1])
     story.say()
     story.python("_ = s.undo()\ns.messages()[-1].blocks[0].text")
-    story.check("and back again", _ids(story, "s") == told and len(session.branches()) >= 1)
+    story.check("and back again", _ids(story, "s") == before and len(session.branches()) >= 1)
     story.say()
     story.shell("log", "--reverse", "--limit", "3")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from turnlog.cli.draw.change import CHANGE, as_plain, counts, in_full, in_words, stat_table
 from turnlog.cli.draw.warning import warn_of_interruption
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import patience, print_json, session_option, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_OPTION, Argument, Option, declare
+from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.progress import patience
 from turnlog.cli.frame.shape import COUNTS, SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
@@ -21,13 +22,13 @@ CHANGES = shape.NOTHING
 FIELDS = {"session": SESSION, "changes": shape.items("a path each", CHANGE), "counts": COUNTS}
 
 
-@click.command()
-@click.argument("before", metavar="[A]", required=False)
-@click.argument("after", metavar="[B]", required=False)
-@click.option("--turn", "-t", type=click.IntRange(min=1), metavar="N", help="What turn N changed.")
-@click.option("--stat", is_flag=True, help="Only which files, and how many lines.")
-@session_option
-@shared
+@declare(
+    Argument("before", "[A]"),
+    Argument("after", "[B]"),
+    Option("--turn -t N", "What turn N changed.", least=1),
+    Option("--stat", "Only which files, and how many lines."),
+    SESSION_OPTION,
+)
 def command(
     before: str | None, after: str | None, turn: int | None, stat: bool, session: str | None, as_json: bool
 ) -> None:
@@ -43,17 +44,17 @@ def command(
     turnlog diff before-lunch         what changed since that checkpoint
     """
     if turn is not None and before is not None:
-        raise click.UsageError("either --turn or A and B")
+        raise Misused("either --turn or A and B")
     with session_to_read(session, files=True) as opened:
-        found = opened.session
-        first = None if before is None else _checkpoint(found, before)
-        second = None if after is None else _checkpoint(found, after)
+        reader = opened.session
+        first = None if before is None else _checkpoint(reader, before)
+        second = None if after is None else _checkpoint(reader, after)
         with patience():
-            differences = found.diff(first, second, turn=turn)
-        warn_of_interruption(found)
+            differences = reader.diff(first, second, turn=turn)
+        warn_of_interruption(reader)
         if as_json:
             changes = [as_plain(item) for item in differences]
-            print_json({"session": found.id, "changes": changes, "counts": counts(differences)})
+            print_json({"session": reader.id, "changes": changes, "counts": counts(differences)})
             return
     if not differences:
         print("nothing changed", file=sys.stderr)
@@ -67,9 +68,9 @@ def command(
         print(line)
 
 
-def _checkpoint(found: ReadOnlySession, text: str) -> Checkpoint:
-    place: Place = place_of(found, text)
-    checkpoint = checkpoint_at(found, place)
+def _checkpoint(session: ReadOnlySession, text: str) -> Checkpoint:
+    target: Place = place_of(session, text)
+    checkpoint = checkpoint_at(session, target)
     if checkpoint is None:
-        raise NotFound(f"there is no checkpoint at or before {place.words}", hint="see `turnlog checkpoints`")
+        raise NotFound(f"there is no checkpoint at or before {target.words}", hint="see `turnlog checkpoints`")
     return checkpoint

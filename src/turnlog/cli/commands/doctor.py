@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 
 from turnlog.cli.checkup import examine
@@ -17,7 +16,10 @@ from turnlog.cli.draw.presence import presence_lines
 from turnlog.cli.draw.room import room_short, room_told
 from turnlog.cli.draw.text import count, one_line, size
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import home_location, print_json, session_argument, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.exitcode import Left
+from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.logpath import files_of
 from turnlog.cli.pick.catalog import catalog
 from turnlog.cli.pick.session import names
@@ -80,13 +82,12 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option("--repair", is_flag=True, help="Leave damaged bytes out; the file as it was is kept in the trash.")
-@click.option("--blobs", is_flag=True, help="Read back every blob as well; this may take a while.")
-@shared
-@click.pass_context
-def command(context: click.Context, session: str | None, repair: bool, blobs: bool, as_json: bool) -> None:
+@declare(
+    SESSION_ARGUMENT,
+    Option("--repair", "Leave damaged bytes out; the file as it was is kept in the trash."),
+    Option("--blobs", "Read back every blob as well; this may take a while."),
+)
+def command(session: str | None, repair: bool, blobs: bool, as_json: bool) -> None:
     """Examine a session's log, or all of them, and explain what is wrong; and tell which agents are here.
 
     Every byte of a log is checked, its folds against its entries, that the blobs it needs are there, and, for a fork,
@@ -143,9 +144,9 @@ def command(context: click.Context, session: str | None, repair: bool, blobs: bo
         if old:
             print(one_line(f"{old} is an index of an earlier version, with the text of sessions in it: remove it"))
     if damaged or not is_up or not all(checkup.is_newer for checkup in left):
-        context.exit(Corrupt.exit_code)
+        raise Left(Corrupt.exit_code)
     elif left:
-        context.exit(Unsupported.exit_code)
+        raise Left(Unsupported.exit_code)
 
 
 def _agents(location: str | None) -> list[AgentPresence]:
@@ -176,9 +177,9 @@ def _repair(home: Home, checkup: Checkup, damaged: frozenset[str]) -> Checkup:
         return checkup
     if checkup.id not in derived.ids(home.store):
         raise Invalid(f"session {checkup.id!r} is deleted", hint="restore it first")
-    done = files_of(home).repair(checkup.id, without=checkup.folds)
+    repaired = files_of(home).repair(checkup.id, without=checkup.folds)
     after = examine(home, checkup.id, title=checkup.title, damaged_blobs=damaged, alone=False)
-    checkup.repaired = done
+    checkup.repaired = repaired
     checkup.left = len(after.regions) + len(after.findings)
     return checkup
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-import click
 import msgspec
 
 from turnlog.cli.draw.entryline import in_one_line
@@ -15,7 +14,10 @@ from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.command import home_location, print_json, session_option, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_OPTION, Argument, Option, declare
+from turnlog.cli.frame.exitcode import Left, Misused
+from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.shape import DRY_RUN, SESSION
 from turnlog.cli.pick.session import names
 from turnlog.errors import Invalid, NotFound
@@ -44,17 +46,15 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("entries", nargs=-1, metavar="[ENTRY]...")
-@session_option
-@click.option("--matching", metavar="TEXT", help="Every entry of the session in which that text stands.")
-@click.option("--reason", default="", metavar="TEXT", help="Why; kept with the entry.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", "-n", is_flag=True, help="Only say what it would do.")
-@shared
-@click.pass_context
+@declare(
+    Argument("entries", "[ENTRY]..."),
+    SESSION_OPTION,
+    Option("--matching TEXT", "Every entry of the session in which that text stands."),
+    Option("--reason TEXT", "Why; kept with the entry.", default=""),
+    Option("--yes -y", "Do not ask."),
+    Option("--dry-run -n", "Only say what it would do."),
+)
 def command(
-    context: click.Context,
     entries: tuple[str, ...],
     session: str | None,
     matching: str | None,
@@ -77,20 +77,20 @@ def command(
     turnlog erase --matching hunter2   every entry with that text
     """
     if bool(entries) == (matching is not None):
-        raise click.UsageError("give entries, or --matching TEXT")
+        raise Misused("give entries, or --matching TEXT")
     if not dry_run:
         refuse_agent("`erase`")
     with this_home() as home:
-        found = home.resume(names(home).own(session, deleted=False))
-        chosen, others = _chosen(found, entries) if matching is None else containing(found.history, matching)
+        target = home.resume(names(home).own(session, deleted=False))
+        chosen, others = _chosen(target, entries) if matching is None else containing(target.history, matching)
         if not chosen:
             raise NotFound(
-                f"no entry of session {one_line(found.handle)} has that text", hint="`turnlog log` shows them"
+                f"no entry of session {one_line(target.handle)} has that text", hint="`turnlog log` shows them"
             )
         if dry_run:
-            told = [{"session": found.id, "seq": one.seq, "id": one.id, "type": one.type} for one in chosen]
+            rows = [{"session": target.id, "seq": one.seq, "id": one.id, "type": one.type} for one in chosen]
             if as_json:
-                print_json({"session": found.id, "dry_run": True, "entries": told})
+                print_json({"session": target.id, "dry_run": True, "entries": rows})
             else:
                 _show(chosen, others, sys.stdout)
             return
@@ -99,27 +99,27 @@ def command(
             _show(chosen, others, sys.stderr)
             if not ask(f"erase {'it' if len(chosen) == 1 else count(len(chosen), 'entry', 'entries')} for good?"):
                 print("nothing was erased", file=sys.stderr)
-                context.exit(1)
-        receipt = found.erase(*chosen, reason=reason)
+                raise Left(1)
+        receipt = target.erase(*chosen, reason=reason)
     from turnlog.cli.pick.catalog import forget_purged
 
     forget_purged(home_location())
     if as_json:
-        print_json({"session": found.id, "dry_run": False, **msgspec.to_builtins(receipt)})
+        print_json({"session": target.id, "dry_run": False, **msgspec.to_builtins(receipt)})
         return
-    print_erasure(found.handle, receipt)
+    print_erasure(target.handle, receipt)
 
 
 def _chosen(session: Session, names: tuple[str, ...]) -> tuple[list[AnyEntry], list[AnyEntry]]:
-    found: list[AnyEntry] = []
+    entries_chosen: list[AnyEntry] = []
     for name in names:
         entry = session.history.at(int(name)) if name.isdecimal() and len(name) < 19 else session.find(name)
         if entry is None:
             raise NotFound(
                 f"no entry {name!r:.80} in session {one_line(session.handle)}", hint="`turnlog log` shows them"
             )
-        found.append(entry)
-    return found, []
+        entries_chosen.append(entry)
+    return entries_chosen, []
 
 
 def _refuse_unasked(*, as_json: bool) -> None:
@@ -133,7 +133,7 @@ def _show(entries: list[AnyEntry], others: list[AnyEntry], where: TextIO) -> Non
     for line in table(("SEQ", "TYPE", "SAYS"), cells, right=(0,)):
         print(line, file=where)
     for entry in others:
-        told = (
+        note = (
             f"it stands in entry {entry.seq}, too, a {entry.type}, which cannot be erased: purge the session for that"
         )
-        print(f"note: {told}", file=sys.stderr)
+        print(f"note: {note}", file=sys.stderr)

@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from turnlog.cli.draw.problem import tell_report
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import KEY_OPTION, SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.exitcode import Misused
 from turnlog.cli.frame.shape import REPORT
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Invalid, NotFound
@@ -19,49 +19,57 @@ from turnlog.formats import is_known
 from turnlog.formats import names as agents
 
 if TYPE_CHECKING:
+    from turnlog.reader.document import Document
     from turnlog.reader.opener import OpenedSession
+    from turnlog.reader.otel.collector import Endpoint
     from turnlog.view.redact import Redactor
 
-_TEXTS = ("markdown", "html", "json", "jsonl")
-_SHORT = {"md": "markdown"}
+_TEXTS = ("markdown", "html", "json", "jsonl", "otel")
+_SHORT = {"md": "markdown", "htm": "html"}
+_SUFFIXES = ("md", "markdown", "html", "htm", "json", "jsonl")
 CHANGES = shape.OTHERS
 FIELDS = {
-    "path": shape.text("where it was written"),
+    "path": shape.text("where it was written; null where it was sent", null=True),
     "[agent]": shape.text("for which agent"),
     "[id]": shape.text("its id there"),
     "[report]": REPORT,
     "[form]": shape.text("which document, if it is one"),
     "[size_bytes]": shape.number("of the document"),
+    "[endpoint]": shape.text("where spans were sent to"),
+    "[spans]": shape.number("how many"),
+    "[traces]": shape.number("in how many traces: one for each turn"),
     "redacted": shape.one(
         "how many secrets of which kind were taken out; null where nothing was looked for", null=True
     ),
 }
 
 
-@click.command()
-@session_argument
-@click.option("--to", "form", required=True, metavar="FORM", help="markdown (md), html, json, jsonl, or an agent.")
-@click.option("--output", "-o", metavar="PATH", help="A file, a folder laid out as the agent does, or - for stdout.")
-@click.option("--force", is_flag=True, help="Overwrite what is there.")
-@click.option(
-    "--redact/--no-redact", "redact", default=None, help="Take secrets out. [default: yes, but not for an agent]"
+@declare(
+    SESSION_ARGUMENT,
+    Option(
+        "--to FORM", "markdown (md), html, json, jsonl, otel, or an agent. [default: what -o ends with]", name="form"
+    ),
+    Option("--output -o PATH", "A file, a folder laid out as the agent does, or - for stdout."),
+    Option("--force", "Overwrite what is there."),
+    Option("--redact/--no-redact", "Take secrets out. [default: yes, but not for an agent]"),
+    Option("--redact-also KINDS", "With the secrets: paths, names, emails, or all.", name="also"),
+    Option("--format-version N", "A newer vocabulary of the agent's. [default: its first]", name="version", number=int),
+    Option("--include-ignored", "With what is in ignored files, where files are written at all."),
+    Option("--endpoint URL", "With otel: a collector. [default: $OTEL_EXPORTER_OTLP_ENDPOINT, or a file]"),
+    Option("--capture-message-content", "With otel: also what was said, given to tools and answered.", name="content"),
+    KEY_OPTION,
 )
-@click.option("--redact-also", "also", metavar="KINDS", help="With the secrets: paths, names, emails, or all three.")
-@click.option(
-    "--format-version", "version", type=int, metavar="N", help="A newer vocabulary of the agent's. [default: its first]"
-)
-@click.option("--include-ignored", is_flag=True, help="With what is in ignored files, where files are written at all.")
-@click.option("--key", metavar="KEY", help="Which session, where a file of another agent has several: a number or id.")
-@shared
 def command(
     session: str | None,
-    form: str,
+    form: str | None,
     output: str | None,
     force: bool,
     redact: bool | None,
     also: str | None,
     version: int | None,
     include_ignored: bool,
+    endpoint: str | None,
+    content: bool,
     key: str | None,
     as_json: bool,
 ) -> None:
@@ -80,24 +88,41 @@ def command(
     Only Owlen is given what is in files; what is in ignored ones stays here unless --include-ignored.
     `turnlog resume --in AGENT` puts it where that agent looks for it.
 
+    otel is OpenTelemetry's spans, by its conventions for generative AI: a trace for each turn, in it every request to a
+    model, every tool that ran, and subagents. They are sent to the collector that --endpoint or
+    OTEL_EXPORTER_OTLP_ENDPOINT names (OTLP over HTTP, as JSON), or written to a file that one reads. Prompts, answers,
+    arguments and results are left out unless --capture-message-content; secrets are taken out as above. A session that
+    is sent again has the same ids.
+
     \b
     turnlog export k3f9 --to html              a file in this folder
+    turnlog export k3f9 -o talk.html           a file of that name
     turnlog export k3f9 --to markdown -o -     to stdout
-    turnlog export k3f9 --to html --redact-also paths,names,emails
+    turnlog export k3f9 --to html --redact-also all
+    turnlog export k3f9 --to otel --endpoint http://localhost:4318
     turnlog export k3f9 --to rho
     turnlog export k3f9 --to sofos -o .sofos/sessions/
     """
     if output == "-" and as_json:
-        raise click.UsageError("either --json or -o -")
-    form = _SHORT.get(form, form)
+        raise Misused("either --json or -o -")
+    form = _form(form, output)
     if form not in _TEXTS and not is_known(form):
         raise NotFound(f"no form {form!r:.80}", hint=f"one of {', '.join(_TEXTS)}, or an agent: {', '.join(agents())}")
+    if form != "otel" and (endpoint is not None or content):
+        raise Misused(f"{'--capture-message-content' if content else '--endpoint'} is for otel, not for {form}")
+    if endpoint is not None and output is not None:
+        raise Misused("either --endpoint or -o")
     kinds = _kinds(also, redact)
-    with session_to_read(session, key=key) as opened:
+    target = _endpoint(endpoint) if form == "otel" and output is None else None
+    with session_to_read(session, key=key, family=form == "otel") as opened:
         if form in _TEXTS:
             if version is not None:
-                raise click.UsageError(f"--format-version is for agents, and {form} is none")
-            _write(opened, form, output, kinds, is_redacted=redact is not False, force=force, as_json=as_json)
+                raise Misused(f"--format-version is for agents, and {form} is none")
+            written = _written(opened, form, kinds, is_redacted=redact is not False, has_content=content)
+            if target is not None:
+                _post(target, written, as_json=as_json)
+            else:
+                _put(opened.session.handle, form, written, output, force=force, as_json=as_json)
         else:
             from turnlog.view.redact import Redactor
 
@@ -105,48 +130,88 @@ def command(
             _send(opened, form, output, version, include_ignored, redactor, force=force, as_json=as_json)
 
 
+def _form(form: str | None, output: str | None) -> str:
+    """What is written: as it was said, or as the file is called."""
+    if form is None:
+        suffix = Path(output or "").suffix.removeprefix(".").lower()
+        if suffix not in _SUFFIXES:
+            raise Misused("missing option '--to'", hint=f"--to html, or one of {', '.join(_TEXTS)}, or an agent")
+        form = suffix
+    return _SHORT.get(form, form)
+
+
 def _kinds(also: str | None, redact: bool | None) -> tuple[str, ...]:
     """What is to be taken out besides secrets."""
     from turnlog.view.personal import KINDS
 
-    kinds = tuple(dict.fromkeys(also.split(","))) if also is not None else ()
+    kinds = KINDS if also == "all" else tuple(dict.fromkeys(also.split(","))) if also is not None else ()
     wrong = next((kind for kind in kinds if kind not in KINDS), None)
     if wrong is not None:
-        raise Invalid(f"--redact-also {wrong!r:.40}", hint=f"one or several of {','.join(KINDS)}")
+        raise Invalid(f"--redact-also {wrong!r:.40}", hint=f"one or several of {','.join(KINDS)}; or all")
     if kinds and redact is False:
-        raise click.UsageError("either --no-redact or --redact-also")
+        raise Misused("either --no-redact or --redact-also")
     return kinds
 
 
-def _write(
-    opened: OpenedSession, form: str, output: str | None, also: tuple[str, ...], *, is_redacted: bool, force: bool,
-    as_json: bool,
-) -> None:  # fmt: skip
+def _endpoint(url: str | None) -> Endpoint | None:
+    from turnlog.machine.environment import environment
+    from turnlog.reader.otel.collector import endpoint_of
+
+    return endpoint_of(environment(), url)
+
+
+def _written(
+    opened: OpenedSession, form: str, also: tuple[str, ...], *, is_redacted: bool, has_content: bool
+) -> Document:
     from turnlog.cli.frame.progress import patience
-    from turnlog.formats import put_file
-    from turnlog.machine.folder import absolute
-    from turnlog.reader.document import ENDINGS, notice, write
+    from turnlog.reader.document import write
 
     with patience():
-        written = write(opened, form, is_redacted=is_redacted, also=also)
-    told = notice(written.redacted)
+        return write(opened, form, is_redacted=is_redacted, also=also, has_content=has_content)
+
+
+def _post(endpoint: Endpoint, written: Document, *, as_json: bool) -> None:
+    from turnlog.cli.frame.progress import patience
+    from turnlog.reader.document import notice
+    from turnlog.reader.otel.collector import send
+    from turnlog.reader.otel.telemetry import counts
+    from turnlog.view.number import count
+
+    lines = written.data.splitlines()
+    with patience():
+        send(endpoint, lines, tell=lambda text: print(one_line(text), file=sys.stderr))
+    spans, traces = counts(lines)
+    if as_json:
+        document = {"form": "otel", "path": None, "endpoint": endpoint.url, "spans": spans, "traces": traces}
+        print_json({**document, "redacted": written.redacted})
+        return
+    print(one_line(f"{count(spans, 'span')} in {count(traces, 'trace')} sent to {endpoint.url}"))
+    print(notice(written.redacted), file=sys.stderr)
+
+
+def _put(handle: str, form: str, written: Document, output: str | None, *, force: bool, as_json: bool) -> None:
+    from turnlog.formats import put_file
+    from turnlog.machine.folder import absolute
+    from turnlog.reader.document import ENDINGS, notice
+
+    note = notice(written.redacted)
     if output == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(written.data)
         sys.stdout.flush()
-        print(told, file=sys.stderr)
+        print(note, file=sys.stderr)
         return
-    name = f"{_file_name(opened.session.handle)}.{ENDINGS[form]}"
-    place = Path(absolute(output if output is not None else name))
-    if output is not None and (output.endswith("/") or place.is_dir()):
-        place = place / name
-    path = str(place)
+    name = f"{_file_name(handle)}.{ENDINGS[form]}"
+    target = Path(absolute(output if output is not None else name))
+    if output is not None and (output.endswith("/") or target.is_dir()):
+        target = target / name
+    path = str(target)
     put_file(path, written.data, mode=0o600, force=force)
     if as_json:
         print_json({"form": form, "path": path, "size_bytes": len(written.data), "redacted": written.redacted})
         return
     print(one_line(path))
-    print(told, file=sys.stderr)
+    print(note, file=sys.stderr)
 
 
 def _file_name(handle: str) -> str:
@@ -176,16 +241,16 @@ def _send(
     is_free = output is not None and lies_in_home(format_of(agent), output)
     written, carried = written_for(transcript, agent, version, is_free=is_free)
     report = report_of(written.lost, carried, notes_on(written))
-    told = "not redacted; --redact does"
+    note = "not redacted; --redact does"
     if redactor is not None:
-        told = f"redacted: {redactor.summary or 'nothing was found'}"
+        note = f"redacted: {redactor.summary or 'nothing was found'}"
     if output == "-":
         if len(written.files) > 1:
             raise Invalid(f"a session of {agent} is several files", hint="give a folder: -o FOLDER/")
         sys.stdout.flush()
         sys.stdout.buffer.write(written.files[0].data)
         tell_report(report)
-        print(told, file=sys.stderr)
+        print(note, file=sys.stderr)
         return
     path = put(written, agent, output, force=force)
     if as_json:
@@ -194,4 +259,4 @@ def _send(
         return
     print(one_line(path))
     tell_report(report)
-    print(told, file=sys.stderr)
+    print(note, file=sys.stderr)

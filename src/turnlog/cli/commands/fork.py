@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from turnlog.cli.draw.text import count, one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.home import this_home
 from turnlog.cli.pick.session import session_brought
 from turnlog.reader.place import Place, place_of
 
@@ -23,11 +23,11 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option("--at", metavar="PLACE", help='An entry (12), "turn:3", or the label of a checkpoint. [default: its end]')
-@click.option("--name", metavar="NAME", help="What this way of going on is called.")
-@shared
+@declare(
+    SESSION_ARGUMENT,
+    Option("--at PLACE", 'An entry (12), "turn:3", or the label of a checkpoint. [default: its end]'),
+    Option("--name NAME", "What this way of going on is called."),
+)
 def command(session: str | None, at: str | None, name: str | None, as_json: bool) -> None:
     """Begin a new session where another one ends, or anywhere in the middle of it.
 
@@ -43,23 +43,23 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
 
     with this_home() as home:
         parent = session_brought(home, session)
-        place = place_of(parent, at) if at is not None else Place(parent.seq, "the end")
-        made = parent.fork(place.seq, name=name)
-        messages = len(made.messages())
-        is_known = knows_agent(made)
-        fork = made.history.fork
+        start = place_of(parent, at) if at is not None else Place(parent.seq, "the end")
+        forked = parent.fork(start.seq, name=name)
+        messages = len(forked.messages())
+        is_known = knows_agent(forked)
+        fork = forked.history.fork
     if as_json:
         data = {
-            "session": made.id,
-            "handle": made.handle,
+            "session": forked.id,
+            "handle": forked.handle,
             "parent": parent.id,
-            "at": place.seq,
+            "at": start.seq,
             "name": fork and fork.name,
         }
         print_json({**data, "messages": messages})
         return
-    where = one_line(f"{place.words} of session {parent.handle}")
-    print(f"session {one_line(made.handle)}: goes on from {where}, with {count(messages, 'message')}")
-    handle = one_line(made.handle)
+    where = one_line(f"{start.words} of session {parent.handle}")
+    print(f"session {one_line(forked.handle)}: goes on from {where}, with {count(messages, 'message')}")
+    handle = one_line(forked.handle)
     agent = "" if is_known else " --in AGENT"
     print(f"`turnlog resume {handle}{agent}` goes on with it, `turnlog rm {handle}` removes it", file=sys.stderr)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from turnlog.cli.draw.table import table
+from turnlog.cli.draw.table import Column, grid
+from turnlog.cli.draw.text import screen_width
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import declare
 
 CHANGES = shape.NOTHING
 FIELDS = {
@@ -26,18 +26,18 @@ FIELDS = {
 }
 
 
-@click.command()
-@shared
+@declare()
 def command(as_json: bool) -> None:
     """List the agents whose sessions are known, what can be done with them, and where they lie.
 
-    `turnlog import` and `turnlog show` read them all, `turnlog export` writes, `turnlog resume` goes on there.
+    `turnlog import` and `turnlog show` read them all, `turnlog export` writes, `turnlog resume` goes on there. A screen
+    shows one place of each, (+2) for two more, and which versions are known if it is wide enough; --json has it all.
 
     \b
     turnlog formats
     """
     from turnlog.formats import every
-    from turnlog.machine.folder import expand, places_of
+    from turnlog.machine.folder import places_of
 
     places = places_of(None)
     rows: list[dict[str, Any]] = []
@@ -47,13 +47,23 @@ def command(as_json: bool) -> None:
     if as_json:
         print_json({"formats": rows})
         return
-    home = expand("~")
-    cells: list[tuple[str, ...]] = []
-    for row in rows:
-        can = ", ".join(word for word in ("read", "write", "resume") if row[word])
-        cells.append((row["name"], can, ", ".join(_short(path, home) for path in row["homes"]), row["title"]))
-    for line in table(("AGENT", "CAN", "SESSIONS IN", "WHICH"), cells, paths=2):
-        print(line)
+    cans = [", ".join(word for word in ("read", "write", "resume") if row[word]) for row in rows]
+    columns = [
+        Column("AGENT", [row["name"] for row in rows]),
+        Column("CAN", cans),
+        Column("SESSIONS IN", [_places(row["homes"]) for row in rows], least=30, is_path=True),
+        Column("WHICH", [row["title"] for row in rows], least=30, drop=1),
+    ]
+    print("\n".join(grid(columns)))
+
+
+def _places(homes: list[str]) -> str:
+    """All of them; on a screen the first, and how many more there are."""
+    from turnlog.machine.folder import expand
+
+    shown = homes if screen_width() is None else homes[:1]
+    more = f" (+{len(homes) - len(shown)})" if len(shown) < len(homes) else ""
+    return ", ".join(_short(path, expand("~")) for path in shown) + more
 
 
 def _short(path: str, home: str) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from datetime import timedelta
 
-import click
-
 from turnlog.cli.draw.question import ask, can_ask
 from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, size
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.command import home_location, print_json, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Option, declare
+from turnlog.cli.frame.exitcode import Left, Misused
+from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.errors import Invalid, Unsupported
 from turnlog.machine.environment import default_home
@@ -22,23 +23,6 @@ from turnlog.machine.retention import duration_of, set_trash_for
 from turnlog.machine.space import set_limit, size_of
 from turnlog.session import Home
 from turnlog.thread.removal.purging import Purged
-
-
-def _bytes(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """A size, as `size_of` takes it."""
-    try:
-        return None if value is None else size_of(value)
-    except Invalid as error:
-        raise click.BadParameter(f"{error.message}: {error.hint}", context, parameter) from None
-
-
-def _duration(context: click.Context, parameter: click.Parameter, value: str | None) -> timedelta | None:
-    """How long, as `duration_of` takes it."""
-    try:
-        return None if value is None else duration_of(value)
-    except Invalid as error:
-        raise click.BadParameter(f"{error.message}: {error.hint}", context, parameter) from None
-
 
 CHANGES = shape.LOG
 FIELDS = {
@@ -56,18 +40,16 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.option("--quota", callback=_bytes, metavar="SIZE", help="Give up automatic checkpoints until blobs fit in that.")
-@click.option("--limit", callback=_bytes, metavar="SIZE", help="What hooks may fill it to from now on.")
-@click.option("--older-than", callback=_duration, metavar="TIME", help="Remove sessions for good that are older.")
-@click.option("--keep", multiple=True, metavar="SESSION", help="With --older-than: but not this one.")
-@click.option("--trash", metavar="TIME", help="How long what is deleted stays in the trash from now on; or `never`.")
-@click.option("--yes", "-y", is_flag=True, help="With --older-than: do not ask.")
-@click.option("--dry-run", "-n", is_flag=True, help="Only say what it would do.")
-@shared
-@click.pass_context
+@declare(
+    Option("--quota SIZE", "Give up automatic checkpoints until blobs fit in that.", read=size_of),
+    Option("--limit SIZE", "What hooks may fill it to from now on.", read=size_of),
+    Option("--older-than TIME", "Remove sessions for good that are older.", read=duration_of),
+    Option("--keep SESSION", "With --older-than: but not this one.", many=True),
+    Option("--trash TIME", "How long what is deleted stays in the trash from now on; or `never`."),
+    Option("--yes -y", "With --older-than: do not ask."),
+    Option("--dry-run -n", "Only say what it would do."),
+)
 def command(
-    context: click.Context,
     quota: int | None,
     limit: int | None,
     older_than: timedelta | None,
@@ -96,7 +78,7 @@ def command(
     turnlog gc --trash 30d                 empty the trash after 30 days
     """
     if keep and older_than is None:
-        raise click.UsageError("--keep goes with --older-than")
+        raise Misused("--keep goes with --older-than")
     if quota is not None and not dry_run:
         refuse_agent("`gc --quota`")
     if limit is not None and not dry_run:
@@ -115,14 +97,14 @@ def command(
         set_trash_for(folder, trash)
     with this_home() as home:
         before = home.disk()
-        expired = _expired(context, home, older_than, keep, yes, dry_run, as_json) if older_than is not None else []
-        done = home.gc(quota_bytes=quota, dry_run=dry_run)
+        expired = _expired(home, older_than, keep, yes, dry_run, as_json) if older_than is not None else []
+        collected = home.gc(quota_bytes=quota, dry_run=dry_run)
         after = before if dry_run else home.disk()
     if as_json:
         data = {"dry_run": dry_run, "quota_bytes": quota, "disk": after, "disk_before": before}
-        told = {"blobs": done.blobs, "freed_bytes": done.freed_bytes, "dropped": done.dropped}
+        document = {"blobs": collected.blobs, "freed_bytes": collected.freed_bytes, "dropped": collected.dropped}
         fields = receipt_fields(expired)
-        print_json({**data, **told, "removed": fields["removed"], "left": fields["left"]})
+        print_json({**data, **document, "removed": fields["removed"], "left": fields["left"]})
         return
     if expired:
         many = len(expired[0].removed)
@@ -134,16 +116,16 @@ def command(
     print()
     would = "would be " if dry_run else ""
     about = "about " if dry_run else ""
-    if done.dropped:
-        print(f"{count(done.dropped, 'automatic checkpoint')} {would}given up")
-    print(f"{count(done.blobs, 'blob')} {would}removed, {about}{size(max(0, done.freed_bytes))} {would}given back")
-    if quota is not None and done.blob_bytes > quota:
+    if collected.dropped:
+        print(f"{count(collected.dropped, 'automatic checkpoint')} {would}given up")
+    freed = size(max(0, collected.freed_bytes))
+    print(f"{count(collected.blobs, 'blob')} {would}removed, {about}{freed} {would}given back")
+    if quota is not None and collected.blob_bytes > quota:
         kept = "what is left is needed by logs and by checkpoints that somebody asked for"
-        print(f"still over the quota by {size(done.blob_bytes - quota)}: {kept}")
+        print(f"still over the quota by {size(collected.blob_bytes - quota)}: {kept}")
 
 
 def _expired(
-    context: click.Context,
     home: Home,
     older_than: timedelta,
     keep: tuple[str, ...],
@@ -164,9 +146,9 @@ def _expired(
         show_sessions([rows[one.id] for one in plan.removed if one.id in rows])
         if not ask(f"remove {count(len(plan.removed), 'session')} for good?"):
             print("nothing was removed", file=sys.stderr)
-            context.exit(1)
-    done = home.expire(older_than, keep=kept)
+            raise Left(1)
+    purged = home.expire(older_than, keep=kept)
     from turnlog.cli.pick.catalog import forget_purged
 
     forget_purged(home_location())
-    return [done]
+    return [purged]

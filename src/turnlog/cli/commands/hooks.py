@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
 from turnlog.cli.draw.hooks import edit_as_plain, print_edits, print_statuses, status_as_plain
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.command import home_location, print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.cli.pick.agent import AgentChoice
 from turnlog.errors import Invalid
@@ -49,15 +49,15 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("action", type=click.Choice(["install", "uninstall", "status"]), default="status")
-@click.argument("agents", nargs=-1, metavar="[AGENT]...")
-@click.option("--all", "-a", "everyone", is_flag=True, help="Every agent that is here.")
-@click.option("--project", "in_project", is_flag=True, help="In this repository's own files, not in the user's.")
-@click.option("--trust", is_flag=True, help="Tell Codex that these hooks are trusted, so that it does not ask.")
-@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be changed.")
-@click.option("--anyway", is_flag=True, help="Also from an environment that may be gone tomorrow.")
-@shared
+@declare(
+    Argument("action", choices=("install", "uninstall", "status"), default="status"),
+    Argument("agents", "[AGENT]..."),
+    Option("--all -a", "Every agent that is here.", name="everyone"),
+    Option("--project", "In this repository's own files, not in the user's.", name="in_project"),
+    Option("--trust", "Tell Codex that these hooks are trusted, so that it does not ask."),
+    Option("--dry-run -n", "Only show what would be changed."),
+    Option("--anyway", "Also from an environment that may be gone tomorrow."),
+)
 def command(
     action: str,
     agents: tuple[str, ...],
@@ -100,8 +100,8 @@ def command(
         raise Invalid("`turnlog hooks status` is about all agents", hint="`turnlog hooks install AGENT` hooks one")
     see_hooks(home_location())
     if as_json:
-        told = last_told(home_location())
-        rows = [status_as_plain(row, told) for row in statuses(places)]
+        last_events = last_told(home_location())
+        rows = [status_as_plain(row, last_events) for row in statuses(places)]
         data = {"action": action, "dry_run": dry_run, "agents": rows}
         print_json({**data, "files": [edit_as_plain(edit) for edit in edits if edit.is_change]})
     elif action == "status":

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import click
-
 from turnlog.cli.draw.problem import PROBLEM, tell_problems
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import home_location, patience, print_json, shared, this_home
-from turnlog.cli.frame.exitcode import INTERRUPTED
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.exitcode import INTERRUPTED, Left, Misused
+from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.progress import count as progress
-from turnlog.cli.frame.progress import unhurried
+from turnlog.cli.frame.progress import patience, unhurried
 from turnlog.cli.pick.session import names
 from turnlog.errors import TurnlogError, Unavailable
 from turnlog.machine.environment import default_home
@@ -43,17 +43,13 @@ FIELDS = {
 }
 
 
-@click.command("import")
-@click.argument("paths", nargs=-1, metavar="[PATH|SESSION]...")
-@click.option(
-    "--agent", "-a", metavar="NAME", help="Only sessions of that agent; without a PATH, from where it keeps them."
+@declare(
+    Argument("paths", "[PATH|SESSION]..."),
+    Option("--agent -a NAME", "Only sessions of that agent; without a PATH, from where it keeps them."),
+    Option("--all", "From where any known agent keeps its sessions.", name="everything"),
+    Option("--workspace -w PATH", "Only sessions about that folder."),
 )
-@click.option("--all", "everything", is_flag=True, help="From where any known agent keeps its sessions.")
-@click.option("--workspace", "-w", metavar="PATH", help="Only sessions about that folder.")
-@shared
-@click.pass_context
 def command(
-    context: click.Context,
     paths: tuple[str, ...],
     agent: str | None,
     everything: bool,
@@ -75,41 +71,41 @@ def command(
     turnlog import --all                     whatever there is of any agent
     """
     if bool(paths or agent) == everything:
-        raise click.UsageError("give a PATH, --agent or --all; `turnlog formats` lists the agents")
+        raise Misused("give a PATH, --agent or --all; `turnlog formats` lists the agents")
     from turnlog.exchange.source import bring_all, sources
 
-    done: list[Imported] = []
+    imported: list[Imported] = []
     failed: TurnlogError | None = None
     with this_home() as home, patience():
-        found: list[Source] = []
+        to_import: list[Source] = []
         for word in paths or (None,):
             named = None if word is None or is_path(word) else names(home).foreign(word)
             source = None if named is None else named.source
-            found += sources(word, agent=agent, workspace=workspace) if source is None else [source]
+            to_import += sources(word, agent=agent, workspace=workspace) if source is None else [source]
         if not paths:
-            found += _gone(agent, workspace)
-        wanted = list(dict.fromkeys(found))
+            to_import += _gone(agent, workspace)
+        wanted = list(dict.fromkeys(to_import))
         with unhurried("this session is finished first") as is_enough:
             try:
                 for item in bring_all(home.creator, wanted, _tell):
-                    done.append(item)
+                    imported.append(item)
                     if is_enough():
                         break
             except TurnlogError as error:
                 failed = error
-            is_cut = is_enough() and len(done) < len(wanted)
+            is_cut = is_enough() and len(imported) < len(wanted)
     if as_json:
-        print_json({"sessions": [_row(item) for item in done]})
+        print_json({"sessions": [_row(item) for item in imported]})
     else:
-        _print(done)
-    left = len(wanted) - len(done)
+        _print(imported)
+    left = len(wanted) - len(imported)
     if failed is not None:
         failed.message += f"; {count(max(left, 1), 'session')} not imported"
         raise failed
     if is_cut:
         print(f"interrupted: {count(max(left, 0), 'session')} left", file=sys.stderr)
-        context.exit(INTERRUPTED)
-    lost = [item for item in done if not item.id]
+        raise Left(INTERRUPTED)
+    lost = [item for item in imported if not item.id]
     if lost:
         first = f"{lost[0].source.path}: {lost[0].problems[-1].what}"
         raise Unavailable(first if len(lost) == 1 else f"{len(lost)} sessions were not imported, the first {first}")
@@ -121,10 +117,10 @@ def _gone(agent: str | None, workspace: str | None) -> Iterator[Source]:
     from turnlog.formats import is_known
 
     kept = KeptFiles(home_location() or default_home())
-    place = None if workspace is None else workspace_path(workspace)
+    folder = None if workspace is None else workspace_path(workspace)
     for one in filter(is_known, kept.agents()):
         if agent in (None, one):
-            yield from kept.gone(one, place)
+            yield from kept.gone(one, folder)
 
 
 def _tell(number: int, total: int, source: Source) -> None:
@@ -138,8 +134,8 @@ def _row(item: Imported) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _print(done: list[Imported]) -> None:
-    here = [item for item in done if item.id]
+def _print(imported: list[Imported]) -> None:
+    here = [item for item in imported if item.id]
     changed = [item for item in here if item.added or item.problems]
     if changed:
         head = ("SESSION", "ADDED", "PROBLEMS", "SOURCE")
@@ -152,4 +148,4 @@ def _print(done: list[Imported]) -> None:
     same = f", {count(len(here) - new - copies, 'session')} as before" if len(here) > new + copies else ""
     same += f", {count(copies, 'copy', 'copies')} of sessions that are here" if copies else ""
     nothing = "no sessions found; `turnlog formats` says where they are looked for"
-    print(f"{count(new, 'session')} with something new{same}" if done else nothing, file=sys.stderr)
+    print(f"{count(new, 'session')} with something new{same}" if imported else nothing, file=sys.stderr)

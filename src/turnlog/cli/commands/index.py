@@ -8,8 +8,9 @@ from turnlog.catalog import Catalog
 from turnlog.catalog.making import lock_of
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Option, declare
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.progress import part, patience
-from turnlog.cli.frame.quick import Option, QuickCommand
 from turnlog.machine.folder import workspace_path
 from turnlog.view.number import count
 
@@ -17,8 +18,19 @@ CHANGES = shape.NOTHING
 FIELDS = {"sessions": shape.number("how many are indexed"), "path": shape.text("the file that the index lies in")}
 
 
-def work(*, background: bool, as_json: bool, home: str | None) -> None:
-    """See `HELP`."""
+@declare(Option("--background", "", hidden=True))
+def command(*, background: bool, as_json: bool) -> None:
+    """Read everything that is new, and wait until it is done.
+
+    The first command on a machine answers at once and leaves the reading to a process in the background, which every
+    further command joins and starts again if it was stopped. Nobody has to run this: it is for scripts, and for who
+    wants to be sure that a search or a sum is of everything. TURNLOG_BACKGROUND=off in the environment makes every
+    command read everything first, without any other process.
+
+    \b
+    turnlog index && turnlog usage month
+    """
+    home = home_location()
     if background:
         _make(home)
         return
@@ -32,7 +44,7 @@ def work(*, background: bool, as_json: bool, home: str | None) -> None:
 
 
 def _make(home: str | None) -> None:
-    """For somebody who is not waiting, in this folder, which is not kept busy."""
+    """Make the index in the background. The process leaves this folder, so that it can be unmounted or removed."""
     from turnlog.catalog.watch.limits import limits
     from turnlog.machine.detached import alone
 
@@ -42,17 +54,3 @@ def _make(home: str | None) -> None:
         if is_alone:
             limits()  # whoever asks next finds them remembered
             catalog.make(workspace)
-
-
-HELP = """Read everything that is new, and wait until it is done.
-
-    The first command on a machine answers at once and leaves the reading to a process in the background, which every
-    further command joins and starts again if it was stopped. Nobody has to run this: it is for scripts, and for who
-    wants to be sure that a search or a sum is of everything. TURNLOG_BACKGROUND=off in the environment makes every
-    command read everything first, without any other process.
-
-    \b
-    turnlog index && turnlog usage month
-    """
-
-QUICK = QuickCommand("index", work, (Option("background", ("--background",), "", hidden=True),), help=HELP)

@@ -6,13 +6,13 @@ import difflib
 import sys
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from turnlog.cli.draw.keeping import LONG_DAYS, print_status
 from turnlog.cli.draw.question import ask, can_ask
 from turnlog.cli.draw.text import coloured, one_line, safe
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import home_location, print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.home import home_location
 from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.machine.environment import default_home
 from turnlog.machine.keepstate import KeepState, keep_going
@@ -44,13 +44,13 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("agents", nargs=-1, metavar="[AGENT]...")
-@click.option("--status", is_flag=True, help="Only tell what is kept.")
-@click.option("--stop", is_flag=True, help="Keep nothing more; what is kept stays.")
-@click.option("--yes", "-y", is_flag=True, help="Change the settings of agents without asking.")
-@click.option("--now", is_flag=True, hidden=True, help="Keep what is new, in this process.")
-@shared
+@declare(
+    Argument("agents", "[AGENT]..."),
+    Option("--status", "Only tell what is kept."),
+    Option("--stop", "Keep nothing more; what is kept stays."),
+    Option("--yes -y", "Change the settings of agents without asking."),
+    Option("--now", "Keep what is new, in this process.", hidden=True),
+)
 def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: bool, as_json: bool) -> None:
     """Keep the sessions of agents that delete them: Claude Code does so after 30 days, Gemini CLI as well.
 
@@ -84,12 +84,12 @@ def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: b
         state.choose(sorted({*state.agents(), *chosen}))
         begun = keep_going(state.location)
         edits = _told_to_stay(chosen, yes=yes, as_json=as_json)
-    told = _status(state)
-    told["running"] = told["running"] or bool(begun)
+    status_document = _status(state)
+    status_document["running"] = status_document["running"] or bool(begun)
     if as_json:
-        print_json({**told, "settings": edits})
+        print_json({**status_document, "settings": edits})
     else:
-        print_status(told, is_stopped=stop)
+        print_status(status_document, is_stopped=stop)
 
 
 def _now(state: KeepState) -> None:
@@ -110,7 +110,9 @@ def _chosen(agents: tuple[str, ...]) -> list[str]:
 
     for name in agents:
         if not is_known(name):
-            raise NotFound(f"no agent {name!r:.80}", hint=f"one of {', '.join(names())}")
+            is_option = name in ("status", "stop")
+            hint = f"did you mean `turnlog keep --{name}`?" if is_option else f"one of {', '.join(names())}"
+            raise NotFound(f"no agent {name!r:.80}", hint=hint)
         check_keepable(name)
     chosen = list(agents) or [limit.agent for limit in limits()]
     if not chosen:
@@ -144,8 +146,8 @@ def _told_to_stay(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[s
             file.change(edit)
         if not as_json:
             how = "" if can_ask(as_json=as_json) else ": `turnlog keep --yes` does it"
-            told = "is changed" if is_wanted else f"was not changed{how}"
-            print(one_line(f"{tilde(file.path)} {told}"), file=sys.stderr)
+            outcome = "is changed" if is_wanted else f"was not changed{how}"
+            print(one_line(f"{tilde(file.path)} {outcome}"), file=sys.stderr)
         edits.append({"agent": limit.agent, "path": file.path, "diff": "\n".join(diff), "done": is_wanted})
     return edits
 

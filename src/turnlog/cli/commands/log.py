@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
-import click
-
 from turnlog.cli.draw.entryline import in_one_line
 from turnlog.cli.draw.text import clip, moment, one_line, screen_width
 from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
 from turnlog.cli.frame.entrylist import EntryList
 from turnlog.cli.frame.entryshape import entry_fields
 from turnlog.cli.frame.shape import SESSION
@@ -25,12 +24,12 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option("--kind", "-k", metavar="K", help="Only entries of that type: message, set, head …")
-@click.option("--reverse", "-r", is_flag=True, help="Newest first.")
-@click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="Only the first N of them.")
-@shared
+@declare(
+    SESSION_ARGUMENT,
+    Option("--kind -k K", "Only entries of that type: message, set, head …"),
+    Option("--reverse -r", "Newest first."),
+    Option("--limit -n N", "Only the first N of them.", least=1),
+)
 def command(session: str | None, kind: str | None, reverse: bool, limit: int | None, as_json: bool) -> None:
     """Print every entry of a log on a line: seq, time, type, parent, what it says.
 
@@ -43,23 +42,23 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
     turnlog log codex:0199 --reverse --limit 20
     """
     with session_to_read(session) as opened:
-        found = opened.session
-        entries = found.entries(kind=kind, reverse=reverse)
+        reader = opened.session
+        entries = reader.entries(kind=kind, reverse=reverse)
         if as_json:
-            print_json({"session": found.id, "entries": EntryList(entries, limit=limit, is_reverse=reverse)})
+            print_json({"session": reader.id, "entries": EntryList(entries, limit=limit, is_reverse=reverse)})
             return
-        digits = max(3, len(str(found.seq)))
+        digits = max(3, len(str(reader.seq)))
         room = screen_width()
         print(f"{'SEQ':>{digits}}  {'TIME':19}  {'TYPE':10}  {'PARENT':>{max(6, digits)}}  WHAT")
-        erased = {one.id: one for one in found.erasures()}
+        erased = {one.id: one for one in reader.erasures()}
         for entry in islice(entries, limit):
             parent = "" if entry.parent is None else str(entry.parent)
-            place = f"{entry.seq:>{digits}}  {moment(entry.at):19}  {_kind(entry):10}  {parent:>{max(6, digits)}}"
-            line = f"{place}  {in_one_line(entry)}{_erased(erased.get(entry.id))}".rstrip()
+            columns = f"{entry.seq:>{digits}}  {moment(entry.at):19}  {_kind(entry):10}  {parent:>{max(6, digits)}}"
+            line = f"{columns}  {in_one_line(entry)}{_erased(erased.get(entry.id))}".rstrip()
             print(line if room is None else clip(line, room))
         if limit is None:
-            warn_of_damage(found)
-        warn_of_interruption(found)
+            warn_of_damage(reader)
+        warn_of_interruption(reader)
 
 
 def _kind(entry: AnyEntry) -> str:

@@ -10,7 +10,8 @@ from turnlog.cli.draw.listing import CARD, json_card, listing
 from turnlog.cli.draw.text import coloured, one_line, screen_width
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.pick.catalog import catalog, meant_filter, query_of, tell_pending
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import ask_here, tilde, within
@@ -39,7 +40,15 @@ FIELDS = {
 }
 
 
-def work(
+@declare(
+    Argument("words", "[WORDS]...", dashes=True),
+    Option("--all -a", "Of every folder.", name="everywhere"),
+    Option("--workspace -w PATH", "Of that folder and those below it."),
+    Option("--hidden", "Hidden sessions and those of subagents as well."),
+    Option("--deleted", "What is in the trash instead."),
+    Option("--limit -n N", "Only the N newest; 0 for all. [default: what fits the screen]", least=0),
+)
+def command(
     *,
     words: tuple[str, ...],
     workspace: str | None,
@@ -48,22 +57,32 @@ def work(
     deleted: bool,
     limit: int | None,
     as_json: bool,
-    home: str | None,
 ) -> None:
-    """See `HELP`."""
+    """List the sessions of this folder, the newest first: Turnlog's own and those of other agents.
+
+    "This folder" is the repository you are in, or else the folder and those below it. WORDS narrow it down as in
+    `turnlog search`, which lists the filters; they are found in titles, names and ids as well.
+
+    \b
+    turnlog ls                       this folder's
+    turnlog ls --all                 of every folder
+    turnlog ls --all agent:codex since:7d
+    turnlog ls "login page" cost:>1  with the words, dearer than a dollar
+    """
     query = query_of(words)
     where = None
+    home = home_location()
     with catalog(home) as asked:
         ask: Callable[..., list[Any]] = asked.cards if as_json else asked.lines
         more: dict[str, Any] = {"everything": hidden, "deleted": deleted}
         if workspace is not None:
             where = workspace_path(workspace)
-            found = ask(within(query, where), **more)
+            cards = ask(within(query, where), **more)
         elif everywhere or deleted or "workspace:" in query:
-            found = ask(query, **more)
+            cards = ask(query, **more)
         else:
-            found, where = ask_here(ask, query, **more)
-        if not found and not as_json:
+            cards, where = ask_here(ask, query, **more)
+        if not cards and not as_json:
             _nothing(asked, words, query, where, deleted)
             return
         ids = asked.ids() if screen_width() is not None else []
@@ -74,15 +93,15 @@ def work(
     if as_json:
         from turnlog.cli.frame.itemlist import PrintedList
 
-        listed = PrintedList(found, key=lambda card: card.name, limit=limit, time=_updated_ms)
+        listed = PrintedList(cards, key=lambda card: card.name, limit=limit, time=_updated_ms)
         listed.items = _for_programs(list(listed.items), home, deleted)
         print_json({"sessions": listed, "indexed": indexed, "pending": pending})
         return
-    shown = found[: limit or None]
-    is_mixed = where is None or len({line.workspace for line in shown}) > 1
-    sys.stdout.write("\n".join(listing(shown, is_mixed=is_mixed, ids=ids)) + "\n")
+    page = cards[: limit or None]
+    is_mixed = where is None or len({line.workspace for line in page}) > 1
+    sys.stdout.write("\n".join([*listing(page, is_mixed=is_mixed, ids=ids), ""]))
     if sys.stdout.isatty():
-        _footer(len(found), len(shown), where)
+        _footer(len(cards), len(page), where)
 
 
 def _updated_ms(card: Card) -> int:
@@ -92,8 +111,8 @@ def _updated_ms(card: Card) -> int:
 def _nothing(asked: Catalog, words: tuple[str, ...], query: str, where: str | None, deleted: bool) -> None:
     what = "deleted sessions" if deleted else "sessions"
     fits = f" for {query!r}" if query else ""
-    place = f" in {tilde(where)}" if where is not None else ""
-    print(one_line(f"no {what}{fits}{place}"), file=sys.stderr)
+    in_folder = f" in {tilde(where)}" if where is not None else ""
+    print(one_line(f"no {what}{fits}{in_folder}"), file=sys.stderr)
     meant = meant_filter(asked, query)
     if meant:
         print(one_line(f"hint: {meant}"), file=sys.stderr)
@@ -107,10 +126,10 @@ def _nothing(asked: Catalog, words: tuple[str, ...], query: str, where: str | No
             print(one_line(f"hint: {count(others, 'session')} in other folders: `{command}`"), file=sys.stderr)
 
 
-def _footer(total: int, shown: int, where: str | None) -> None:
+def _footer(total: int, listed: int, where: str | None) -> None:
     parts: list[str] = []
-    if shown < total:
-        parts.append(f"… {total - shown:,} more: --limit 0")
+    if listed < total:
+        parts.append(f"… {total - listed:,} more: --limit 0")
     if where is not None:
         parts.append(f"sessions of {one_line(tilde(where))}; --all for every folder")
     if parts:
@@ -128,31 +147,3 @@ def _for_programs(cards: list[Card], home: str | None, deleted: bool) -> list[di
         with open_home(home) as opened:
             infos = {info.id: msgspec.to_builtins(info) for info in opened.sessions(deleted=deleted)}
     return [{**json_card(card), **(infos.get(card.id, {}) if card.is_ours else {})} for card in cards]
-
-
-HELP = """List the sessions of this folder, the newest first: Turnlog's own and those of other agents.
-
-    "This folder" is the repository you are in, or else the folder and those below it. WORDS narrow it down as in
-    `turnlog search`, which lists the filters; they are found in titles, names and ids as well.
-
-    \b
-    turnlog ls                       this folder's
-    turnlog ls --all                 of every folder
-    turnlog ls --all agent:codex since:7d
-    turnlog ls "login page" cost:>1  with the words, dearer than a dollar
-    """
-
-QUICK = QuickCommand(
-    "ls",
-    work,
-    (
-        Option("everywhere", ("--all", "-a"), "Of every folder."),
-        Option("workspace", ("--workspace", "-w"), "Of that folder and those below it.", "PATH"),
-        Option("hidden", ("--hidden",), "Hidden sessions and those of subagents as well."),
-        Option("deleted", ("--deleted",), "What is in the trash instead."),
-        Option("limit", ("--limit", "-n"), "Only the N newest; 0 for all. [default: what fits the screen]", "N", 0),
-        *LISTED,
-    ),
-    words="[WORDS]...",
-    help=HELP,
-)

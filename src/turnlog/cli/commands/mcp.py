@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.quick import LISTED, BadArguments, Option, QuickCommand, parsed
+from turnlog.cli.frame.arguments import parsed
+from turnlog.cli.frame.command import Argument, Command, Option, declare
+from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.errors import Invalid, NotFound
 
@@ -39,13 +42,20 @@ FIELDS = {
 }
 _ACTIONS = ("install", "uninstall", "status")
 _SERVER = (
-    Option("workspace", ("--workspace", "-w"), "Serve the sessions of that folder and its worktrees.", "PATH"),
-    Option("everywhere", ("--all", "-a"), "Serve the sessions of every folder; to install: for every agent here."),
-    Option("allow_rewind", ("--allow-rewind",), "Let the agent rewind sessions, each time after its own plan."),
+    Option("--workspace -w PATH", "Serve the sessions of that folder and its worktrees."),
+    Option("--all -a", "Serve the sessions of every folder; to install: for every agent here.", name="everywhere"),
+    Option("--allow-rewind", "Let the agent rewind sessions, each time after its own plan."),
 )
 
 
-def work(
+@declare(
+    Argument("words", "[install|uninstall|status] [AGENT]..."),
+    *_SERVER,
+    Option("--project", "To install: in this repository's own files, not in the user's.", name="in_project"),
+    Option("--dry-run -n", "To install: only show what would be changed."),
+    Option("--anyway", "To install: also from an environment that may be gone tomorrow."),
+)
+def command(
     *,
     words: tuple[str, ...],
     workspace: str | None,
@@ -55,9 +65,23 @@ def work(
     dry_run: bool,
     anyway: bool,
     as_json: bool,
-    home: str | None,
 ) -> None:
-    """See `HELP`."""
+    """Give agents what was said and done before: a server of the Model Context Protocol.
+
+    Alone it serves, on stdin and stdout: an agent starts it so, and finds tools there to search and read sessions, to
+    see what turns changed and who wrote a line, and what it cost. It only reads, tells of the sessions of the folder it
+    is started in and its worktrees, and takes secrets out. `install` adds it to the settings of an agent and changes
+    nothing else in them; `uninstall` leaves the files as they were; `status` says how it stands. What stands behind
+    `--` is what the server is started with.
+
+    \b
+    turnlog mcp install                      asks for each agent that is here
+    turnlog mcp install claude-code codex    these two
+    turnlog mcp install --all --dry-run      what it would change
+    turnlog mcp install codex -- --all       and it may tell of every folder
+    turnlog mcp uninstall --all              as if nothing had been
+    """
+    home = home_location()
     if not words:
         if in_project or dry_run or anyway or as_json:
             raise Invalid("--project, --dry-run, --anyway and --json are for install, uninstall and status")
@@ -98,9 +122,9 @@ def _taken_apart(words: tuple[str, ...]) -> tuple[str, tuple[str, ...], list[str
     first = next((number for number, word in enumerate(words) if word.startswith("-")), len(words))
     options = list(words[first:])
     try:
-        parsed(QuickCommand("mcp", work, _SERVER), options)
-    except BadArguments as error:
-        raise Invalid(f"behind --: {error}", hint="--all, --workspace PATH or --allow-rewind") from None
+        parsed(Command(command.module, command.run, _SERVER, command.path), options)
+    except Misused as error:
+        raise Invalid(f"behind --: {error.message}", hint="--all, --workspace PATH or --allow-rewind") from None
     return action, words[1:first], options or None
 
 
@@ -178,34 +202,3 @@ def _chosen(
         there = [row.agent for row in server_statuses(places) if row.installed]
     choice = AgentChoice(action, "the server", "given it", server_names(), there)
     return [server_agent(name) for name in choice.chosen(named, question, everyone=everyone, as_json=as_json)]
-
-
-HELP = """Give agents what was said and done before: a server of the Model Context Protocol.
-
-    Alone it serves, on stdin and stdout: an agent starts it so, and finds tools there to search and read sessions, to
-    see what turns changed and who wrote a line, and what it cost. It only reads, tells of the sessions of the folder it
-    is started in and its worktrees, and takes secrets out. `install` adds it to the settings of an agent and changes
-    nothing else in them; `uninstall` leaves the files as they were; `status` says how it stands. What stands behind
-    `--` is what the server is started with.
-
-    \b
-    turnlog mcp install                      asks for each agent that is here
-    turnlog mcp install claude-code codex    these two
-    turnlog mcp install --all --dry-run      what it would change
-    turnlog mcp install codex -- --all       and it may tell of every folder
-    turnlog mcp uninstall --all              as if nothing had been
-    """
-
-QUICK = QuickCommand(
-    "mcp",
-    work,
-    (
-        *_SERVER,
-        Option("in_project", ("--project",), "To install: in this repository's own files, not in the user's."),
-        Option("dry_run", ("--dry-run", "-n"), "To install: only show what would be changed."),
-        Option("anyway", ("--anyway",), "To install: also from an environment that may be gone tomorrow."),
-        *LISTED,
-    ),
-    words="[install|uninstall|status] [AGENT]...",
-    help=HELP,
-)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import click
-
 from turnlog.cli.draw.text import count, one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import home_location, print_json, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.folder import expand, workspace_path
@@ -26,11 +26,7 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("old")
-@click.argument("new")
-@click.option("--dry-run", is_flag=True, help="Only say which sessions it would be.")
-@shared
+@declare(Argument("old"), Argument("new"), Option("--dry-run", "Only say which sessions it would be."))
 def command(old: str, new: str, dry_run: bool, as_json: bool) -> None:
     """Tell Turnlog that a project moved: its sessions belong to the folder NEW from now on.
 
@@ -65,8 +61,8 @@ def command(old: str, new: str, dry_run: bool, as_json: bool) -> None:
     verb = "would move" if dry_run else "moved"
     print(one_line(f"{verb} {count(len(rows), 'session')} from {before} to {after}"), file=sys.stderr)
     if others:
-        told = f"{_told(others)}; they stay with {before}: `turnlog import` makes them ours"
-        print(one_line(f"note: {told}"), file=sys.stderr)
+        note = f"{_told(others)}; they stay with {before}: `turnlog import` makes them ours"
+        print(one_line(f"note: {note}"), file=sys.stderr)
 
 
 def _moving(home: Home, before: str) -> list[Info]:
@@ -87,9 +83,9 @@ def _others(before: str) -> dict[str, int]:
     from turnlog.cli.pick.catalog import catalog
     from turnlog.reader.folder import within
 
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     with catalog(home_location()) as asked:
         for card in asked.cards(within("", before)):
             if not card.is_ours and card.agent:
-                found[card.agent] = found.get(card.agent, 0) + 1
-    return found
+                counts[card.agent] = counts.get(card.agent, 0) + 1
+    return counts

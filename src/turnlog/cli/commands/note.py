@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Argument, declare
+from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_mark
 
@@ -17,10 +17,7 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.argument("text", nargs=-1)
-@shared
+@declare(SESSION_ARGUMENT, Argument("text", "[TEXT]..."))
 def command(session: str | None, text: tuple[str, ...], as_json: bool) -> None:
     """Write a note on a session, or print those it has.
 
@@ -33,14 +30,14 @@ def command(session: str | None, text: tuple[str, ...], as_json: bool) -> None:
     turnlog note codex:0199 ask Ann        on a session of another agent
     """
     with this_home() as home:
-        found = session_to_mark(home, session)
+        target = session_to_mark(home, session)
         if text:
-            found.note(" ".join(text))
+            target.note(" ".join(text))
         if as_json:
-            notes = [{"at": one.at and one.at.isoformat(), "text": one.text} for one in found.notes]
-            print_json({"session": found.id, "notes": notes})
+            notes = [{"at": one.at and one.at.isoformat(), "text": one.text} for one in target.notes]
+            print_json({"session": target.id, "notes": notes})
         elif text:
-            print(one_line(f"noted on session {found.name}"))
+            print(one_line(f"noted on session {target.name}"))
         else:
-            for one in found.notes:
+            for one in target.notes:
                 print(one_line(f"{one.at:%Y-%m-%d %H:%M}  {one.text}" if one.at else one.text))

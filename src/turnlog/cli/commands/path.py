@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-import click
-
 from turnlog.cli.draw.text import path_of
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import home_location, print_json, session_argument, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, declare
+from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.output import write_line
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.logpath import log_path
@@ -20,9 +20,7 @@ CHANGES = shape.NOTHING
 FIELDS = {"session": SESSION, "path": shape.text("its file")}
 
 
-@click.command()
-@session_argument
-@shared
+@declare(SESSION_ARGUMENT)
 def command(session: str | None, as_json: bool) -> None:
     """Print the path of a session's file, ours or another agent's: for tail -f, grep, cp.
 
@@ -34,10 +32,10 @@ def command(session: str | None, as_json: bool) -> None:
     grep -c tool "$(turnlog path codex:0199)"
     """
     with this_home() as home:
-        found = names(home).find(session)
-        path = log_path(home, found.id) if found.source is None else place_of(home_location(), found.source)
+        ref = names(home).find(session)
+        path = log_path(home, ref.id) if ref.source is None else place_of(home_location(), ref.source)
     if as_json:
-        print_json({"session": found.name, "path": path})
+        print_json({"session": ref.name, "path": path})
         return
     if sys.stdout.isatty():
         print(path_of(os.fsencode(path)))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, declare
 from turnlog.cli.pick.browser import picked
 from turnlog.cli.pick.catalog import query_of
 
@@ -13,9 +12,7 @@ CHANGES = shape.NOTHING
 FIELDS = {"name": shape.text("of the session that was chosen")}
 
 
-@click.command()
-@click.argument("query", nargs=-1)
-@shared
+@declare(Argument("query", "[QUERY]..."))
 def command(query: tuple[str, ...], as_json: bool) -> None:
     """Choose a session on the terminal, and print its name.
 

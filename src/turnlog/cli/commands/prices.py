@@ -6,12 +6,12 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import home_location, print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.pick.catalog import catalog
 from turnlog.errors import Unavailable
 from turnlog.machine.pricelist import own, updated
@@ -41,10 +41,7 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("models", nargs=-1, metavar="[MODEL]...")
-@click.option("--update", is_flag=True, help="Take those of the genai-prices that is installed.")
-@shared
+@declare(Argument("models", "[MODEL]..."), Option("--update", "Take those of the genai-prices that is installed."))
 def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
     """Tell what models cost today: API prices, in dollars for a million tokens.
 
@@ -67,15 +64,15 @@ def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
         with catalog(home_location()) as asked:
             *rows, _ = asked.usage(by="model")
         models = tuple(row.group for row in rows if row.group)
-    known = [_row(model) for model in models]
+    listed = [_row(model) for model in models]
     mine = sorted(own_prices())
     if as_json:
-        told = {"path": own(), "models": mine}
-        print_json({"date": book().date.isoformat(), "source": book().source, "own": told, "models": known})
+        document = {"path": own(), "models": mine}
+        print_json({"date": book().date.isoformat(), "source": book().source, "own": document, "models": listed})
         return
-    if known:
+    if listed:
         head = ("MODEL", "INPUT", "CACHE READ", "CACHE WRITE", "1 H", "OUTPUT", "")
-        cells = [(row["model"], *(_money(row[kind]) for kind in KINDS), _above(row["above"])) for row in known]
+        cells = [(row["model"], *(_money(row[kind]) for kind in KINDS), _above(row["above"])) for row in listed]
         for line in table(head, cells, right=(1, 2, 3, 4, 5)):
             print(line)
         print()
@@ -97,12 +94,12 @@ def _row(model: str) -> dict[str, Any]:
     from turnlog.pricing.book import prices_of, rates_at
 
     prices = prices_of(model)
-    found = rates_at(prices, datetime.now(UTC)) if prices else None
-    rates = found.rates[0] if found is not None else None
-    if found is None or rates is None or not found.has_input:
+    rates_now = rates_at(prices, datetime.now(UTC)) if prices else None
+    rates = rates_now.rates[0] if rates_now is not None else None
+    if rates_now is None or rates is None or not rates_now.has_input:
         return {"model": model, **dict.fromkeys(KINDS), "above": None}
-    said = dict(zip(KINDS, map(float, rates[1:]), strict=True))
-    return {"model": model, **said, "above": found.starts[0] if found.starts else None}
+    by_kind = dict(zip(KINDS, map(float, rates[1:]), strict=True))
+    return {"model": model, **by_kind, "above": rates_now.starts[0] if rates_now.starts else None}
 
 
 def _money(rate: Decimal | None) -> str:

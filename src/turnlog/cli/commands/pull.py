@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import click
-
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import patience, shared, this_home
-from turnlog.cli.transfer import TRANSFERRED, Direction, dry, everything, ignored, locations, other_home, split, tell
+from turnlog.cli.frame.command import declare
+from turnlog.cli.frame.home import this_home
+from turnlog.cli.frame.progress import patience
+from turnlog.cli.transfer import (
+    DRY_RUN_OPTION,
+    EVERYTHING_OPTION,
+    IGNORED_OPTION,
+    LOCATIONS,
+    TRANSFERRED,
+    Direction,
+    other_home,
+    split,
+    tell,
+)
 from turnlog.store import derived
 
 CHANGES = shape.LOG
 FIELDS = TRANSFERRED
 
 
-@click.command()
-@locations
-@everything
-@ignored
-@dry
-@shared
+@declare(LOCATIONS, EVERYTHING_OPTION, IGNORED_OPTION, DRY_RUN_OPTION)
 def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry_run: bool, as_json: bool) -> None:
     """Bring sessions here from another home: a folder, or a database.
 

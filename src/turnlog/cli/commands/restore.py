@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.home import this_home
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
 
@@ -14,10 +15,10 @@ CHANGES = shape.LOG
 FIELDS = {"sessions": shape.items("one each", {"id": shape.text(), "handle": shape.text()})}
 
 
-@click.command()
-@click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
-@click.option("--as", "new_id", metavar="ID", help="Under another id, where a session has the old one by now.")
-@shared
+@declare(
+    Argument("sessions", "SESSION..."),
+    Option("--as ID", "Under another id, where a session has the old one by now.", name="new_id"),
+)
 def command(sessions: tuple[str, ...], new_id: str | None, as_json: bool) -> None:
     """Bring sessions back from the trash.
 
@@ -27,7 +28,7 @@ def command(sessions: tuple[str, ...], new_id: str | None, as_json: bool) -> Non
     turnlog restore nightly --as nightly-old
     """
     if new_id is not None and len(sessions) != 1:
-        raise click.UsageError("--as gives one session another id")
+        raise Misused("--as gives one session another id")
     with this_home() as home:
         ids: list[str] = []
         for name in sessions:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import click
-
 from turnlog.cli.draw.text import count
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.command import patience, print_json, refuse_interrupted, session_option, shared, this_home
-from turnlog.cli.pick.session import session_to_change
-from turnlog.cli.rewinding import REWOUND, How, dry_run_option, force_option, report, show_and_rewind, yes_option
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_OPTION, Argument, Option, declare
+from turnlog.cli.frame.exitcode import Left, Misused
+from turnlog.cli.frame.home import this_home
+from turnlog.cli.frame.progress import patience
+from turnlog.cli.pick.session import refuse_interrupted, session_to_change
+from turnlog.cli.rewinding import DRY_RUN_OPTION, FORCE_OPTION, REWOUND, YES_OPTION, How, report, show_and_rewind
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
 from turnlog.machine.folder import named_here
@@ -31,23 +33,19 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("target", required=False)
-@dry_run_option
-@click.option("--files", "only_files", is_flag=True, help="Only the files; the conversation stays.")
-@click.option("--conversation", "only_conversation", is_flag=True, help="Only the conversation; no file is touched.")
-@click.option(
-    "--only", multiple=True, metavar="PATH", help="Only this file or folder (may be repeated); implies --files."
+@declare(
+    Argument("target", "[TARGET]"),
+    DRY_RUN_OPTION,
+    Option("--files", "Only the files; the conversation stays.", name="only_files"),
+    Option("--conversation", "Only the conversation; no file is touched.", name="only_conversation"),
+    Option("--only PATH", "Only this file or folder (may be repeated); implies --files.", many=True),
+    FORCE_OPTION,
+    YES_OPTION,
+    Option("--continue", "Finish a rewind that was interrupted.", name="finish"),
+    Option("--abort", "Take back what was done of a rewind that was interrupted."),
+    SESSION_OPTION,
 )
-@force_option
-@yes_option
-@click.option("--continue", "finish", is_flag=True, help="Finish a rewind that was interrupted.")
-@click.option("--abort", is_flag=True, help="Take back what was done of a rewind that was interrupted.")
-@session_option
-@shared
-@click.pass_context
 def command(
-    context: click.Context,
     target: str | None,
     dry_run: bool,
     only_files: bool,
@@ -83,34 +81,33 @@ def command(
         refuse_agent("`rewind --force`")
     with this_home() as home:
         if finish or abort:
-            _finish(context, session_to_change(home, session, files=True), abort=abort, as_json=as_json)
+            _finish(session_to_change(home, session, files=True), abort=abort, as_json=as_json)
             return
-        found = session_to_change(home, session, files=True)
-        refuse_interrupted(found)
-        place = place_of(found, target)
+        rewound = session_to_change(home, session, files=True)
+        refuse_interrupted(rewound)
+        goal = place_of(rewound, target)
         files, conversation = not only_conversation, not only_files and not only
-        checkpoint = checkpoint_at(found, place) if files else None
+        checkpoint = checkpoint_at(rewound, goal) if files else None
         if files and checkpoint is None and not conversation:
-            raise NotFound(f"there is no checkpoint at or before {place.words}", hint="see `turnlog checkpoints`")
-        chosen: list[str] | None = [_inside(found, path) for path in only]
+            raise NotFound(f"there is no checkpoint at or before {goal.words}", hint="see `turnlog checkpoints`")
+        chosen: list[str] | None = [_inside(rewound, path) for path in only]
         chosen = None if not chosen or "." in chosen else chosen
         plan = Plan([], "" if not files else "there is no checkpoint that far back, so files stay as they are")
         if checkpoint is not None:
             with patience():
-                plan = found.plan_rewind(place.seq, only=chosen, force=force)
+                plan = rewound.plan_rewind(goal.seq, only=chosen, force=force)
 
         def act() -> Head:
-            return found.rewind(place.seq, files=files, conversation=conversation, only=chosen, force=force)
+            return rewound.rewind(goal.seq, files=files, conversation=conversation, only=chosen, force=force)
 
-        words, leaving = [f"target: {place.words}"], 0
+        words, leaving = [f"target: {goal.words}"], 0
         if conversation:
-            leaving = sum(message.seq > place.seq for message in found.messages())
+            leaving = sum(message.seq > goal.seq for message in rewound.messages())
             words.append(f"conversation: {count(leaving, 'message')} left behind as a branch" if leaving else "")
-        more = {"target": place.seq, "checkpoint": checkpoint.seq if checkpoint else None, "dry_run": dry_run}
+        more = {"target": goal.seq, "checkpoint": checkpoint.seq if checkpoint else None, "dry_run": dry_run}
         show_and_rewind(
-            context,
             home,
-            found,
+            rewound,
             "rewind",
             plan,
             act,
@@ -123,25 +120,25 @@ def command(
 
 def _check(target: str | None, files: bool, conversation: bool, finish: bool, abort: bool) -> None:
     if files and conversation:
-        raise click.UsageError("--conversation does not go with --files or --only")
+        raise Misused("--conversation does not go with --files or --only")
     if finish and abort:
-        raise click.UsageError("either --continue or --abort")
+        raise Misused("either --continue or --abort")
     if (finish or abort) and (target is not None or files or conversation):
-        raise click.UsageError(f"{'--continue' if finish else '--abort'} takes no target and no choice of files")
+        raise Misused(f"{'--continue' if finish else '--abort'} takes no target and no choice of files")
 
 
-def _finish(context: click.Context, session: Session, *, abort: bool, as_json: bool) -> None:
+def _finish(session: Session, *, abort: bool, as_json: bool) -> None:
     with patience():
-        done = session.finish_rewind(abort=abort)
-    if done is None:
+        entry = session.finish_rewind(abort=abort)
+    if entry is None:
         raise NotFound(f"no rewind of session {session.handle} was interrupted")
     problems = session.problems()
     if as_json:
-        print_json({"session": session.id, "action": done.why, "entry": done.seq, "result": done.files})
+        print_json({"session": session.id, "action": entry.why, "entry": entry.seq, "result": entry.files})
     else:
-        report(session, "abort" if abort else done.why, done)
+        report(session, "abort" if abort else entry.why, entry)
     if problems:
-        context.exit(Conflict.exit_code)
+        raise Left(Conflict.exit_code)
 
 
 def _inside(session: Session, path: str) -> str:

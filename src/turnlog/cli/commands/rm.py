@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import click
-
 from turnlog.cli.draw.question import ask, can_ask
 from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.text import count, one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import is_agents, note_agent, refuse_agent
-from turnlog.cli.frame.command import home_location, print_json, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.exitcode import Left, Misused
+from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.pick.session import names
 from turnlog.errors import Invalid
 from turnlog.thread.removal.purging import Purged
@@ -28,17 +29,15 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
-@click.option("--purge", is_flag=True, help="For good: nothing brings it back. Asks first.")
-@click.option("--deleted", is_flag=True, help="With --purge: what is in the trash, where a session has the same id.")
-@click.option("--forks", is_flag=True, help="With --purge: its forks as well, which hold what it said before them.")
-@click.option("--subagents", is_flag=True, help="With --purge: the sessions of its subagents as well.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@shared
-@click.pass_context
+@declare(
+    Argument("sessions", "SESSION..."),
+    Option("--purge", "For good: nothing brings it back. Asks first."),
+    Option("--deleted", "With --purge: what is in the trash, where a session has the same id."),
+    Option("--forks", "With --purge: its forks as well, which hold what it said before them."),
+    Option("--subagents", "With --purge: the sessions of its subagents as well."),
+    Option("--yes -y", "Do not ask."),
+)
 def command(
-    context: click.Context,
     sessions: tuple[str, ...],
     purge: bool,
     deleted: bool,
@@ -62,13 +61,13 @@ def command(
     """
     for name, is_set in (("--deleted", deleted), ("--forks", forks), ("--subagents", subagents)):
         if is_set and not purge:
-            raise click.UsageError(f"{name} goes with --purge")
+            raise Misused(f"{name} goes with --purge")
     if purge:
         refuse_agent("`rm --purge`")
     with this_home() as home:
         own = names(home).own
-        found = (home.find(name, deleted=True) if deleted else own(name, deleted=purge) for name in sessions)
-        ids = list(dict.fromkeys(found))
+        chosen = (home.find(name, deleted=True) if deleted else own(name, deleted=purge) for name in sessions)
+        ids = list(dict.fromkeys(chosen))
         gone, live = ({row.id: row for row in home.sessions(deleted=is_it)} for is_it in (True, False))
         rows = {**live, **gone} if deleted else {**gone, **live}
         if purge and not yes:
@@ -77,30 +76,30 @@ def command(
             more = " with its " * (forks or subagents) + " and ".join(["forks"] * forks + ["subagents"] * subagents)
             if not ask(f"remove {'it' if len(ids) == 1 else count(len(ids), 'session')}{more} for good?"):
                 print("nothing was removed", file=sys.stderr)
-                context.exit(1)
-        done: list[Purged] = []
+                raise Left(1)
+        purged: list[Purged] = []
         for session_id in ids:
             if not purge:
                 if is_agents():
                     with home.resume(session_id) as session:
                         note_agent(session, "rm")
                 home.delete(session_id)
-            elif all(one.id != session_id for receipt in done for one in receipt.removed):
+            elif all(one.id != session_id for receipt in purged for one in receipt.removed):
                 is_it = True if deleted else None
-                done.append(home.purge(session_id, deleted=is_it, subagents=subagents, forks=forks))
+                purged.append(home.purge(session_id, deleted=is_it, subagents=subagents, forks=forks))
     if purge:
         from turnlog.cli.pick.catalog import forget_purged
 
         forget_purged(home_location())
-    told: list[dict[str, Any]] = [{"id": id, "handle": rows[id].handle if id in rows else id} for id in ids]
+    documents: list[dict[str, Any]] = [{"id": id, "handle": rows[id].handle if id in rows else id} for id in ids]
     if as_json:
-        print_json({"purged": purge, "sessions": told, **receipt_fields(done)})
+        print_json({"purged": purge, "sessions": documents, **receipt_fields(purged)})
         return
-    for row in told:
+    for row in documents:
         handle = one_line(row["handle"])
         became = "is gone for good" if purge else f"is in the trash; `turnlog restore {handle}` brings it back"
         print(f"session {handle} {became}")
-    print_receipt(done)
+    print_receipt(purged)
 
 
 def _refuse_unasked(*, as_json: bool) -> None:

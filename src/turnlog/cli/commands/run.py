@@ -8,25 +8,18 @@ import sys
 import time
 from pathlib import Path
 
-import click
-
 from turnlog.cli.commands.checkpoint import new_session, own_session, tell_skipped
 from turnlog.cli.draw.change import CHANGE, as_plain, counts, in_short, in_words, is_uncovered, name_of
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import (
-    here_option,
-    patience,
-    print_json,
-    refuse_interrupted,
-    session_option,
-    shared,
-    this_home,
-)
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import HERE_OPTION, SESSION_OPTION, Argument, Option, declare
+from turnlog.cli.frame.exitcode import Left, Misused
 from turnlog.cli.frame.foreground import Foreground, find_program
-from turnlog.cli.frame.progress import again
+from turnlog.cli.frame.home import this_home
+from turnlog.cli.frame.progress import again, patience
 from turnlog.cli.frame.shape import COUNTS, SESSION
-from turnlog.cli.pick.session import session_to_change, who_is_busy
+from turnlog.cli.pick.session import refuse_interrupted, session_to_change, who_is_busy
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note
 from turnlog.log.secret import mask_words
@@ -53,17 +46,15 @@ FIELDS = {
 }
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.argument("words", metavar="[--] CMD [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--label", "-l", metavar="NAME", help="Take a checkpoint of that name first.")
-@click.option("--new", is_flag=True, help="In a new session.")
-@here_option
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing about what it changed.")
-@session_option
-@shared
-@click.pass_context
+@declare(
+    Argument("words", "[--] CMD [ARG]...", rest=True),
+    Option("--label -l NAME", "Take a checkpoint of that name first."),
+    Option("--new", "In a new session."),
+    HERE_OPTION,
+    Option("--quiet -q", "Say nothing about what it changed."),
+    SESSION_OPTION,
+)
 def command(
-    context: click.Context,
     words: tuple[str, ...],
     label: str | None,
     new: bool,
@@ -90,55 +81,57 @@ def command(
     turnlog run -- sh -c 'sed -i s/a/b/ *.py'
     """
     if (new or here) and session is not None:
-        raise click.UsageError(f"either {'--new' if new else '--here'} or --session")
+        raise Misused(f"either {'--new' if new else '--here'} or --session")
     program = find_program(words[0])
     with this_home() as home:
-        found = _session(home, session, is_new=new, is_here=here)
-        refuse_interrupted(found)
+        target = _session(home, session, is_new=new, is_here=here)
+        refuse_interrupted(target)
         if label is not None:
             with patience():
-                found.checkpoint(label)
-        code, turn, seconds = _run(found, program, words)
-        changes, problem = _changes(found, turn)
+                target.checkpoint(label)
+        code, turn, seconds = _run(target, program, words)
+        changes, problem = _changes(target, turn)
         if as_json:
-            data = {"session": found.id, "exit_code": code, "seconds": round(seconds, 3), "counts": counts(changes)}
+            data = {"session": target.id, "exit_code": code, "seconds": round(seconds, 3), "counts": counts(changes)}
             print_json({**data, "changes": [as_plain(item) for item in changes], "problem": problem})
         elif not quiet:
-            _tell(found, turn, code, changes, is_newest=newest_with_files(home) == found.id)
-            for name in told_within(home.store, found.workspace, turn):
+            _tell(target, turn, code, changes, is_newest=newest_with_files(home) == target.id)
+            for name in told_within(home.store, target.workspace, turn):
                 print(f"turnlog: its turns are in session {one_line(name)}, each to be taken back", file=sys.stderr)
         if problem and not as_json:
             print(one_line(f"warning: {problem}"), file=sys.stderr)
-    context.exit(code)
+    raise Left(code)
 
 
-def _changes(found: Session, turn: str) -> tuple[list[Difference], str]:
-    """What the turn changed, and what else is to be said: it was run, whatever cannot be told of it."""
-    last = next((e for e in found.entries(reverse=True) if e.turn == turn and isinstance(e, (Checkpoint, Note))), None)
+def _changes(session: Session, turn: str) -> tuple[list[Difference], str]:
+    """What the turn changed, and a note. The command has already run: a failure to compare is only a note."""
+    last = next(
+        (e for e in session.entries(reverse=True) if e.turn == turn and isinstance(e, (Checkpoint, Note))), None
+    )
     if isinstance(last, Note) and last.data:
         return [], f"what it changed is not known: {last.text}"
     try:
         with patience():
-            changes = found.diff(turn=turn, lines=False)
+            changes = session.diff(turn=turn, lines=False)
     except TurnlogError as error:
         return [], f"what it changed is not known: {error.message}"
     is_gone = isinstance(last, Checkpoint) and any(root.name == WORKSPACE and root.is_gone for root in last.roots)
-    return changes, f"the folder {found.workspace} is gone" if is_gone else ""
+    return changes, f"the folder {session.workspace} is gone" if is_gone else ""
 
 
 def _session(home: Home, name: str | None, *, is_new: bool, is_here: bool) -> Session:
     if name is not None:
-        found = session_to_change(home, name)
+        session = session_to_change(home, name)
         here = Path(workspace_path("."))
-        if found.workspace is None or not here.is_relative_to(found.workspace):
-            where = f"works in {found.workspace}" if found.workspace else "has no workspace"
-            raise Invalid(f"session {found.handle} {where}, not here", hint="go there, or leave --session out")
-        return found
+        if session.workspace is None or not here.is_relative_to(session.workspace):
+            where = f"works in {session.workspace}" if session.workspace else "has no workspace"
+            raise Invalid(f"session {session.handle} {where}, not here", hint="go there, or leave --session out")
+        return session
     newest = None if is_new else own_session(home, is_here=is_here, agent=NET)
     if newest is None:
         return new_session(home, is_here=is_here)
-    with home.read(newest) as found:
-        is_busy = who_is_busy(found) > 0
+    with home.read(newest) as session:
+        is_busy = who_is_busy(session) > 0
     return new_session(home, is_here=is_here) if is_busy else home.resume(newest)
 
 
@@ -150,21 +143,21 @@ class CommandFailed(Exception):
     """With an exit code: the turn failed."""
 
 
-def _run(found: Session, program: str, words: tuple[str, ...]) -> tuple[int, str, float]:
+def _run(session: Session, program: str, words: tuple[str, ...]) -> tuple[int, str, float]:
     """The exit code, the turn and the seconds."""
     turn = ""
     seconds = 0.0
     code = 0
     line = shlex.join(_without_secrets(words)).encode("utf-8", "backslashreplace").decode()
     try:
-        with patience(), Foreground() as foreground, found.turn() as turn:
-            _require_checkpoint(found, turn)
-            found.user(f"$ {line}", agent="turnlog run")
+        with patience(), Foreground() as foreground, session.turn() as turn:
+            _require_checkpoint(session, turn)
+            session.user(f"$ {line}", agent="turnlog run")
             began = time.monotonic()
             code = foreground.run(program, words, {RUN: turn})
             seconds = time.monotonic() - began
             again()
-            found.user(f"{_ending(code)} after {seconds:.1f} s", agent="turnlog run")
+            session.user(f"{_ending(code)} after {seconds:.1f} s", agent="turnlog run")
             if code < 0:
                 raise CommandEnded
             if code > 0:
@@ -181,9 +174,9 @@ def _without_secrets(words: tuple[str, ...]) -> list[str]:
     return [redactor.text(left) if left == word else left for word, left in masked]
 
 
-def _require_checkpoint(found: Session, turn: str) -> None:
+def _require_checkpoint(session: Session, turn: str) -> None:
     """Nothing is run that could not be taken back."""
-    newest = next(found.entries(kind="checkpoint", reverse=True), None)
+    newest = next(session.entries(kind="checkpoint", reverse=True), None)
     if not isinstance(newest, Checkpoint) or newest.turn != turn:
         raise Invalid("no checkpoint could be taken, so nothing was run", hint="`turnlog checkpoint` says why")
 
@@ -197,16 +190,16 @@ def _ending(code: int) -> str:
         return f"ended by signal {-code}"
 
 
-def _tell(found: Session, turn: str, code: int, changes: list[Difference], *, is_newest: bool) -> None:
-    name = one_line(found.handle)
+def _tell(session: Session, turn: str, code: int, changes: list[Difference], *, is_newest: bool) -> None:
+    name = one_line(session.handle)
     for line in in_short(changes, _LISTED, sys.stderr):
         print(f"  {line}", file=sys.stderr)
-    end = next((e for e in found.entries(kind="checkpoint", reverse=True) if e.turn == turn), None)
+    end = next((e for e in session.entries(kind="checkpoint", reverse=True) if e.turn == turn), None)
     if isinstance(end, Checkpoint):
-        tell_skipped(found, end)
+        tell_skipped(session, end)
     ending = f"exit code {code}, " if code else ""
-    place = "" if found.workspace == workspace_path(".") else f", {one_line(found.workspace or '')}"
-    print(f"turnlog: {ending}{in_words(counts(changes))} (session {name}{place})", file=sys.stderr)
+    where = "" if session.workspace == workspace_path(".") else f", {one_line(session.workspace or '')}"
+    print(f"turnlog: {ending}{in_words(counts(changes))} (session {name}{where})", file=sys.stderr)
     uncovered = [name_of(item) for item in changes if is_uncovered(item)]
     if uncovered:
         more = f" and {len(uncovered) - _NAMED:,} more" if len(uncovered) > _NAMED else ""

@@ -24,8 +24,9 @@ from turnlog.cli.draw.text import (
 )
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.output import JsonAsked
-from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
 from turnlog.cli.pick.catalog import catalog, meant_filter, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import tilde, within
@@ -59,7 +60,7 @@ FIELDS = {
 
 
 class SearchRequest(NamedTuple):
-    """A page of sessions that somebody wants."""
+    """Which page of sessions is asked for, and with which words."""
 
     words: tuple[str, ...]
     query: str
@@ -74,7 +75,16 @@ class SearchRequest(NamedTuple):
     """So many places of the page were shown before."""
 
 
-def work(
+@declare(
+    Argument("words", "WORDS...", required=False, dashes=True),
+    Option("--here", "Only in sessions of this folder."),
+    Option("--workspace -w PATH", "Only in sessions of that folder and those below it."),
+    Option("--limit -n N", f"At most N sessions [{SESSIONS}]; in a pipe, N places [{LIMIT}].", least=1),
+    Option("--sort", "Which sessions come first. [default: time]", choices=SORTS),
+    Option("--page N", "The sessions after those that were shown.", least=1),
+    Option("--before CURSOR", "In a pipe, the next page: places older than this.", least=0),
+)
+def command(
     *,
     words: tuple[str, ...],
     here: bool,
@@ -84,9 +94,34 @@ def work(
     page: int | None,
     sort: str | None,
     as_json: bool,
-    home: str | None,
 ) -> None:
-    """See `HELP`."""
+    """Find what was said and done, in every session of every agent: the newest first.
+
+    Looks into prompts, answers, thinking, what tools were called with, what they answered, and names of files; and into
+    titles, names and ids of sessions. Every word has to be there; where that is so nowhere, places with the rarest of
+    them come, and for a word that is nowhere the nearest that is. A page has ten sessions with at most three places
+    each. --sort relevance puts titles first, then prompts, answers, and tools.
+
+    \b
+    turnlog search flaky test              both words, in one message
+    turnlog search '"exact phrase"'        these words, one after the other
+    turnlog search 'migrat* -draft'        words that begin so, and not that one
+    turnlog search 'self._cache.get('      code, as it stands
+    turnlog search 'agent:codex (timeout OR deadline)'
+    turnlog search timeout agent:codex since:7d role:tool
+
+    \b
+    Filters, which `turnlog ls` and `turnlog usage` take as well:
+      agent:codex          workspace:api        role:user (assistant, tool, …)
+      tool:bash            file:src/app.py      model:sonnet
+      since:7d until:2h    also today, yesterday, 2026-11-01
+      cost:>1.50           title:"login page"   tag:urgent      session:k3f9
+      branch:login         commit:main..HEAD    the sessions behind work in git
+      is:running           also waiting, idle, stopped, crashed
+      is:fork              also subagent, imported, damaged
+      is:starred           also archived, hidden
+    """
+    home = home_location()
     if before is not None and (page is not None or sort is not None):
         raise Invalid("--before is for places, --page and --sort for sessions", hint="leave one of them out")
     query = query_of(words)
@@ -115,7 +150,7 @@ def work(
             from turnlog.cli.draw.hit import printed_hits
 
             indexed, pending, *_ = asked.standing()
-            listed = printed_hits(hits, lambda shown: hits[shown - 1].cursor if shown < len(hits) else hits.next)
+            listed = printed_hits(hits, lambda printed: hits[printed - 1].cursor if printed < len(hits) else hits.next)
             print_json({"query": query, "hits": listed, "is_cut": hits.is_cut, "indexed": indexed, "pending": pending})
             return
         if not hits and not hits.is_cut:
@@ -123,67 +158,71 @@ def work(
             return
     _flat(hits)
     if hits.is_cut:
-        told = "that is a lot to look through, and only the newest of it was: another word or since: makes it less"
-        print(f"hint: {told}", file=sys.stderr)
+        advice = "that is a lot to look through, and only the newest of it was: another word or since: makes it less"
+        print(f"hint: {advice}", file=sys.stderr)
     if hits.next is not None:
         print(_next(words, here, workspace, limit, hits.next), file=sys.stderr)
 
 
 def _by_session(wanted: SearchRequest, home: str | None, *, as_json: bool) -> None:
     with catalog(home) as asked:
-        found = asked.found(wanted.query, limit=wanted.limit, page=wanted.page, sort=wanted.sort)
+        page = asked.found(wanted.query, limit=wanted.limit, page=wanted.page, sort=wanted.sort)
         is_partial = tell_pending(asked, so="others are not searched yet")
         if as_json:
             from turnlog.cli.draw.hit import printed_hits
 
             indexed, pending, *_ = asked.standing()
-            hits = [hit for one in found.sessions for hit in one.hits]
+            hits = [hit for one in page.sessions for hit in one.hits]
 
             def cursor(shown: int) -> str | None:
                 if wanted.skipped + shown < len(hits):
                     return f"{wanted.page}.{wanted.skipped + shown}"
-                return None if found.next is None else f"{found.next}.0"
+                return None if page.next is None else f"{page.next}.0"
 
             print_json({
-                "query": wanted.query, "hits": printed_hits(hits[wanted.skipped :], cursor), "is_cut": found.is_cut,
-                "indexed": indexed, "pending": pending, "totals": {"places": found.places, "sessions": found.total},
-                "missing": list(found.missing), "instead": dict(found.instead),
+                "query": wanted.query, "hits": printed_hits(hits[wanted.skipped :], cursor), "is_cut": page.is_cut,
+                "indexed": indexed, "pending": pending, "totals": {"places": page.places, "sessions": page.total},
+                "missing": list(page.missing), "instead": dict(page.instead),
             })  # fmt: skip
             return
-        if not found.sessions and not found.is_cut:
+        if not page.sessions and not page.is_cut:
             is_narrow = wanted.query != wanted.typed or wanted.page > 1
             _nothing(asked, wanted.typed, is_narrow=is_narrow, is_partial=is_partial)
             return
         ids = asked.ids() if screen_width() is not None else []
-    _tell_near(found)
+    _tell_near(page)
     if screen_width() is None:
-        _flat([hit for one in found.sessions for hit in one.hits])
+        _flat([hit for one in page.sessions for hit in one.hits])
     else:
-        _grouped(found, ids)
-    _tell_totals(found, wanted)
+        _grouped(page, ids)
+    _tell_totals(page, wanted)
 
 
-def _tell_near(found: FoundPage) -> None:
+def _tell_near(page: FoundPage) -> None:
     """What was looked for instead of what was typed, before anybody takes the one for the other."""
-    for word, near in found.instead:
+    for word, near in page.instead:
         print(one_line(f"{word} is nowhere; this is what there is for {near}"), file=sys.stderr)
-    if found.missing:
-        print(one_line(f"nothing has all of the words: these are without {', '.join(found.missing)}"), file=sys.stderr)
+    if page.missing:
+        print(one_line(f"nothing has all of the words: these are without {', '.join(page.missing)}"), file=sys.stderr)
 
 
-def _tell_totals(found: FoundPage, wanted: SearchRequest) -> None:
-    more = "more than " if found.is_more else ""
-    told = f"{more}{count(found.places, 'place')} in {more}{count(found.total, 'session')}"
+def _tell_totals(page: FoundPage, wanted: SearchRequest) -> None:
+    more = "more than " if page.is_more else ""
+    totals = f"{more}{count(page.places, 'place')} in {more}{count(page.total, 'session')}"
     options = ["--limit", str(wanted.limit)] if wanted.limit != SESSIONS else []
     options += ["--sort", wanted.sort] if wanted.sort != SORTS[0] else []
-    if found.next is not None:
-        options += ["--page", str(found.next)]
-        told += f"; the next: {_command_line(wanted.words, wanted.here, wanted.workspace, options)}"
-    elif found.reached is not None:
-        words = (*wanted.words, f"until:{moment(found.reached)[:10]}T{moment(found.reached)[11:16]}")
-        told += f"; older ones: {_command_line(words, wanted.here, wanted.workspace, options)}"
-    print(coloured(told, "dim", sys.stderr), file=sys.stderr)
-    if found.is_cut:
+    if page.next is not None:
+        options += ["--page", str(page.next)]
+        totals += f"; the next: {_command_line(wanted.words, wanted.here, wanted.workspace, options)}"
+    elif page.reached is not None:
+        from turnlog.catalog.ask.query import Filter, Query, parse
+
+        until = Filter("until", (f"{moment(page.reached)[:10]}T{moment(page.reached)[11:16]}",))
+        asked = parse(query_of(wanted.words))
+        words = (str(asked.within(until)),) if asked.others else (*wanted.words, str(Query((), (until,))))
+        totals += f"; older ones: {_command_line(words, wanted.here, wanted.workspace, options)}"
+    print(coloured(totals, "dim", sys.stderr), file=sys.stderr)
+    if page.is_cut:
         hint = "that is a lot to look through, and only the newest of it was: another word or since: makes it less"
         print(f"hint: {hint}", file=sys.stderr)
 
@@ -244,17 +283,17 @@ def _grouped(page: FoundPage, ids: list[str]) -> None:
     """The sessions, and in each its newest places, how to read the first of them, and how to go on."""
     room = screen_width() or 80
     out = sys.stdout
-    for name, found in zip(short_names([one.card for one in page.sessions], ids), page.sessions, strict=True):
-        for line in _head(found.card, name, room):
+    for name, session in zip(short_names([one.card for one in page.sessions], ids), page.sessions, strict=True):
+        for line in _head(session.card, name, room):
             print(line)
-        who = min(12, max(len(_who(hit)) for hit in found.hits))
-        for hit in found.hits:
+        who = min(12, max(len(_who(hit)) for hit in session.hits))
+        for hit in session.hits:
             lead = f"{_INDENT}{moment(hit.at)[5:16]:11}  {clip(_who(hit), who):{who}}  "
             snippet, marks = _cut(hit, room - len(lead))
             print(coloured(lead, "dim", out) + marked(snippet, marks, lambda text: coloured(text, "match", out)))
-        if found.more:
-            print(_INDENT + coloured(f"{found.more:,} more here", "dim", out))
-        for command in (_reading(found.hits[0], name, room), _command(found.hits[0], name)):
+        if session.more:
+            print(_INDENT + coloured(f"{session.more:,} more here", "dim", out))
+        for command in (_reading(session.hits[0], name, room), _command(session.hits[0], name)):
             print(_INDENT + coloured(f"→ {command}", "dim", out))
         print()
 
@@ -343,45 +382,3 @@ def _command(hit: Hit, name: str) -> str:
     from shlex import join
 
     return one_line(join(name if word == hit.card.name else word for word in hit.resume))
-
-
-HELP = """Find what was said and done, in every session of every agent: the newest first.
-
-    Looks into prompts, answers, thinking, what tools were called with, what they answered, and names of files; and into
-    titles, names and ids of sessions. Every word has to be there; where that is so nowhere, places with the rarest of
-    them come, and for a word that is nowhere the nearest that is. A page has ten sessions with at most three places
-    each. --sort relevance puts titles first, then prompts, answers, and tools.
-
-    \b
-    turnlog search flaky test              both words, in one message
-    turnlog search '"exact phrase"'        these words, one after the other
-    turnlog search 'migrat* -draft'        words that begin so, and not that one
-    turnlog search 'self._cache.get('      code, as it stands
-    turnlog search timeout agent:codex since:7d role:tool
-
-    \b
-    Filters, which `turnlog ls` and `turnlog usage` take as well:
-      agent:codex          workspace:api        role:user (assistant, tool, …)
-      tool:bash            file:src/app.py      model:sonnet
-      since:7d until:2h    also today, yesterday, 2026-11-01
-      cost:>1.50           title:"login page"   tag:urgent      session:k3f9
-      is:running           also waiting, idle, stopped, crashed
-      is:fork              also subagent, imported, damaged
-      is:starred           also archived, hidden
-    """
-
-QUICK = QuickCommand(
-    "search",
-    work,
-    (
-        Option("here", ("--here",), "Only in sessions of this folder."),
-        Option("workspace", ("--workspace", "-w"), "Only in sessions of that folder and those below it.", "PATH"),
-        Option("limit", ("--limit", "-n"), f"At most N sessions [{SESSIONS}]; in a pipe, N places [{LIMIT}].", "N", 1),
-        Option("sort", ("--sort",), "Which sessions come first. [default: time]", "ORDER", choices=SORTS),
-        Option("page", ("--page",), "The sessions after those that were shown.", "N", 1),
-        Option("before", ("--before",), "In a pipe, the next page: places older than this.", "CURSOR", 0),
-        *LISTED,
-    ),
-    words="WORDS...",
-    help=HELP,
-)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import click
-
 from turnlog.cli.draw.hooks import difference
 from turnlog.cli.draw.question import NO, ask, ask_words, can_ask
 from turnlog.cli.draw.text import coloured, one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.command import home_location, print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.exitcode import Left
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.cli.setup.completion import CompletionPart
 from turnlog.cli.setup.keeping import KeepPart
@@ -43,20 +44,18 @@ Choice = list[tuple[SetupPart, list[str]]]
 """The parts, and for whom each is."""
 
 
-@click.command()
-@click.argument("agents", nargs=-1, metavar="[AGENT]...")
-@click.option("--hooks/--no-hooks", default=None, help="Agents tell of every turn.")
-@click.option("--mcp/--no-mcp", default=None, help="Agents can search and read earlier sessions.")
-@click.option("--keep/--no-keep", default=None, help="Keep what agents would delete.")
-@click.option("--completion/--no-completion", default=None, help="Your shell completes what you type.")
-@click.option("--undo", is_flag=True, help="Take back what setup did, and nothing else.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask: every part that is not refused, for all that are here.")
-@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be changed.")
-@click.option("--anyway", is_flag=True, help="Also from an environment that may be gone tomorrow.")
-@shared
-@click.pass_context
+@declare(
+    Argument("agents", "[AGENT]..."),
+    Option("--hooks/--no-hooks", "Agents tell of every turn."),
+    Option("--mcp/--no-mcp", "Agents can search and read earlier sessions."),
+    Option("--keep/--no-keep", "Keep what agents would delete."),
+    Option("--completion/--no-completion", "Your shell completes what you type."),
+    Option("--undo", "Take back what setup did, and nothing else."),
+    Option("--yes -y", "Do not ask: every part that is not refused, for all that are here."),
+    Option("--dry-run -n", "Only show what would be changed."),
+    Option("--anyway", "Also from an environment that may be gone tomorrow."),
+)
 def command(
-    context: click.Context,
     agents: tuple[str, ...],
     undo: bool,
     yes: bool,
@@ -83,8 +82,8 @@ def command(
     if undo:
         if agents or any(value is not None for value in wanted.values()):
             raise Invalid("--undo takes back all that setup did", hint="`turnlog hooks uninstall AGENT` is about one")
-        known = record.read()
-        choice = [(part, known.get(part.name, [])) for part in reversed(parts)]
+        recorded = record.read()
+        choice = [(part, recorded.get(part.name, [])) for part in reversed(parts)]
     else:
         choice = _chosen(parts, agents, wanted, is_told=yes or dry_run, as_json=as_json)
     planned = [(part, part.plan_back(names) if undo else part.plan(names)) for part, names in choice if names]
@@ -98,7 +97,7 @@ def command(
             refuse_agent("`setup --undo`")
         if not yes and not ask(_question(edits)):
             print("nothing was changed", file=sys.stderr)
-            context.exit(NO)
+            raise Left(NO)
         _do(choice, record, is_undo=undo)
     if as_json:
         print_json({
@@ -126,7 +125,7 @@ def _do(choice: Choice, record: SetupRecord, *, is_undo: bool) -> None:
 def _chosen(
     parts: list[SetupPart], agents: Sequence[str], wanted: dict[str, bool | None], *, is_told: bool, as_json: bool
 ) -> Choice:
-    """The parts that are wanted, and for whom; whatever was not said is asked for, all of it at once."""
+    """The parts that are wanted, and for which agents. What the options leave open is asked, all questions at once."""
     here = {part.name: part.here() for part in parts}
     there = sorted({name for part in parts if part.is_for_agents for name in here[part.name]})
     unknown = [name for name in agents if name not in there]
@@ -142,10 +141,10 @@ def _chosen(
     choice: Choice = []
     for part in parts:
         names = [name for name in here[part.name] if not part.is_for_agents or name in chosen]
-        said = wanted[part.name]
-        if said and not names:
+        answer = wanted[part.name]
+        if answer and not names:
             raise NotFound(f"--{part.name} has nothing to be set up for here", hint="`turnlog formats` lists agents")
-        is_wanted = said if said is not None else bool(names) and (is_told or ask(part.question, default=True))
+        is_wanted = answer if answer is not None else bool(names) and (is_told or ask(part.question, default=True))
         choice.append((part, names if is_wanted else []))
     return choice
 
@@ -161,9 +160,9 @@ def _which(there: list[str]) -> list[str]:
 def _refuse_unasked(*, is_undo: bool, yes: bool, as_json: bool) -> None:
     if not yes and not can_ask(as_json=as_json):
         where = "with --json it cannot" if as_json else "there is no terminal"
-        told = "setup --undo" if is_undo else "setup"
-        hint = f"`turnlog {told} --yes` does it without asking, `--dry-run` only shows it"
-        raise Invalid(f"{told} asks before it changes anything, and {where}", hint=hint)
+        what = "setup --undo" if is_undo else "setup"
+        hint = f"`turnlog {what} --yes` does it without asking, `--dry-run` only shows it"
+        raise Invalid(f"{what} asks before it changes anything, and {where}", hint=hint)
 
 
 # ── what is shown ─────────────────────────────────────────────────────────────────────────────────
@@ -185,7 +184,8 @@ def _show(choice: Choice, edits: list[tuple[SetupPart, FileEdit]], *, is_undo: b
         for note in part.notes(names) if not is_undo else ():
             print("  " + coloured(one_line(note), "dim", sys.stdout))
     if not any(names for _, names in choice):
-        print("nothing was set up here" if is_undo else "nothing to set up")
+        singly = "what was set up singly goes with `turnlog hooks uninstall --all` and `turnlog keep --stop`"
+        print(f"nothing was set up here; {singly}" if is_undo else "nothing to set up")
 
 
 def _question(edits: list[tuple[SetupPart, FileEdit]]) -> str:

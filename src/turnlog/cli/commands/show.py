@@ -13,10 +13,10 @@ from turnlog.cli.draw.text import one_line, safe
 from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import KEY_OPTION, SESSION_ARGUMENT, Option, declare
 from turnlog.cli.frame.entryshape import message_fields
 from turnlog.cli.frame.exitcode import Misused
 from turnlog.cli.frame.pager import paged
-from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.browser import chosen_by, picked
 from turnlog.cli.pick.session import session_to_read
@@ -54,8 +54,20 @@ FIELDS = {
 }
 
 
-def work(
-    words: tuple[str, ...],
+@declare(
+    SESSION_ARGUMENT,
+    Option("--last -n N", "Only the last N messages.", least=1),
+    Option("--at ENTRY", "What was said around an entry: its number or id."),
+    Option("--branch -b N", "A side branch, by its last entry: see `turnlog tree`."),
+    Option("--context", "What a model would see now: compacted, repaired.", name="as_context"),
+    Option("--full", "All of every tool call and its output."),
+    Option("--raw", "The entries as they are in the log, or in the other agent's file."),
+    Option("--no-pager", "Do not page, even on a terminal."),
+    KEY_OPTION,
+    Option("--pick", "Choose the session from a list: see `turnlog pick`.", name="is_picked"),
+)
+def command(
+    session: str | None,
     last: int | None,
     at: str | None,
     branch: str | None,
@@ -66,11 +78,24 @@ def work(
     key: str | None,
     is_picked: bool,
     as_json: bool,
-    home: str | None,
 ) -> None:
-    """See `HELP`."""
-    del home  # whoever opens it knows: see `frame/home`
-    session = words[0] if words else None
+    """Print the conversation of a session, for reading: one of ours, or one of another agent.
+
+    SESSION may be a file or folder in any form that `turnlog formats` lists. It is read where it lies, and nothing is
+    kept of it. A word that is both is the session; with a slash in it, as in ./abc, it is the file.
+
+    Long output of tools is folded; --full shows all of it. On a terminal it goes through $PAGER.
+
+    With --json, `totals` says how many messages of user and assistant, tool calls and results there are, and what was
+    used: in the conversation and all its branches, without subagents and without what a fork inherited.
+
+    \b
+    turnlog show
+    turnlog show --pick                       one from a list
+    turnlog show k3f9 --last 5
+    turnlog show k3f9 --at 42                 around a place that was found
+    turnlog show ~/.codex/sessions/2026/11/15/rollout-….jsonl
+    """
     if as_context and (at is not None or branch is not None or raw):
         raise _misused("--context is of the conversation as it is now, without --at, --branch and --raw")
     if raw and branch is not None:
@@ -83,23 +108,23 @@ def work(
             return stack.enter_context(session_to_read(word, key=key))
 
         opened = find(None) if session is None else chosen_by(session, find, "show", as_json=as_json)
-        found = opened.session
+        reader = opened.session
         if raw:
             if opened.source is not None and (last is not None or at is not None):
                 raise _misused("--raw of another agent's session is all of it: without --last and --at")
-            part = part_of(found, last=last, at=at, branch=None)
+            part = part_of(reader, last=last, at=at, branch=None)
             with paged(is_wanted=not no_pager) as out:
                 _print_raw(opened, part, out)
             return
-        part = part_of(found, last=last, at=at, branch=branch)
+        part = part_of(reader, last=last, at=at, branch=branch)
         system: str | None = None
         entries: Iterable[AnyEntry]
         if as_context:
-            context = found.context()
+            context = reader.context()
             system = context.system
             entries = context.messages[-last:] if last else context.messages
         else:
-            entries = part.entries(found)
+            entries = part.entries(reader)
         if as_json:
             messages = (entry for entry in entries if isinstance(entry, Message))
             _print_json(opened, messages, system, part, is_context=as_context)
@@ -118,8 +143,8 @@ def work(
             tell_problems([(opened.source.path, opened.problems)])
             return
         if part.is_whole:
-            warn_of_damage(found)
-        warn_of_interruption(found)
+            warn_of_damage(reader)
+        warn_of_interruption(reader)
 
 
 def _misused(what: str) -> Misused:
@@ -232,14 +257,14 @@ def _print_json(
     from turnlog.cli.frame.entrylist import EntryList
     from turnlog.cli.frame.itemlist import PrintedList
 
-    found = opened.session
+    reader = opened.session
     data: dict[str, Any] = {
-        "session": found.id,
-        "title": found.title,
-        "workspace": found.workspace,
-        "agent": found.agent,
+        "session": reader.id,
+        "title": reader.title,
+        "workspace": reader.workspace,
+        "agent": reader.agent,
         "head": part.head,
-        "totals": _totals(found),
+        "totals": _totals(reader),
     }
     if system is not None:
         data["system"] = system
@@ -256,12 +281,12 @@ def _print_json(
     print_json({**data, "messages": listed})
 
 
-def _totals(found: SessionReader) -> dict[str, Any]:
+def _totals(session: SessionReader) -> dict[str, Any]:
     """How much is in its own log, whichever branch it is on. Subagents and what it inherited count where they are."""
     from msgspec.structs import asdict
 
     messages = calls = results = 0
-    history = found.history
+    history = session.history
     for entry in history.forward(history.inherited_to):
         if isinstance(entry, Message) and not history.is_repeat(entry):
             messages += entry.role in ("user", "assistant")
@@ -269,42 +294,3 @@ def _totals(found: SessionReader) -> dict[str, Any]:
             results += sum(isinstance(block, ToolResult) for block in entry.blocks)
     usage = asdict(history.state.own)
     return {"messages": messages, "tool_calls": calls, "tool_results": results, "usage": usage}
-
-
-HELP = """Print the conversation of a session, for reading: one of ours, or one of another agent.
-
-    SESSION may be a file or folder in any form that `turnlog formats` lists. It is read where it lies, and nothing is
-    kept of it. A word that is both is the session; with a slash in it, as in ./abc, it is the file.
-
-    Long output of tools is folded; --full shows all of it. On a terminal it goes through $PAGER.
-
-    With --json, `totals` says how many messages of user and assistant, tool calls and results there are, and what was
-    used: in the conversation and all its branches, without subagents and without what a fork inherited.
-
-    \b
-    turnlog show
-    turnlog show --pick                       one from a list
-    turnlog show k3f9 --last 5
-    turnlog show k3f9 --at 42                 around a place that was found
-    turnlog show ~/.codex/sessions/2026/11/15/rollout-….jsonl
-    """
-
-QUICK = QuickCommand(
-    "show",
-    work,
-    (
-        Option("last", ("--last", "-n"), "Only the last N messages.", "N", 1),
-        Option("at", ("--at",), "What was said around an entry: its number or id.", "ENTRY"),
-        Option("branch", ("--branch", "-b"), "A side branch, by its last entry: see `turnlog tree`.", "N"),
-        Option("as_context", ("--context",), "What a model would see now: compacted, repaired."),
-        Option("full", ("--full",), "All of every tool call and its output."),
-        Option("raw", ("--raw",), "The entries as they are in the log, or in the other agent's file."),
-        Option("no_pager", ("--no-pager",), "Do not page, even on a terminal."),
-        Option("key", ("--key",), "Which session, where a file of another agent has several: a number or id.", "KEY"),
-        Option("is_picked", ("--pick",), "Choose the session from a list: see `turnlog pick`."),
-        *LISTED,
-    ),
-    words="[SESSION]",
-    help=HELP,
-    most=1,
-)

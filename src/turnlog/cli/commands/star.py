@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_mark
 from turnlog.thread.marking import STAR
@@ -15,10 +15,7 @@ CHANGES = shape.LOG
 FIELDS = {"session": SESSION, "starred": shape.flag()}
 
 
-@click.command()
-@session_argument
-@click.option("--remove", "-r", is_flag=True, help="Take the star off.")
-@shared
+@declare(SESSION_ARGUMENT, Option("--remove -r", "Take the star off."))
 def command(session: str | None, remove: bool, as_json: bool) -> None:
     """Give a session a star, to find it again. A star is the tag `star`.
 
@@ -30,9 +27,9 @@ def command(session: str | None, remove: bool, as_json: bool) -> None:
     turnlog ls --all is:starred   what has one
     """
     with this_home() as home:
-        found = session_to_mark(home, session or "@")
-        found.tag([STAR], is_on=not remove)
+        target = session_to_mark(home, session or "@")
+        target.tag([STAR], is_on=not remove)
         if as_json:
-            print_json({"session": found.id, "starred": not remove})
+            print_json({"session": target.id, "starred": not remove})
         else:
-            print(one_line(f"session {found.name} {'has no star' if remove else 'has a star'}"))
+            print(one_line(f"session {target.name} {'has no star' if remove else 'has a star'}"))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-import click
-
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import declare
 from turnlog.cli.frame.home import home_location
 from turnlog.cli.statusline import answer, run
 
@@ -17,8 +16,7 @@ FIELDS = {"line": shape.text("what it prints without --json")}
 _SETTING = '"statusLine": {"type": "command", "command": "turnlog statusline"}'
 
 
-@click.command()
-@shared
+@declare()
 def command(as_json: bool) -> None:
     """Print one line for the status line of Claude Code: context, cost, limits.
 

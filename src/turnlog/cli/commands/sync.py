@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import click
-
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import patience, shared, this_home
-from turnlog.cli.frame.progress import again
+from turnlog.cli.frame.command import declare
+from turnlog.cli.frame.home import this_home
+from turnlog.cli.frame.progress import again, patience
 from turnlog.cli.frame.shape import DRY_RUN
-from turnlog.cli.transfer import MOVED, Direction, dry, ignored, in_either, locations, not_ours, other_home, tell
+from turnlog.cli.transfer import (
+    DRY_RUN_OPTION,
+    IGNORED_OPTION,
+    LOCATIONS,
+    MOVED,
+    Direction,
+    in_either,
+    not_ours,
+    other_home,
+    tell,
+)
 from turnlog.store import derived
 
 CHANGES = shape.LOG
@@ -20,11 +29,7 @@ FIELDS = {
 }
 
 
-@click.command()
-@locations
-@ignored
-@dry
-@shared
+@declare(LOCATIONS, IGNORED_OPTION, DRY_RUN_OPTION)
 def command(words: tuple[str, ...], include_ignored: bool, dry_run: bool, as_json: bool) -> None:
     """Push and pull: afterwards both homes have what either had.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Argument, Option, declare
+from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_mark
 from turnlog.errors import Invalid
@@ -15,11 +15,7 @@ CHANGES = shape.LOG
 FIELDS = {"session": SESSION, "tags": shape.texts("all that it has now")}
 
 
-@click.command()
-@session_argument
-@click.argument("tags", nargs=-1)
-@click.option("--remove", "-r", is_flag=True, help="Take them off.")
-@shared
+@declare(SESSION_ARGUMENT, Argument("tags", "[TAGS]..."), Option("--remove -r", "Take them off."))
 def command(session: str | None, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """Tag a session, or print the tags it has. `turnlog ls tag:NAME` and `turnlog search` find it by them.
 
@@ -36,13 +32,13 @@ def command(session: str | None, tags: tuple[str, ...], remove: bool, as_json: b
     if remove and not wanted:
         raise Invalid("which tags to remove was not said", hint="`turnlog tag` prints those there are")
     with this_home() as home:
-        found = session_to_mark(home, session)
-        after = found.tag(wanted, is_on=not remove)
+        target = session_to_mark(home, session)
+        after = target.tag(wanted, is_on=not remove)
         if as_json:
-            print_json({"session": found.id, "tags": after})
+            print_json({"session": target.id, "tags": after})
         elif wanted:
-            told = " ".join(f"#{tag}" for tag in after) or "no tags"
-            print(one_line(f"session {found.name}: {told}"))
+            listed = " ".join(f"#{tag}" for tag in after) or "no tags"
+            print(one_line(f"session {target.name}: {listed}"))
         else:
             for tag in after:
                 print(one_line(tag))

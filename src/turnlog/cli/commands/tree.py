@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 from turnlog.cli.draw.screen import this_screen
 from turnlog.cli.draw.text import clip, count, one_line, screen_width, width
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import KEY_OPTION, SESSION_ARGUMENT, declare
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
@@ -53,10 +52,7 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option("--key", metavar="KEY", help="Which session, where a file of another agent has several: a number or id.")
-@shared
+@declare(SESSION_ARGUMENT, KEY_OPTION)
 def command(session: str | None, key: str | None, as_json: bool) -> None:
     """Show how a session branched: its conversation, its forks and its subagents.
 
@@ -87,16 +83,16 @@ def command(session: str | None, key: str | None, as_json: bool) -> None:
 
 def _parents(home: Home, rows: dict[str, Info]) -> dict[str, str]:
     """Which session each fork is of; not one that is only called like that by now."""
-    firsts = {found.id: found.first for found in home.store.listing()}
+    firsts = {one.id: one.first for one in home.store.listing()}
     forks = ((row.id, row.fork) for row in rows.values())
     return {id: fork.session for id, fork in forks if fork is not None and firsts.get(fork.session) == fork.base}
 
 
 def _top(name: str, parents: dict[str, str]) -> str:
     """The session that it was forked from in the end."""
-    known = {name}
-    while (above := parents.get(name, name)) not in known:
-        known.add(name := above)
+    seen = {name}
+    while (above := parents.get(name, name)) not in seen:
+        seen.add(name := above)
     return name
 
 
@@ -140,9 +136,9 @@ def _session(
     return data
 
 
-def _plain(found: list[Strand]) -> list[dict[str, Any]]:
+def _plain(strands: list[Strand]) -> list[dict[str, Any]]:
     """The stretches one after the other: a conversation that split a thousand times is no deep JSON."""
-    waiting = [(0, stretch) for stretch in found]
+    waiting = [(0, stretch) for stretch in strands]
     rows: list[dict[str, Any]] = []
     for after, stretch in waiting:  # grows while it is gone through
         rows.append({
@@ -193,19 +189,19 @@ def _branches(session: dict[str, Any], after: int) -> list[_Item]:
 
 
 def _inside(session: dict[str, Any]) -> list[_Item]:
-    found = _branches(session, 0)
-    found += [_Item("fork", fork, fork) for fork in session["forks"]]
-    return found + [_Item("subagent", other, other) for other in session["subagents"]]
+    items = _branches(session, 0)
+    items += [_Item("fork", fork, fork) for fork in session["forks"]]
+    return items + [_Item("subagent", other, other) for other in session["subagents"]]
 
 
 def _told(kind: str, item: dict[str, Any]) -> tuple[list[_Piece], str]:
     if kind == "branch":
         first, last = item["first"], item["last"]
-        place = str(first) if first == last else f"{first}–{last}"
+        span = str(first) if first == last else f"{first}–{last}"
         mark = ("● ", "green") if item["is_current"] else ("", "")
         text = one_line(item["preview"] or "(nothing said)")
         tail = count(item["messages"], "message") + (" ← now" if item["is_current"] else "")
-        return [mark, (f"{place}  ", "cyan"), (text, "" if item["is_path"] else "dim")], tail
+        return [mark, (f"{span}  ", "cyan"), (text, "" if item["is_path"] else "dim")], tail
     if kind == "fork":
         name = f" “{one_line(item['name'])}”" if item["name"] else ""
         return [("fork", "yellow"), (f" at {item['at']}{name}  ", ""), *_name(item)], ""
@@ -223,9 +219,9 @@ def _fitted(lead: str, pieces: list[_Piece], tail: str, screen: Screen) -> str:
     left = None if room is None else max(16, room - width(lead) - (width(tail) + 2 if tail else 0))
     line = lead
     for text, colour in pieces:
-        shown = text if left is None else clip(text, left)
-        left = None if left is None else left - width(shown)
-        line += screen.paint(shown, colour)
+        fitted = text if left is None else clip(text, left)
+        left = None if left is None else left - width(fitted)
+        line += screen.paint(fitted, colour)
         if left is not None and left <= 0:
             break
     return line + (screen.paint(f"  {tail}", "dim") if tail else "")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, declare
 from turnlog.cli.pick.browser import browse
 from turnlog.cli.pick.catalog import query_of
 from turnlog.errors import Unsupported
@@ -17,9 +16,7 @@ CHANGES = shape.LOG
 FIELDS = {"resume": shape.text("the session that was to be gone on with; null for none", null=True)}
 
 
-@click.command()
-@click.argument("query", nargs=-1)
-@shared
+@declare(Argument("query", "[QUERY]..."))
 def command(query: tuple[str, ...], as_json: bool) -> None:
     """Every session on this machine, in the terminal.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from turnlog.cli.draw.text import count, one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import print_json, session_argument, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.shape import DRY_RUN, SESSION
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import NotFound
@@ -24,11 +24,11 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option("--entry", "-e", type=click.IntRange(min=1), metavar="N", help="Which one. [default: the newest]")
-@click.option("--dry-run", "-n", is_flag=True, help="Only show what would be done.")
-@shared
+@declare(
+    SESSION_ARGUMENT,
+    Option("--entry -e N", "Which one. [default: the newest]", least=1),
+    Option("--dry-run -n", "Only show what would be done."),
+)
 def command(session: str | None, entry: int | None, dry_run: bool, as_json: bool) -> None:
     """Take back a compaction: a model sees again what it saw before.
 
@@ -40,23 +40,23 @@ def command(session: str | None, entry: int | None, dry_run: bool, as_json: bool
     turnlog uncompact k3f9 --entry 42
     """
     with this_home() as home:
-        found = session_to_change(home, session)
-        refuse_busy(found)
-        before = len(found.context().messages)
-        applying = [item for item in found.compactions() if not item.is_cancelled]
+        target = session_to_change(home, session)
+        refuse_busy(target)
+        before = len(target.context().messages)
+        applying = [item for item in target.compactions() if not item.is_cancelled]
         chosen = [item for item in applying if entry in (None, item.entry.seq)][-1:]
         if not chosen:
             which = "compaction" if entry is None else f"compaction {entry}"
             hint = "`turnlog log --kind compaction` lists them"
-            raise NotFound(f"no {which} applies to session {found.handle}", hint=hint)
+            raise NotFound(f"no {which} applies to session {target.handle}", hint=hint)
         number = chosen[0].entry.seq
-        done = None if dry_run else found.uncompact(number).seq
-        after = None if dry_run else len(found.context().messages)
+        seq = None if dry_run else target.uncompact(number).seq
+        after = None if dry_run else len(target.context().messages)
     if as_json:
-        data = {"session": found.id, "dry_run": dry_run, "compaction": number, "entry": done}
+        data = {"session": target.id, "dry_run": dry_run, "compaction": number, "entry": seq}
         print_json({**data, "messages_before": before, "messages": after})
         return
-    handle = one_line(found.handle)
+    handle = one_line(target.handle)
     if after is None:
         removed = count(chosen[0].removed, "message")
         print(f"compaction {number} would no longer apply: {removed} would be seen again (session {handle})")

@@ -20,8 +20,9 @@ from turnlog.cli.draw.spending import (
 from turnlog.cli.draw.text import one_line, tell, told_lines
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, Option, declare
 from turnlog.cli.frame.exitcode import Misused
-from turnlog.cli.frame.quick import LISTED, Option, QuickCommand
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.pick.catalog import catalog, meant_filter, query_of, tell_pending
 from turnlog.errors import Invalid
 from turnlog.reader.folder import project, within
@@ -65,7 +66,24 @@ FIELDS = {
 }
 
 
-def work(
+@declare(
+    Argument("words", "[WORDS]...", dashes=True),
+    Option(
+        "--by -b WHAT",
+        f"What to add up by, also several with commas: {', '.join(BY[:-1])} or block. [default: day]",
+    ),
+    Option("--breakdown", "Below each, the same by model."),
+    Option("--csv", "Print CSV for a spreadsheet, without the sum.", name="as_csv"),
+    Option("--all -a", "Of every folder. [default]", name="everywhere"),
+    Option("--here", "Only sessions of this folder."),
+    Option("--workspace -w PATH", "Only sessions of that folder and those below it."),
+    Option(
+        "--limit -n N",
+        "Only N rows: the newest, or the dearest; 0 for all. [default: what fits the screen]",
+        least=0,
+    ),
+)
+def command(
     *,
     words: tuple[str, ...],
     by: str | None,
@@ -76,9 +94,25 @@ def work(
     limit: int | None,
     as_csv: bool,
     as_json: bool,
-    home: str | None,
 ) -> None:
-    """See `HELP`."""
+    """Tell what was spent: tokens and dollars, by day or by something else.
+
+    Over every session of every agent on this machine. What a fork or a resumed session repeats of another is counted
+    once. Prices are those of the API on that day, which is not what a subscription costs; `turnlog prices` lists them.
+    WORDS are filters as in `turnlog search`; the first may be what to add up by: daily, weekly, monthly, sessions,
+    blocks … `blocks` are windows of five hours, agent by agent, with the rate of each, and what is left of a limit if
+    the agent itself said it. User and machine are what sessions know: the home folder they worked in, and where they
+    were written; `turnlog usage users,machines` tells both.
+
+    \b
+    turnlog usage                         by day
+    turnlog usage --by model since:30d    which models, in the last 30 days
+    turnlog usage sessions --here -n 5      the five dearest of this folder
+    turnlog usage monthly agent:codex     one agent's months
+    turnlog usage --by month,model --csv  for a spreadsheet
+    turnlog usage daily --breakdown       the models of each day below it
+    turnlog usage commit:main..HEAD       the sessions behind a branch
+    """
     if everywhere and (here or workspace is not None):
         raise Invalid("--all is of every folder, --here and --workspace of one", hint="leave one of them out")
     if as_csv and as_json:
@@ -93,7 +127,7 @@ def work(
 
         query = within(query, project() if workspace is None else workspace_path(workspace))
     # A program does not see that a sum is not of everything, so it waits for everything.
-    with catalog(home, is_whole=as_json or as_csv or not sys.stdout.isatty()) as asked:
+    with catalog(home_location(), is_whole=as_json or as_csv or not sys.stdout.isatty()) as asked:
         if kinds == ["block"]:
             from turnlog.cli.draw.blocks import print_blocks
 
@@ -136,15 +170,17 @@ def _kinds(by: str) -> list[str]:
 
 
 def _refuse_words(query: str) -> None:
-    """A sum over what some word happens to be in is hardly ever what is meant: the right form is told instead."""
+    """Refuse a bare word: a sum over sessions that contain it is hardly ever meant. The error names the filter."""
     from turnlog.catalog.ask.query import parse
 
-    term = next(iter(parse(query).terms), None)
+    term = next(iter(parse(query).every_term), None)
     if term is None:
         return
     from difflib import get_close_matches
 
     word = term.text
+    if word == "by":
+        raise Invalid("usage takes filters, and 'by' is none", hint="`turnlog usage --by WHAT`?")
     near = get_close_matches(word, (*_WORDS, *BY), n=1, cutoff=0.75)
     form = f"turnlog usage {near[0]}" if near else f"turnlog usage {_filter_for(word)}"
     hint = f"`{form}`? `turnlog search {word}` finds what was said"
@@ -152,8 +188,8 @@ def _refuse_words(query: str) -> None:
 
 
 def _filter_for(word: str) -> str:
-    """The filter that somebody may mean by a word alone."""
-    from turnlog.catalog.ask.query import moment
+    """The filter that is probably meant by a bare word."""
+    from turnlog.catalog.ask.moment import moment
     from turnlog.formats import is_known, names
 
     if is_known(word) or any(name.startswith(word.lower()) for name in names()):
@@ -164,9 +200,18 @@ def _filter_for(word: str) -> str:
         moment(word, now=datetime.now(UTC))
         return f"since:{word}"
     except Invalid:
-        known = ("claude", "opus", "sonnet", "haiku", "gpt", "gemini", "o3", "o4", "qwen", "kimi", "glm", "deepseek")
-        name = "model" if word.lower().startswith(known) else "workspace" if "/" in word else "title"
+        models = ("claude", "opus", "sonnet", "haiku", "gpt", "gemini", "o3", "o4", "qwen", "kimi", "glm", "deepseek")
+        if word.lower().startswith(models):
+            return f"model:{word}"
+        name = "workspace" if "/" in word else "session" if _is_session(word) else "title"
         return f"{name}:{word}"
+
+
+def _is_session(word: str) -> bool:
+    if not word.replace("-", "").isalnum():
+        return False
+    with catalog(home_location()) as asked:
+        return bool(asked.lines(f"session:{word}", everything=True))
 
 
 class _Groups:
@@ -195,15 +240,15 @@ class _Groups:
         print_json({"by": ",".join(self._kinds), "groups": listed, "total": json_spending(self.total), "gone": gone})
 
     def _for_programs(self, row: Spending) -> dict[str, Any]:
-        told = json_spending(row)
+        document = json_spending(row)
         parts = self._parts.get(row.group)
-        return told if parts is None else {**told, "models": [json_spending(part) for part in parts]}
+        return document if parts is None else {**document, "models": [json_spending(part) for part in parts]}
 
     def print_csv(self, limit: int | None, sessions: NamedSessions) -> None:
         """For spreadsheets."""
-        shown = self._some(self.rows, limit)
+        printed = self._some(self.rows, limit)
         heads = [*self._kinds, *["title"] * ("session" in self._kinds), *["model"] * bool(self._parts)]
-        rows = [part for row in shown for part in self._parts.get(row.group, [row])]
+        rows = [part for row in printed for part in self._parts.get(row.group, [row])]
         for line in csv_lines(heads, ((self._cells(row, sessions), row) for row in rows)):
             print(line)
 
@@ -217,64 +262,16 @@ class _Groups:
         if limit is None and sys.stdout.isatty():
             each = max((1 + len(self._parts.get(row.group, ())) for row in self.rows), default=1)
             limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 4 - below) // each or 1
-        shown = self._some(self.rows, limit)
-        is_cut = len(shown) < len(self.rows)
-        lines = spending_table(self._kinds, shown, self.total, sessions, self._parts, is_cut=is_cut)
+        rows = self._some(self.rows, limit)
+        is_cut = len(rows) < len(self.rows)
+        lines = spending_table(self._kinds, rows, self.total, sessions, self._parts, is_cut=is_cut)
         sys.stdout.write("\n".join(lines) + "\n")
         if is_cut and sys.stdout.isatty():
-            tell_more(len(self.rows) - len(shown), is_time=self._is_time)
+            tell_more(len(self.rows) - len(rows), is_time=self._is_time)
 
 
 def _gone_notes(gone: dict[str, int]) -> Iterator[str]:
-    """A sum with what nobody can look up any more has to say so."""
+    """Notes on sessions that are counted although their files are gone."""
     for agent, number in gone.items():
         are, they = ("is", "it") if number == 1 else ("are", "they")
         yield f"{count(number, 'session')} of {agent} {are} gone: what {they} cost is counted"
-
-
-HELP = """Tell what was spent: tokens and dollars, by day or by something else.
-
-    Over every session of every agent on this machine. What a fork or a resumed session repeats of another is counted
-    once. Prices are those of the API on that day, which is not what a subscription costs; `turnlog prices` lists them.
-    WORDS are filters as in `turnlog search`; the first may be what to add up by: daily, weekly, monthly, sessions,
-    blocks … `blocks` are windows of five hours, agent by agent, with the rate of each, and what is left of a limit if
-    the agent itself said it. User and machine are what sessions know: the home folder they worked in, and where they
-    were written; `turnlog usage users,machines` tells both.
-
-    \b
-    turnlog usage                         by day
-    turnlog usage --by model since:30d    which models, in the last 30 days
-    turnlog usage sessions --here -n 5      the five dearest of this folder
-    turnlog usage monthly agent:codex     one agent's months
-    turnlog usage --by month,model --csv  for a spreadsheet
-    turnlog usage daily --breakdown       the models of each day below it
-    turnlog usage commit:main..HEAD       the sessions behind a branch
-    """
-
-QUICK = QuickCommand(
-    "usage",
-    work,
-    (
-        Option(
-            "by",
-            ("--by", "-b"),
-            f"What to add up by, also several with commas: {', '.join(BY[:-1])} or block. [default: day]",
-            "WHAT",
-        ),
-        Option("breakdown", ("--breakdown",), "Below each, the same by model."),
-        Option("as_csv", ("--csv",), "Print CSV for a spreadsheet, without the sum."),
-        Option("everywhere", ("--all", "-a"), "Of every folder. [default]"),
-        Option("here", ("--here",), "Only sessions of this folder."),
-        Option("workspace", ("--workspace", "-w"), "Only sessions of that folder and those below it.", "PATH"),
-        Option(
-            "limit",
-            ("--limit", "-n"),
-            "Only N rows: the newest, or the dearest; 0 for all. [default: what fits the screen]",
-            "N",
-            0,
-        ),
-        *LISTED,
-    ),
-    words="[WORDS]...",
-    help=HELP,
-)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 from turnlog.cli.draw.problem import SOURCE
 from turnlog.cli.draw.screen import header, this_screen
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import session_argument, shared, to_json, write_json
+from turnlog.cli.frame.command import KEY_OPTION, SESSION_ARGUMENT, Option, declare
 from turnlog.cli.frame.entryshape import entry_fields
 from turnlog.cli.frame.itemlist import item_line
-from turnlog.cli.frame.output import json_version, write_line
+from turnlog.cli.frame.output import json_version, to_json, write_json, write_line
 from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
@@ -32,18 +30,14 @@ FIELDS = {
 }
 
 
-@click.command()
-@session_argument
-@click.option(
-    "--last", "-n", type=click.IntRange(min=0), default=3, metavar="N", help="Begin with the last N messages."
+@declare(
+    SESSION_ARGUMENT,
+    Option("--last -n N", "Begin with the last N messages.", least=0, default=3),
+    Option("--full", "All of every tool call and its output."),
+    Option("--for SECONDS", "Only so long. [default: for ever]", name="seconds", number=float, least=0),
+    Option("--jsonl", "The same as --json: both are one JSON object on a line each."),
+    KEY_OPTION,
 )
-@click.option("--full", is_flag=True, help="All of every tool call and its output.")
-@click.option(
-    "--for", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Only so long. [default: for ever]"
-)
-@click.option("--jsonl", is_flag=True, help="The same as --json: both are one JSON object on a line each.")
-@click.option("--key", metavar="KEY", help="Which session, where a file of another agent has several: a number or id.")
-@shared
 def command(
     session: str | None,
     last: int,
@@ -75,18 +69,18 @@ def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full:
     from turnlog.view.plain import lines_of, row_lines
     from turnlog.view.row import Row, Rows
 
-    found, screen = opened.session, this_screen(is_full=is_full)
+    reader, screen = opened.session, this_screen(is_full=is_full)
     rows = Rows(price=Costs(), size=opened.blob_size)
     for line in header(opened, screen, is_whole=False):
         print(line)
-    begun = found.seq
+    begun = reader.seq
     before: Row | None = None
-    part = part_of(found, last=last or 1, at=None, branch=None)
-    rows.take(part.before(found))
+    part = part_of(reader, last=last or 1, at=None, branch=None)
+    rows.take(part.before(reader))
     if last:
-        shown = list(rows.paired(part.entries(found)))
-        before = shown[-1] if shown else None
-        for line in lines_of(shown, screen):
+        first_rows = list(rows.paired(part.entries(reader)))
+        before = first_rows[-1] if first_rows else None
+        for line in lines_of(first_rows, screen):
             print(line)
     sys.stdout.flush()
     if sys.stderr.isatty() and seconds is None:
@@ -100,17 +94,17 @@ def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full:
 
 
 def _stream(opened: OpenedSession, seconds: float | None) -> None:
-    found = opened.session
+    reader = opened.session
     about = {
         "version": json_version(),
-        "session": found.id,
-        "title": found.title,
-        "agent": found.agent,
-        "seq": found.seq,
+        "session": reader.id,
+        "title": reader.title,
+        "agent": reader.agent,
+        "seq": reader.seq,
     }
     write_json(to_json({**about, "source": opened.source}))
     sys.stdout.flush()
-    for entry in follow(opened, found.seq, seconds, _warn):
+    for entry in follow(opened, reader.seq, seconds, _warn):
         write_line(item_line(body_text(entry).encode()))
         sys.stdout.flush()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from urllib.parse import quote
 
-import click
-
 from turnlog.cli.draw.text import one_line
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import home_location, print_json, session_argument, shared
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.pick.page import open_in_browser
 from turnlog.cli.pick.session import names
 from turnlog.errors import Unsupported
@@ -19,15 +19,13 @@ CHANGES = shape.LOG
 FIELDS = {"url": shape.text("the address with its token"), "port": shape.number()}
 
 
-@click.command()
-@session_argument
-@click.option(
-    "--port", type=click.IntRange(0, 65535), metavar="N", help="The port; 0 for any free one. [default: 7475]"
+@declare(
+    SESSION_ARGUMENT,
+    Option("--port N", "The port; 0 for any free one. [default: 7475]", least=0, most=65535),
+    Option("--no-open", "Start no browser."),
+    Option("--print-url", "Print the address with its token on stdout, and nothing else there."),
+    Option("--read-only", "Nothing can be changed from the pages."),
 )
-@click.option("--no-open", is_flag=True, help="Start no browser.")
-@click.option("--print-url", is_flag=True, help="Print the address with its token on stdout, and nothing else there.")
-@click.option("--read-only", is_flag=True, help="Nothing can be changed from the pages.")
-@shared
 def command(
     session: str | None, port: int | None, no_open: bool, print_url: bool, read_only: bool, as_json: bool
 ) -> None:
@@ -51,14 +49,14 @@ def command(
             raise
         raise Unsupported("`turnlog web` needs Starlette and uvicorn", hint="pip install 'turnlog[web]'") from None
     location = home_location()
-    place = "/"
+    path = "/"
     if session is not None:
         with open_home(location) as home:
-            found = names(home).find(session)
-        place = f"/s/{quote(found.name, safe='')}"
+            ref = names(home).find(session)
+        path = f"/s/{quote(ref.name, safe='')}"
     bound = server.listen(port)
     token = server.token_kept()
-    bare = f"http://127.0.0.1:{bound.getsockname()[1]}{place}"
+    bare = f"http://127.0.0.1:{bound.getsockname()[1]}{path}"
     url = f"{bare}?token={token}"
 
     def started() -> None:

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import click
-
 from turnlog.blame.authorship import BlamedLine, LineAuthor
 from turnlog.cli.draw.authorship import AUTHOR, IN_WORDS, LINE, author_fields, blamed_lines, line_fields, session_name
 from turnlog.cli.draw.change import CHANGE, as_plain, in_full
 from turnlog.cli.draw.text import coloured, moment, one_line, safe
 from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import patience, print_json, shared, this_home
+from turnlog.cli.frame.answer import print_json
+from turnlog.cli.frame.command import Argument, declare
+from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.home import this_home
+from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.line import caught_up, file_and_lines
 from turnlog.errors import TurnlogError
 from turnlog.log.context import text_of
@@ -39,9 +41,7 @@ FIELDS = {
 }
 
 
-@click.command()
-@click.argument("file", metavar="FILE:LINE")
-@shared
+@declare(Argument("file", "FILE:LINE"))
 def command(file: str, as_json: bool) -> None:
     """Tell why a line is there: the prompt, the answer and the diff of the turn that wrote it.
 
@@ -52,17 +52,17 @@ def command(file: str, as_json: bool) -> None:
     """
     name, lines = file_and_lines(file, None)
     if lines is None or lines[0] != lines[1]:
-        raise click.UsageError(f"which line of {name}? Say it as FILE:LINE")
+        raise Misused(f"which line of {name}? Say it as FILE:LINE")
     with this_home() as home:
         with patience():
-            found = caught_up(home, partial(home.blame, name, lines=lines), lambda found: found.lines).lines[0]
-        authors = (found.author,) if found.author is not None else found.authors
+            blamed = caught_up(home, partial(home.blame, name, lines=lines), lambda blamed: blamed.lines).lines[0]
+        authors = (blamed.author,) if blamed.author is not None else blamed.authors
         with patience():
             turns = [_Told(home, author) for author in authors]
         if as_json:
-            print_json({"line": line_fields(found), "turns": [turn.fields() for turn in turns]})
+            print_json({"line": line_fields(blamed), "turns": [turn.fields() for turn in turns]})
             return
-        for line in _lines(found, turns):
+        for line in _lines(blamed, turns):
             print(line)
 
 
@@ -98,20 +98,20 @@ class _Told:
         return {**author_fields(self.author), "asked": self.asked, "answer": self.answer, "changes": changes}
 
 
-def _lines(found: BlamedLine, turns: list[_Told]) -> Iterator[str]:
-    yield from blamed_lines([found])
-    if found.why is not None:
+def _lines(line: BlamedLine, turns: list[_Told]) -> Iterator[str]:
+    yield from blamed_lines([line])
+    if line.why is not None:
         yield ""
-        yield _why(found)
+        yield _why(line)
     for turn in turns:
         yield ""
         yield from _turn(turn)
 
 
-def _why(found: BlamedLine) -> str:
-    words = IN_WORDS[found.why or ""]
-    commit = f" with commit {found.commit}" if found.commit else ""
-    seen = f"; the first checkpoint that has it is of {moment(found.at)[:16]}" if found.at and not found.authors else ""
+def _why(line: BlamedLine) -> str:
+    words = IN_WORDS[line.why or ""]
+    commit = f" with commit {line.commit}" if line.commit else ""
+    seen = f"; the first checkpoint that has it is of {moment(line.at)[:16]}" if line.at and not line.authors else ""
     return f"{words}{commit}{seen}"
 
 

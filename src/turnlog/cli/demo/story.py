@@ -56,7 +56,7 @@ class Story:
     def shell(self, *words: str, expect: int = 0, show: int = 0) -> str:
         """`turnlog …` in a process of its own, as a user would run it. `show`: only the last so many lines."""
         self.say(f"   $ turnlog {' '.join(words)}")
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "turnlog", *words],
             cwd=self.workspace,
             env={**_surroundings(), "COLUMNS": str(_WIDTH - 4)},
@@ -65,15 +65,15 @@ class Story:
             encoding="utf-8",
             check=False,
         )
-        lines = (done.stdout + done.stderr).rstrip("\n").split("\n")
+        lines = (process.stdout + process.stderr).rstrip("\n").split("\n")
         if len(lines) > show > 0:
             self.say("     …")
         for line in lines[-show:]:
             self.say(f"     {line}".rstrip())
         self.say()
-        if done.returncode != expect:
-            self.check(f"`turnlog {' '.join(words)}` exits with {expect}, not {done.returncode}", False)
-        return done.stdout
+        if process.returncode != expect:
+            self.check(f"`turnlog {' '.join(words)}` exits with {expect}, not {process.returncode}", False)
+        return process.stdout
 
     def python(self, source: str) -> Any:
         """Python, as in an interactive session: the value of the last line is shown."""

@@ -60,10 +60,10 @@ def author_fields(author: LineAuthor | None) -> dict[str, Any]:
 
 def line_fields(line: BlamedLine) -> dict[str, Any]:
     """A line for programs."""
-    found: dict[str, Any] = {"line": line.line, "text": line.text, **author_fields(line.author), "why": line.why}
+    fields: dict[str, Any] = {"line": line.line, "text": line.text, **author_fields(line.author), "why": line.why}
     if line.author is None:
-        found["at"] = line.at
-    return {**found, "commit": line.commit, "turns": [author_fields(one) for one in line.authors]}
+        fields["at"] = line.at
+    return {**fields, "commit": line.commit, "turns": [author_fields(one) for one in line.authors]}
 
 
 def blamed_lines(lines: list[BlamedLine]) -> Iterator[str]:

@@ -24,29 +24,29 @@ _FLOOR = 10
 
 def print_blocks(asked: Catalog, query: str, *, limit: int | None, as_csv: bool, as_json: bool) -> None:
     """All of it."""
-    found = asked.ask(blocks, query=query)
+    spent = asked.ask(blocks, query=query)
     now = time.time()
     left = limits(asked, now)
     total = asked.usage(query)[-1]
     tell_pending(asked, so="the sums are of these")
     if limit is None and sys.stdout.isatty() and not as_csv and not as_json:
         limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 6)
-    shown = found[-limit:] if limit else found
+    newest = spent[-limit:] if limit else spent
     if as_json:
-        groups = [json_block(block) for block in shown]
+        groups = [json_block(block) for block in newest]
         print_json({"by": "block", "groups": groups, "total": json_spending(total), "gone": asked.gone(),
                     "limits": [_for_programs(one) for one in left]})  # fmt: skip
         return
     if as_csv:
-        rows = [(json_block(block)["names"], block.spending) for block in shown]
+        rows = [(json_block(block)["names"], block.spending) for block in newest]
         print("\n".join(csv_lines(["start", "agent"], rows)))
         return
-    if not found:
+    if not spent:
         print(one_line(f"nothing was spent{f' for {query}' if query else ''}"), file=sys.stderr)
         return
-    sys.stdout.write("\n".join(block_table(shown)) + "\n")
-    if len(shown) < len(found) and sys.stdout.isatty():
-        tell_more(len(found) - len(shown), is_time=True)
+    sys.stdout.write("\n".join(block_table(newest)) + "\n")
+    if len(newest) < len(spent) and sys.stdout.isatty():
+        tell_more(len(spent) - len(newest), is_time=True)
     for line in _limit_lines(left, now):
         print(line)
     for note in unpriced_notes(total):
@@ -59,8 +59,8 @@ def _limit_lines(left: list[AgentLimit], now: float) -> Iterator[str]:
     for one in left:
         window = f"{one.minutes // 1440} days" if one.minutes >= 1440 else f"{one.minutes // 60} hours"
         again = "" if one.resets_s is None else f", begins anew {clock_times([int(one.resets_s * 1000)])[0]}"
-        said = ago(int(one.said_s * 1000), now)
-        yield one_line(f"{one.agent} said {said}: {100 - one.used_percent:.0f}% of {window} left{again}")
+        age = ago(int(one.said_s * 1000), now)
+        yield one_line(f"{one.agent} said {age}: {100 - one.used_percent:.0f}% of {window} left{again}")
 
 
 def _for_programs(one: AgentLimit) -> dict[str, Any]:

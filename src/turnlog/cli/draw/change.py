@@ -83,10 +83,10 @@ class Trees:
 # ── in a line ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def counts(found: Iterable[Difference]) -> dict[str, int]:
+def counts(differences: Iterable[Difference]) -> dict[str, int]:
     """How many paths of each kind."""
     numbers = dict.fromkeys(COLOURS, 0)
-    for item in found:
+    for item in differences:
         numbers[item.action] = numbers.get(item.action, 0) + 1
     return {action: number for action, number in numbers.items() if number}
 
@@ -146,9 +146,9 @@ def name_of(item: Difference) -> str:
 # ── a table ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def stat_table(found: list[Difference], *, lines: bool = False, stream: TextIO | None = None) -> list[str]:
+def stat_table(differences: list[Difference], *, lines: bool = False, stream: TextIO | None = None) -> list[str]:
     """A line per path; with `lines`, how many came and went."""
-    rows = [(item.action, name_of(item), _plus_minus(item) if lines else detail(item)) for item in found]
+    rows = [(item.action, name_of(item), _plus_minus(item) if lines else detail(item)) for item in differences]
     return _table(rows, stream or sys.stdout)
 
 
@@ -159,20 +159,20 @@ def _table(rows: list[tuple[str, str, str]], stream: TextIO) -> list[str]:
     return table(("", "", ""), rows, paths=1, paint=paint)[1:]
 
 
-def in_short(found: list[Difference], most: int, stream: TextIO) -> list[str]:
+def in_short(differences: list[Difference], most: int, stream: TextIO) -> list[str]:
     """A few lines: a line per path, or where there are many, per folder at the top."""
-    if len(found) <= most:
-        return stat_table(found, stream=stream)
+    if len(differences) <= most:
+        return stat_table(differences, stream=stream)
     groups: dict[tuple[str, str], list[Difference]] = {}
-    for item in found:
+    for item in differences:
         top, slash, _ = path_bytes(item.path).partition(b"/")
         groups.setdefault((item.action, path_of(top + slash)), []).append(item)
     rows = [
         (action, name, detail(items[0]) if not name.endswith("/") else count(len(items), "path"))
         for (action, name), items in sorted(groups.items(), key=lambda group: -len(group[1]))
     ]
-    shown = _table(rows[:most], stream)
-    return [*shown, f"… and {len(rows) - most:,} more lines like these"] if len(rows) > most else shown
+    lines = _table(rows[:most], stream)
+    return [*lines, f"… and {len(rows) - most:,} more lines like these"] if len(rows) > most else lines
 
 
 def _plus_minus(item: Difference) -> str:
@@ -190,9 +190,9 @@ def _is_link(item: Difference) -> bool:
 # ── the lines ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def in_full(found: Iterable[Difference]) -> Iterator[str]:
-    """A unified diff, every change told that has no lines."""
-    for number, item in enumerate(found):
+def in_full(differences: Iterable[Difference]) -> Iterator[str]:
+    """A unified diff; changes without lines (modes, binary files) are named."""
+    for number, item in enumerate(differences):
         if number:
             yield ""
         name, more = name_of(item), detail(item)
@@ -206,8 +206,8 @@ def in_full(found: Iterable[Difference]) -> Iterator[str]:
         body = item.hunks
         is_dos = all(line.endswith("\r") for line in body if not line.startswith(("@", "\\")))
         for line in body:
-            shown = safe(line[:-1] if is_dos and line.endswith("\r") else line)
-            yield coloured(shown, _LINE_COLOURS.get(line[:1]), sys.stdout)
+            text = safe(line[:-1] if is_dos and line.endswith("\r") else line)
+            yield coloured(text, _LINE_COLOURS.get(line[:1]), sys.stdout)
 
 
 def _has_content(item: Difference) -> bool:

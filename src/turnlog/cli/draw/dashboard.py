@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from turnlog.cli.draw.listing import listing
 from turnlog.cli.draw.notice import notices
 from turnlog.cli.draw.text import clip, clip_path, coloured, one_line, plain, screen_width, width
-from turnlog.cli.frame.quick import QuickCommand
+from turnlog.cli.frame.home import home_location
 from turnlog.cli.pick.catalog import catalog
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.folder import is_in, of_here, project, tilde
@@ -27,9 +27,9 @@ _COMMANDS = 56
 """Where the commands beside the lines begin, if those leave room."""
 
 
-def work(*, as_json: bool = False, home: str | None = None) -> None:
-    """Print it."""
-    del as_json  # `ls` and `usage` have it for programs
+def print_dashboard() -> None:
+    """For people; `ls` and `usage` have it for programs."""
+    home = home_location()
     with catalog(home) as asked:
         lines = asked.lines()
         if not lines:
@@ -52,9 +52,9 @@ def work(*, as_json: bool = False, home: str | None = None) -> None:
         _section("At work elsewhere", busy[:_ELSEWHERE], ids, is_mixed=True)
     elif not here:
         _section(_title(f"No session in {tilde(project())} yet", lines, standing), lines[:_SHOWN], ids, is_mixed=True)
-    shown = here or busy or lines
+    listed = here or busy or lines
     # What `resume` takes, if it is not told: a conversation, if there is one, and not what `turnlog run` did.
-    _next(next((line for line in shown if line.agent != "turnlog"), shown[0]), ids, is_here=bool(here))
+    _next(next((line for line in listed if line.agent != "turnlog"), listed[0]), ids, is_here=bool(here))
 
 
 def _headline(lines: list[ListingRow], standing: Standing) -> str:
@@ -76,20 +76,22 @@ def _day(at: datetime) -> str:
 def _money(months: list[Spending], room: int) -> str:
     """What was spent this month, the last, and in all, as far as that is anything and there is room."""
     *groups, total = months
-    known = {row.group: row for row in groups}
+    if total.unpriced and not _micros(total):
+        return "no price is known for what was spent"
+    by_month = {row.group: row for row in groups}
     now = time.localtime()
     before = (now.tm_year, now.tm_mon - 1) if now.tm_mon > 1 else (now.tm_year - 1, 12)
     spent = [
-        ("this month", known.get(f"{now.tm_year}-{now.tm_mon:02}")),
-        ("last month", known.get(f"{before[0]}-{before[1]:02}")),
+        ("this month", by_month.get(f"{now.tm_year}-{now.tm_mon:02}")),
+        ("last month", by_month.get(f"{before[0]}-{before[1]:02}")),
         ("in all", total),
     ]
     parts = [f"{_cost(row)} {when}" for when, row in spent if row is not None and (_micros(row) or row.unpriced)]
     if len(parts) == 2 and len(groups) == 1:
         del parts[1]  # there is only this month
-    while len(told := f"{' · '.join(parts)}, at API prices") > room and len(parts) > 1:
+    while len(text := f"{' · '.join(parts)}, at API prices") > room and len(parts) > 1:
         del parts[-2]
-    return told if parts else ""
+    return text if parts else ""
 
 
 def _micros(row: Spending) -> int:
@@ -101,12 +103,14 @@ def _cost(row: Spending) -> str:
     is_partial = bool(row.unpriced)
     if _micros(row) >= 9_995_000:
         return f"${_micros(row) / 1e6:,.0f}{'+' * is_partial}"
+    if is_partial and not _micros(row):
+        return "no price known"
     return dollars(_micros(row), is_partial=is_partial)
 
 
-def _title(place: str, lines: list[ListingRow], standing: Standing) -> str:
+def _title(folder: str, lines: list[ListingRow], standing: Standing) -> str:
     more = " · newest" if standing.unseen else f" · newest of {len(lines):,}" if len(lines) > _SHOWN else ""
-    return clip_path(place, (screen_width() or 10_000) - len(more)) + more
+    return clip_path(folder, (screen_width() or 10_000) - len(more)) + more
 
 
 def _beside(rows: list[tuple[str, str]]) -> None:
@@ -149,16 +153,13 @@ def _next(newest: ListingRow, ids: list[str], *, is_here: bool) -> None:
 
 def _welcome() -> None:
     """For somebody whose machine has no sessions at all."""
-    print(f"turnlog {__version__}: no sessions yet, neither of its own nor of another agent on this machine.")
+    print(f"turnlog {__version__}: no sessions yet, of its own or of another agent here.")
     print()
     rows = (
         ("turnlog demo", "see what it does, in a minute"),
-        ("turnlog run -- COMMAND", "run anything so that what it does to files can be taken back"),
-        ("turnlog formats", "the agents whose sessions are found, and where they are looked for"),
+        ("turnlog run -- COMMAND", "run anything, and take back what it did to files"),
+        ("turnlog formats", "which agents are known, and where they are looked for"),
         ("turnlog --help", "everything else"),
     )
     for command, about in rows:
         print(f"  {coloured(f'{command:22}', 'cyan', sys.stdout)}  {about}")
-
-
-QUICK = QuickCommand("turnlog", work, ())

@@ -57,7 +57,7 @@ class Checkup(Struct):
     """Fold entries that a repair leaves out."""
     repaired: Repaired | None = None
     unknown: dict[str, int] = {}
-    """How many records of each type there are that an agent wrote and nobody here knows: nothing is wrong with them."""
+    """How many records of unknown types there are. They are not errors."""
     left: int = 0
     """How many regions and findings there still are after the repair."""
 

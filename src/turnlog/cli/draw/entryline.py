@@ -33,6 +33,7 @@ from turnlog.log.entry import (
     Unknown,
     Writer,
 )  # fmt: skip
+from turnlog.log.shown.nativecompaction import compacted
 from turnlog.view.number import count, used
 from turnlog.view.row import in_words
 
@@ -67,7 +68,7 @@ def _block(block: AnyBlock) -> str:
     if isinstance(block, Text):
         return block.text[: 4 * _LONGEST]
     if isinstance(block, Thinking):
-        return "(thinking)"
+        return f"(compacted by {block.provider})" if compacted(block) else "(thinking)"
     if isinstance(block, ToolCall):
         return f"→ {block.name} {as_json(block.input)}"
     if isinstance(block, ToolResult):

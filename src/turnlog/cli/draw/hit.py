@@ -25,8 +25,8 @@ def printed_hits(hits: Sequence[Hit], cursor: Callable[[int], int | str | None])
 
     class _Hits(PrintedList):
         def cursor(self, shown: int) -> str | None:
-            found = cursor(shown)
-            return None if found is None else str(found)
+            position = cursor(shown)
+            return None if position is None else str(position)
 
         def beside(self, shown: int) -> dict[str, Any]:
             cards = {hit.card.id: hit.card for hit in hits[:shown]}

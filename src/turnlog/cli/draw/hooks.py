@@ -25,9 +25,9 @@ from turnlog.reader.hooking import filled_home
 _NOTHING = {"last_event": None, "last_at": None, "last_error": None}
 
 
-def status_as_plain(row: HookStatus, told: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def status_as_plain(row: HookStatus, last_events: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """For programs, with what its hooks told last."""
-    last: dict[str, Any] = {**_NOTHING, **told.get(row.agent, {})}
+    last: dict[str, Any] = {**_NOTHING, **last_events.get(row.agent, {})}
     last["tells_less"] = tells_less(agent(row.agent), last.pop("events", {}))
     if last["last_at"] is not None:
         last["last_at"] = datetime.fromtimestamp(last["last_at"], UTC).isoformat(timespec="milliseconds")[:23] + "Z"
@@ -86,37 +86,39 @@ def difference(edit: FileEdit) -> Iterator[str]:
             yield coloured(f"  {safe(line)}", colour, sys.stdout)
 
 
-def print_statuses(rows: list[HookStatus], told: dict[str, dict[str, Any]], location: str | None) -> None:
+def print_statuses(rows: list[HookStatus], last_events: dict[str, dict[str, Any]], location: str | None) -> None:
     """A table of those that are here, what is wrong with any, and how much room there is."""
-    shown = [row for row in rows if row.is_here or row.installed]
+    listed = [row for row in rows if row.is_here or row.installed]
     now = time.time()
-    cells = [(agent(row.agent).title, _state(row), _last(told.get(row.agent), now), tilde(row.path)) for row in shown]
+    cells = [
+        (agent(row.agent).title, _state(row), _last(last_events.get(row.agent), now), tilde(row.path)) for row in listed
+    ]
     for line in table(("AGENT", "HOOKS", "LAST EVENT", "FILE"), cells):
         print(line)
-    for row in shown:
-        less = tells_less(agent(row.agent), told.get(row.agent, {}).get("events", {}))
+    for row in listed:
+        less = tells_less(agent(row.agent), last_events.get(row.agent, {}).get("events", {}))
         for problem in filter(None, (*_problems(row, filled_home(location)), less)):
             print(coloured(one_line(f"{agent(row.agent).title}: {problem}"), "yellow", sys.stdout))
-    for line in failures(told):
+    for line in failures(last_events):
         print(coloured(line, "yellow", sys.stdout))
     for line in filter(None, (room_told(location), room_short(location))):
         print(line)
-    others = [agent(row.agent).title for row in rows if row not in shown]
+    others = [agent(row.agent).title for row in rows if row not in listed]
     if others:
         print(coloured(f"not here: {', '.join(others)}", "dim", sys.stdout))
 
 
-def failures(told: dict[str, dict[str, Any]]) -> list[str]:
+def failures(last_events: dict[str, dict[str, Any]]) -> list[str]:
     """What went wrong last in the hooks of each agent, and what to do."""
     return [
         one_line(f"{agent(name).title if name in names() else name}: the last failure of a hook: {last['last_error']}")
-        for name, last in told.items()
+        for name, last in last_events.items()
         if last.get("last_error")
     ]
 
 
-def _last(told: dict[str, Any] | None, now: float) -> str:
-    return "" if told is None else f"{told['last_event']}, {ago(int(told['last_at'] * 1000), now)}"
+def _last(event: dict[str, Any] | None, now: float) -> str:
+    return "" if event is None else f"{event['last_event']}, {ago(int(event['last_at'] * 1000), now)}"
 
 
 def _state(row: HookStatus) -> str:

@@ -28,17 +28,22 @@ def print_status(status: dict[str, Any], *, is_stopped: bool) -> None:
     for line in table(head, cells, right=(2, 3)):
         print(line)
     print()
+    goes_on = any(row["is_kept"] for row in rows)
     if status["running"]:
         print("more is being kept right now, in the background")
     elif (last := status["last"]) is not None:
-        print(f"last looked at {moment(last.at)}; the next turnlog looks again")
+        print(f"last looked at {moment(last.at)}{'; the next turnlog looks again' * goes_on}")
         for path, why in list(last.problems.items())[:_SHOWN]:
             print(one_line(f"not kept: {tilde(path)}: {why}"))
         if len(last.problems) > _SHOWN:
             print(f"not kept: {count(len(last.problems) - _SHOWN, 'more file')}; --json has them all")
     print(one_line(f"they are in {tilde(status['folder'])}"))
     if is_stopped:
-        print("nothing more is kept; what is kept stays until you remove that folder")
+        of = f" of {', '.join(row['agent'] for row in rows if not row['is_kept'])}" if goes_on else ""
+        print(f"nothing more{of} is kept; what is kept stays until you remove that folder")
+        for row in rows:
+            if not row["is_kept"] and row["settings"] is not None and deletes(row["days"]) == "nothing":
+                print(one_line(f"{row['agent']} goes on deleting nothing: {tilde(row['settings'])} says so, and stays"))
 
 
 def _limit(row: dict[str, Any]) -> str:

@@ -26,24 +26,27 @@ def listing(lines: list[ListingRow], *, is_mixed: bool, ids: list[str], is_short
     """
     is_free = screen_width() is None
     now = time.time()
-    names = [line.name for line in lines] if is_free else short_names(lines, ids)
-    moments = [line.updated_ms for line in lines]
+    if not lines:
+        return []
+    # Column by column: to ask ten thousand lines for each of their fields would take longer than to print them.
+    names, _, agents, workspaces, titles, moments, turns, costs, partial, states = map(list, zip(*lines, strict=True))
+    names = names if is_free else short_names(lines, ids)
     times = clock_times(moments) if is_free else [ago(ms, now) for ms in moments]
     columns = [
         Column("SESSION", names, is_loose=not is_free),
         Column("LAST ENTRY" if is_free else "LAST", times),
-        Column("AGENT", [line.agent for line in lines], drop=2),
+        Column("AGENT", agents, drop=2),
     ]
-    if is_free or any(line.state != "idle" for line in lines):
-        columns.append(Column("STATE", [line.state if is_free or line.state != "idle" else "" for line in lines]))
+    if is_free or any(state != "idle" for state in states):
+        columns.append(Column("STATE", states if is_free else [state if state != "idle" else "" for state in states]))
     columns += [
-        Column("TURNS", [str(line.turns or "") for line in lines], right=True, drop=4),
-        Column("COST", [_cost(line.cost_micros, line.is_partial) for line in lines], right=True, drop=1),
+        Column("TURNS", [str(count or "") for count in turns], right=True, drop=4),
+        Column("COST", [_cost(*cost) for cost in zip(costs, partial, strict=True)], right=True, drop=1),
     ]
     if is_free or is_mixed:
-        folders = [line.workspace if is_free else line.workspace.rstrip("/").rpartition("/")[2] for line in lines]
+        folders = workspaces if is_free else [path.rstrip("/").rpartition("/")[2] for path in workspaces]
         columns.append(Column("WORKSPACE" if is_free else "FOLDER", folders, least=8, drop=3))
-    columns.append(Column("TITLE", [line.title for line in lines], least=24))
+    columns.append(Column("TITLE", titles, least=24))
     if is_short:
         columns = [column for column in columns if column.head != "TURNS" and any(column.cells)]
     drawn = grid(columns, paint=_paint if has_colour(sys.stdout) else None, margin=int(is_short))
@@ -107,6 +110,7 @@ CARD = {
     "inherited": shape.one("what a fork has from before", TOKENS),
     "subagents": shape.one("what its subagents used", TOKENS),
     "unpriced": shape.texts("models without a known price"),
+    "git_branches": shape.texts("of git, that it worked on"),
 }
 """A session, as `--json` has it."""
 HIT = {
@@ -132,6 +136,7 @@ def json_card(card: Card) -> dict[str, Any]:
     row["is_readable"] = not card.problem
     row["fork"] = None if card.fork is None else {"session": card.fork}
     row["tags"], row["unpriced"] = list(card.tags), list(card.unpriced)
+    row["git_branches"] = list(card.git_branches)
     for part_of in ("own", "inherited", "subagents"):
         row[part_of] = json_tokens(row[part_of])
     return row

@@ -33,17 +33,17 @@ def print_server_edits(action: str, agents: list[ServerAgent], edits: list[FileE
 
 def print_server_statuses(rows: list[ServerStatus]) -> None:
     """A table of those that are here, and what is wrong with any."""
-    shown = [row for row in rows if row.is_here or row.installed]
+    listed = [row for row in rows if row.is_here or row.installed]
     cells = [
-        (server_agent(row.agent).title, _state(row), " ".join(row.arguments[1:]), tilde(row.path)) for row in shown
+        (server_agent(row.agent).title, _state(row), " ".join(row.arguments[1:]), tilde(row.path)) for row in listed
     ]
     for line in table(("AGENT", "MCP", "WITH", "FILE"), cells):
         print(line)
-    for row in shown:
-        told = _problem(row)
-        if told:
-            print(coloured(one_line(f"{server_agent(row.agent).title}: {told}"), "yellow", sys.stdout))
-    others = [server_agent(row.agent).title for row in rows if row not in shown]
+    for row in listed:
+        problem = _problem(row)
+        if problem:
+            print(coloured(one_line(f"{server_agent(row.agent).title}: {problem}"), "yellow", sys.stdout))
+    others = [server_agent(row.agent).title for row in rows if row not in listed]
     if others:
         print(coloured(f"not here: {', '.join(others)}", "dim", sys.stdout))
 

@@ -31,22 +31,22 @@ class Notice(NamedTuple):
 
 def notices(standing: Standing, home: str | None = None, going: dict[str, int] | None = None) -> list[Notice]:
     """All that are true now of that home, as far as the commands for them are there."""
-    found = [*_pending(standing), *_losses(home, going or {}), *_size(home), *_offers(home)]
-    shown = [notice for notice in found if _is_command(notice.command.split()[0])]
-    offers = [notice for notice in shown if notice.is_offer]
-    return [notice for notice in shown if notice not in offers[1:]]
+    candidates = [*_pending(standing), *_losses(home, going or {}), *_size(home), *_offers(home)]
+    usable = [notice for notice in candidates if _is_command(notice.command.split()[0])]
+    offers = [notice for notice in usable if notice.is_offer]
+    return [notice for notice in usable if notice not in offers[1:]]
 
 
 def _pending(standing: Standing) -> list[Notice]:
     if not standing.pending:
         return []
-    told = f"{standing.indexed:,} of {count(standing.sessions, 'session')} are counted so far, the newest first"
-    return [Notice(told, "index")]
+    text = f"{standing.indexed:,} of {count(standing.sessions, 'session')} are counted so far, the newest first"
+    return [Notice(text, "index")]
 
 
 def _losses(home: str | None, going: dict[str, int]) -> list[Notice]:
     """Sessions that their agent is about to delete, and nobody keeps."""
-    return [Notice(told, "keep") for told in losses(home, going)]
+    return [Notice(text, "keep") for text in losses(home, going)]
 
 
 def losses(home: str | None, going: dict[str, int]) -> list[str]:
@@ -63,8 +63,8 @@ def _size(home: str | None) -> list[Notice]:
     """What a home takes that hooks fill by themselves."""
     if not has_hooks(home):
         return []
-    told = room_told(home)
-    return [Notice(told, "hooks status")] if told else []
+    text = room_told(home)
+    return [Notice(text, "hooks status")] if text else []
 
 
 def _offers(home: str | None) -> list[Notice]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def presence_lines(found: list[AgentPresence], home: str | None) -> Iterator[str]:
+def presence_lines(agents: list[AgentPresence], home: str | None) -> Iterator[str]:
     """A table, and below it what needs a look."""
     head = ("AGENT", "SESSIONS", "SIZE", "DELETES", "WHERE")
     cells = [
@@ -28,12 +28,12 @@ def presence_lines(found: list[AgentPresence], home: str | None) -> Iterator[str
             deletes(one.days),
             ", ".join(tilde(home) for home in one.homes),
         )
-        for one in found
+        for one in agents
     ]
     yield from table(head, cells, right=(1, 2), paths=4)
-    for told in losses(home, {one.agent: one.going for one in found if one.going}):
-        yield f"{told}: `turnlog keep` keeps them"
-    for one in found:
+    for loss in losses(home, {one.agent: one.going for one in agents if one.going}):
+        yield f"{loss}: `turnlog keep` keeps them"
+    for one in agents:
         yield from map(one_line, _about(one))
 
 

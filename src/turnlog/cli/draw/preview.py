@@ -69,17 +69,17 @@ def path_shown(step: Step, workspace: str | None) -> str:
 
 def preview(plan: Plan, workspace: str | None, *, everything: bool) -> Iterator[str]:
     """The table: what is done, then what stays, and why. Long ones are cut, unless everything is asked for."""
-    shown: list[tuple[str, str, str]] = []
+    cells: list[tuple[str, str, str]] = []
     left: list[str] = []
     for steps in (plan.to_do, plan.of(*STAYS)):
         rows = rows_of(steps, everything=everything)
         most = len(rows) if everything or len(rows) <= _SHOWN + 5 else _SHOWN
-        shown += [row.cells(workspace) for row in rows[:most]]
+        cells += [row.cells(workspace) for row in rows[:most]]
         if most < len(rows):
             counted = sum(1 + row.below for row in rows[:most])
             left.append(in_words(_counts(steps[counted:])))
-    if shown:
-        yield from table(("ACTION", "PATH", "WHY"), shown, paths=1, paint=_paint)
+    if cells:
+        yield from table(("ACTION", "PATH", "WHY"), cells, paths=1, paint=_paint)
     if left:
         yield f"… and more: {'; '.join(left)} (`--dry-run | less` shows all)"
 
@@ -94,9 +94,9 @@ def _counts(steps: list[Step]) -> dict[str, int]:
 
 def in_words(counts: dict[str, int]) -> str:
     """`2 create, 1 conflict`."""
-    known = [action for action in _COLOURS if counts.get(action)]
+    actions = [action for action in _COLOURS if counts.get(action)]
     other = [action for action in counts if action not in _COLOURS]
-    return ", ".join(f"{counts[action]:,} {action}" for action in (*known, *other)) or "nothing"
+    return ", ".join(f"{counts[action]:,} {action}" for action in (*actions, *other)) or "nothing"
 
 
 def totals(plan: Plan) -> str:

@@ -27,23 +27,23 @@ _EACH = 5
 _ALL = 25
 
 
-def tell_problems(found: Iterable[tuple[str, Sequence[Problem]]]) -> None:
+def tell_problems(problems_by_file: Iterable[tuple[str, Sequence[Problem]]]) -> None:
     """The first problems of the first sources that have any, and how many there are besides."""
     sys.stdout.flush()  # what it is about comes first, also where both go to one file
-    told = more = 0
-    for path, problems in found:
-        shown = problems[: max(0, min(_EACH, _ALL - told))]
-        for problem in shown:
+    printed = more = 0
+    for path, problems in problems_by_file:
+        some = problems[: max(0, min(_EACH, _ALL - printed))]
+        for problem in some:
             print(one_line(f"problem: {path}{_where(problem)}: {problem.what}"), file=sys.stderr)
-        told += len(shown)
-        more += len(problems) - len(shown)
+        printed += len(some)
+        more += len(problems) - len(some)
     if more:
         print(f"{count(more, 'more problem')}; --json has all", file=sys.stderr)
 
 
 def _where(problem: Problem) -> str:
-    place = f", byte {problem.offset:,}" if problem.offset is not None else ""
-    return f"{place} ({problem.where})" if problem.where else place
+    offset = f", byte {problem.offset:,}" if problem.offset is not None else ""
+    return f"{offset} ({problem.where})" if problem.where else offset
 
 
 def tell_report(report: HandoverReport) -> None:

@@ -11,7 +11,7 @@ NO = 1
 
 
 def refuse_without_terminal(what: str, *, as_json: bool) -> None:
-    """Raise `Invalid` where nobody can be asked."""
+    """Raise `Invalid` where there is no terminal to ask on."""
     if not can_ask(as_json=as_json):
         where = "with --json it cannot" if as_json else "there is no terminal"
         raise Invalid(
@@ -21,7 +21,7 @@ def refuse_without_terminal(what: str, *, as_json: bool) -> None:
 
 
 def can_ask(*, as_json: bool) -> bool:
-    """Whether somebody is there to answer."""
+    """Whether there is a terminal to ask on."""
     is_open = sys.stdin is not None  # pyright: ignore[reportUnnecessaryComparison] - a process may have none
     return not as_json and is_open and sys.stdin.isatty() and sys.stderr.isatty()
 

@@ -25,19 +25,19 @@ REMOVED = {
 LEFT = {"id": shape.text(), "kind": shape.text("`fork`, `subagent` or `blobs`"), "why": shape.text()}
 
 
-def receipt_fields(done: Sequence[Purged]) -> dict[str, Any]:
+def receipt_fields(purged: Sequence[Purged]) -> dict[str, Any]:
     """For programs."""
     return {
-        "removed": [msgspec.to_builtins(one) for receipt in done for one in receipt.removed],
-        "left": [msgspec.to_builtins(one) for receipt in done for one in receipt.left],
-        "blobs": sum(receipt.blobs for receipt in done),
-        "freed_bytes": sum(receipt.freed_bytes for receipt in done),
+        "removed": [msgspec.to_builtins(one) for receipt in purged for one in receipt.removed],
+        "left": [msgspec.to_builtins(one) for receipt in purged for one in receipt.left],
+        "blobs": sum(receipt.blobs for receipt in purged),
+        "freed_bytes": sum(receipt.freed_bytes for receipt in purged),
     }
 
 
-def print_receipt(done: Sequence[Purged]) -> None:
+def print_receipt(purged: Sequence[Purged]) -> None:
     """For people: what went along, what went with it, and what stayed and why."""
-    for receipt in done:
+    for receipt in purged:
         for one in receipt.removed:
             if one.kind != "session":
                 print(f"{one.kind} {one_line(handle_of(one.id))} is gone for good")
@@ -45,13 +45,13 @@ def print_receipt(done: Sequence[Purged]) -> None:
             who = "contents of files" if one.kind == "blobs" else f"{one.kind} {one_line(handle_of(one.id))}"
             more = f"; --{one.kind}s removes it as well" if one.kind in ("fork", "subagent") else ""
             print(f"{who} stayed: {one_line(one.why)}{more}")
-    blobs, freed = sum(receipt.blobs for receipt in done), sum(receipt.freed_bytes for receipt in done)
+    blobs, freed = sum(receipt.blobs for receipt in purged), sum(receipt.freed_bytes for receipt in purged)
     if blobs:
         print(f"{count(blobs, 'blob')} removed, {size(max(0, freed))} given back")
 
 
 def show_sessions(rows: Iterable[Info]) -> None:
-    """What is about to go, where somebody is asked."""
+    """List what is about to be removed, before the question."""
     cells = [(row.handle, moment(row.updated_at)[:16], str(row.seq), row.title or "") for row in rows]
     for line in table(("SESSION", "LAST ENTRY", "SEQ", "TITLE"), cells, right=(2,)):
         print(line, file=sys.stderr)
@@ -69,10 +69,10 @@ def print_erasure(handle: str, receipt: ErasureReceipt) -> None:
         users = ", ".join(f"{handle_of(user.session)}:{user.seq}" for user in one.entries) or "a checkpoint"
         print(one_line(f"still there: {one.digest[:19]}…, which {users} needs"))
     if receipt.summaries:
-        told = ", ".join(str(one.seq) for one in receipt.summaries)
-        print(f"look at the summaries that came later, which may quote it: {told}")
-    for place in receipt.copies:
-        print(one_line(f"not changed: {place}"))
+        numbers = ", ".join(str(one.seq) for one in receipt.summaries)
+        print(f"look at the summaries that came later, which may quote it: {numbers}")
+    for copy in receipt.copies:
+        print(one_line(f"not changed: {copy}"))
     for why in receipt.left:
         print(one_line(f"not finished: {why}"))
     print("the file system, its snapshots and your backups may have it still")

@@ -8,17 +8,17 @@ from turnlog.view.number import size
 
 def room_told(location: str | None) -> str:
     """What checkpoints and long texts of a home take; empty for one that is no folder, and where there is nothing."""
-    found = room(location)
-    if found is None or not found[0]:
+    space = room(location)
+    if space is None or not space[0]:
         return ""
-    used, there = found
+    used, there = space
     return f"Checkpoints take {size(used)} of at most {size(there.limit_bytes)}"
 
 
 def room_short(location: str | None) -> str:
     """What follows from too little room; empty if there is enough."""
-    found = room(location)
-    if found is None or not found[1].is_short:
+    space = room(location)
+    if space is None or not space[1].is_short:
         return ""
-    free = size(found[1].free_bytes or 0)
+    free = size(space[1].free_bytes or 0)
     return f"only {free} are free: no checkpoint is taken by itself before there are 2 GB"

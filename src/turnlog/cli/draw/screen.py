@@ -21,26 +21,26 @@ def this_screen(*, is_full: bool = False, mark: int = 0) -> Screen:
 
 def header(opened: OpenedSession, screen: Screen, *, is_whole: bool = True) -> list[str]:
     """The title, and a line of facts."""
-    found = opened.session
-    stats, usage = found.stats(), found.usage().total
+    session = opened.session
+    stats, usage = session.stats(), session.usage().total
     facts = [
         opened.name,
-        (found.agent or "") if opened.source is None else "",
+        (session.agent or "") if opened.source is None else "",
         count(stats.messages, "message"),
         count(stats.turns, "turn"),
         used(usage) if usage.all_input_tokens or usage.output_tokens else "",
         opened.spent(),
-        found.workspace or "",
+        session.workspace or "",
     ]
-    title = one_line(found.title or found.preview() or "(no title)")
-    told = [one_line(" · ".join(filter(None, facts)))]
+    title = one_line(session.title or session.preview() or "(no title)")
+    about = [one_line(" · ".join(filter(None, facts)))]
     if screen.room is not None:
-        title, told = clip(title, screen.room), list(wrapped([InlineSpan(told[0])], screen, screen.room))
-    lines = [screen.paint(title, "bold"), *(screen.paint(line, "dim") for line in told)]
+        title, about = clip(title, screen.room), list(wrapped([InlineSpan(about[0])], screen, screen.room))
+    lines = [screen.paint(title, "bold"), *(screen.paint(line, "dim") for line in about)]
     if is_whole:
-        others = len(found.branches()) - 1
+        others = len(session.branches()) - 1
         if others > 0:
-            name = one_line(found.handle if opened.source is None else opened.name)
-            told = f"{count(others, 'other branch', 'other branches')}: `turnlog tree {name}`"
-            lines.append(screen.paint(told, "dim"))
+            name = one_line(session.handle if opened.source is None else opened.name)
+            about = f"{count(others, 'other branch', 'other branches')}: `turnlog tree {name}`"
+            lines.append(screen.paint(about, "dim"))
     return lines

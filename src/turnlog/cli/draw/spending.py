@@ -57,8 +57,8 @@ class NamedSessions:
 
     def short(self, names: list[str]) -> list[str]:
         """What to type for each."""
-        known = [self._lines[name] for name in dict.fromkeys(names) if name in self._lines]
-        short = dict(zip((line.name for line in known), short_names(known, self._ids), strict=True))
+        rows = [self._lines[name] for name in dict.fromkeys(names) if name in self._lines]
+        short = dict(zip((line.name for line in rows), short_names(rows, self._ids), strict=True))
         return [short.get(name, name) for name in names]
 
 
@@ -73,24 +73,24 @@ def spending_table(
 ) -> list[str]:
     """Lines of a table: groups, below each its `parts`, and the sum."""
     is_free = screen_width() is None
-    shown = [one for row in rows for one in (row, *parts.get(row.group, ()))]
-    indented = [bool(parts) and len(one.names) > len(kinds) for one in shown]
-    told = f"{'all of it' if is_cut else 'total'}, at API prices"
+    lines = [one for row in rows for one in (row, *parts.get(row.group, ()))]
+    indented = [bool(parts) and len(one.names) > len(kinds) for one in lines]
+    label = f"{'all of it' if is_cut else 'total'}, at API prices"
     columns: list[Column] = []
     for depth, kind in enumerate(kinds):
-        cells = _cells(kind, [row.names[depth] for row in shown], sessions, is_free=is_free)
+        cells = _cells(kind, [row.names[depth] for row in lines], sessions, is_free=is_free)
         if not depth:
             cells = [
                 _INDENT + one.names[-1] if inner else cell
-                for one, inner, cell in zip(shown, indented, cells, strict=True)
+                for one, inner, cell in zip(lines, indented, cells, strict=True)
             ]
         least = 0 if is_free else _NAME if not depth else _SECOND
-        columns.append(Column(kind.upper(), [*cells, "" if depth else told], least=least, is_path=bool(parts)))
-    everything = [*shown, total]
+        columns.append(Column(kind.upper(), [*cells, "" if depth else label], least=least, is_path=bool(parts)))
+    everything = [*lines, total]
     columns += numbers(everything, is_free=is_free)
     if "session" in kinds:
         del columns[len(kinds)]
-        titles = [sessions.title(row.names[kinds.index("session")]) for row in shown]
+        titles = [sessions.title(row.names[kinds.index("session")]) for row in lines]
         columns.append(Column("TITLE", [*titles, ""], least=16))
     return _with_sum(grid(columns))
 
@@ -140,8 +140,8 @@ def block_table(blocks: list[UsageBlock]) -> list[str]:
         Column("USED", [_minutes(block.minutes) + " …" * block.is_active for block in blocks], drop=5),
     ]
     rates = [
-        Column("TOKENS/MIN", [_rate(block.tokens_per_minute, tokens) for block in blocks], right=True, drop=4),
-        Column("$/HOUR", [_rate(block.micros_per_hour, dollars) for block in blocks], right=True),
+        Column("TOKENS/MIN", [_tokens_rate(block) for block in blocks], right=True, drop=4),
+        Column("$/HOUR", [_cost_rate(block) for block in blocks], right=True),
     ]
     *columns, cost = numbers(rows, is_free=is_free)
     for column in columns:
@@ -159,8 +159,14 @@ def _minutes(minutes: float) -> str:
     return f"{hours}h {rest:02}m" if hours else f"{rest}m"
 
 
-def _rate(number: int | None, told: Any) -> str:
-    return "" if number is None else told(number)
+def _tokens_rate(block: UsageBlock) -> str:
+    rate = block.tokens_per_minute
+    return "" if rate is None else tokens(rate)
+
+
+def _cost_rate(block: UsageBlock) -> str:
+    rate = block.micros_per_hour
+    return "" if rate is None else dollars(rate, is_partial=bool(block.spending.unpriced))
 
 
 # ── what has to be said beside it ─────────────────────────────────────────────────────────────────
@@ -168,8 +174,8 @@ def _rate(number: int | None, told: Any) -> str:
 
 def tell_more(number: int, *, is_time: bool) -> None:
     """That there is more than the screen has room for."""
-    told = f"… {number:,} {'earlier' if is_time else 'more'}: --limit 0"
-    print(coloured(told, "dim", sys.stderr), file=sys.stderr)
+    text = f"… {number:,} {'earlier' if is_time else 'more'}: --limit 0"
+    print(coloured(text, "dim", sys.stderr), file=sys.stderr)
 
 
 def unpriced_notes(total: Spending) -> Iterator[str]:

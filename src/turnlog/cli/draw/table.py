@@ -100,26 +100,26 @@ def grid(columns: Sequence[Column], *, paint: Paint | None = None, margin: int =
 
     A `margin` is left free for who indents it.
     """
-    shown = list(columns)
+    drawn = list(columns)
     room = screen_width()
     room = None if room is None else room - margin
-    is_ragged = not shown[-1].right  # then nobody needs to know how wide the last one is, unless it has to be cut
-    for column in shown if room is not None or not is_ragged else shown[:-1]:
+    is_ragged = not drawn[-1].right  # then nobody needs to know how wide the last one is, unless it has to be cut
+    for column in drawn if room is not None or not is_ragged else drawn[:-1]:
         column.measure()
     if room is not None:
-        _fit(shown, room)
-    *first, last = shown
+        _fit(drawn, room)
+    *first, last = drawn
     is_ragged = not last.right
     lines = ["  ".join([*(_padded(c.head, c) for c in first), last.head if is_ragged else _padded(last.head, last)])]
-    rows = zip(*(c.cells for c in shown), strict=True)
-    if paint is None and room is None and all(c.is_easy for c in (first if is_ragged else shown)):
+    rows = zip(*(c.cells for c in drawn), strict=True)
+    if paint is None and room is None and all(c.is_easy for c in (first if is_ragged else drawn)):
         form = "  ".join(f"%{'' if c.right else '-'}{c.width}s" for c in first)
         form += "  %s" if is_ragged else f"  %{last.width}s"
         return lines + [(form % row).rstrip() for row in rows]
     for row in rows:
         parts: list[str] = []
         over = 0
-        for cell, column in zip(row, shown, strict=True):
+        for cell, column in zip(row, drawn, strict=True):
             if column.is_loose:
                 over += max(0, width(cell) - column.width)
                 text = cell
@@ -136,18 +136,18 @@ def _padded(text: str, column: Column) -> str:
     return padding + text if column.right else text + padding
 
 
-def _fit(shown: list[Column], room: int) -> None:
+def _fit(columns: list[Column], room: int) -> None:
     def taken() -> int:
-        return sum(min(c.least or c.width, c.width) for c in shown) + 2 * (len(shown) - 1)
+        return sum(min(c.least or c.width, c.width) for c in columns) + 2 * (len(columns) - 1)
 
-    while taken() > room and any(c.drop for c in shown):
-        shown.remove(max(shown, key=lambda c: c.drop))
+    while taken() > room and any(c.drop for c in columns):
+        columns.remove(max(columns, key=lambda c: c.drop))
     spare = room - taken()
-    for column in sorted(shown, key=lambda c: c.is_path):  # what may be cut gets what is left, the first ones first
+    for column in sorted(columns, key=lambda c: c.is_path):  # what may be cut gets what is left, the first ones first
         if column.least:
             least = min(column.least, column.width)
             column.width = min(column.width, least + max(0, spare))
             spare -= column.width - least
     if spare < 0:  # a very narrow screen
-        last = shown[-1]
+        last = columns[-1]
         last.width = max(min(last.floor, last.width), last.width + spare)

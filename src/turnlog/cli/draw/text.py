@@ -17,30 +17,20 @@ from turnlog.view.visible import UNSEEN, beginning, clip, ending, is_safe, odd_p
 
 __all__ = ["beginning", "clip", "count", "ending", "one_line", "safe", "size", "width"]
 
-_UNSEEN = re.compile(f"[{UNSEEN}]")
-_SHELL = re.compile(r"[\x00-\x1f]")
+_UNSEEN = f"[{UNSEEN}]"
+_ASCII = bytes(range(32, 127))
 
 
 def safe_json(text: bytes) -> bytes:
     """The same JSON, with what could drive a terminal or deceive the eye written as `\\u009b`."""
-    if b"\x7f" not in text and not any(map(_UNSEEN.search, odd_parts(text))):
+    if b"\x7f" not in text and not any(map(re.compile(_UNSEEN).search, odd_parts(text))):
         return text
-    return _UNSEEN.sub(_json_escape, text.decode()).encode()
+    return re.sub(_UNSEEN, _json_escape, text.decode()).encode()
 
 
 def _json_escape(match: re.Match[str]) -> str:
     data = match.group().encode("utf-16-be")
     return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
-
-
-def quoted(word: str) -> str:
-    """A word for a shell, exactly; what a terminal would not show as it is stands as `$'\\033'`."""
-    import shlex  # takes longer to import than many a command to answer
-
-    if safe(word) == word and not _SHELL.search(word):
-        return shlex.quote(word)
-    escaped = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\{byte:03o}" for byte in os.fsencode(word))
-    return f"$'{''.join(escaped)}'"
 
 
 def clip_path(text: str, columns: int) -> str:
@@ -87,8 +77,9 @@ def plain(text: str) -> str:
 def all_plain(texts: list[str]) -> list[str]:
     """The same for many: one look at all of them is often enough."""
     joined = "|".join(texts)
-    is_plain = not any(mark in joined for mark in ("\n", "\t", "  ")) and is_safe(joined)
-    return texts if is_plain else [plain(text) for text in texts]
+    odd = joined.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    is_plain = not odd or (b"\n" not in odd and b"\t" not in odd and is_safe(joined))
+    return texts if is_plain and "  " not in joined else [plain(text) for text in texts]
 
 
 # ── colours ───────────────────────────────────────────────────────────────────────────────────────
@@ -119,17 +110,17 @@ def moment(at: datetime | None) -> str:
 def clock_times(times: Sequence[int | None]) -> list[str]:
     """Times in milliseconds as this place tells them: `2026-11-15 14:02`. Quick for thousands of them in order."""
     clock = [f"{hour:02}:{minute:02}" for hour in range(24) for minute in range(60)]
-    told: list[str] = []
+    texts: list[str] = []
     text, midnight, first, end = "", 0, 0, 0
     for ms in times:
         if ms is None:
-            told.append("")
+            texts.append("")
             continue
         minute = ms // 60_000
         if not first <= minute < end:
             text, midnight, first, end = _day(minute)
-        told.append(text + clock[minute - midnight])
-    return told
+        texts.append(text + clock[minute - midnight])
+    return texts
 
 
 def _day(minute: int) -> tuple[str, int, int, int]:

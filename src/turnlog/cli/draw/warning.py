@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from turnlog.thread.reader import SessionReader
 
 
-def warn_of_damage(found: SessionReader) -> None:
+def warn_of_damage(session: SessionReader) -> None:
     """Say it where a person sees it, if something in the log could not be read."""
-    damage = found.damage
+    damage = session.damage
     if damage:
         where = count(len(damage), "damaged region")
-        print(f"warning: {where} in this log; `turnlog doctor {one_line(found.handle)}` explains", file=sys.stderr)
+        print(f"warning: {where} in this log; `turnlog doctor {one_line(session.handle)}` explains", file=sys.stderr)
 
 
-def warn_of_interruption(found: ReadOnlySession) -> None:
+def warn_of_interruption(session: ReadOnlySession) -> None:
     """Say it where a person sees it, if a rewind was begun and not finished."""
-    if found.interrupted():
-        name = one_line(found.handle)
+    if session.interrupted():
+        name = one_line(session.handle)
         print(
             f"warning: a rewind was begun and not finished; `turnlog rewind --continue -s {name}` finishes it, "
             f"`turnlog rewind --abort -s {name}` takes it back",

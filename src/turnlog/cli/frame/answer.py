@@ -19,8 +19,8 @@ def print_json(data: Mapping[str, Any]) -> None:
     if name is not None:
         from turnlog.cli.frame.itemlist import PrintedList, print_items
 
-        found = document.pop(name)
-        print_items(document, name, found if isinstance(found, PrintedList) else PrintedList(found))
+        items = document.pop(name)
+        print_items(document, name, items if isinstance(items, PrintedList) else PrintedList(items))
         return
     if JsonAsked.tree is not None:
         import json

@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnlog.view.visible import clip, one_line, width
 
 if TYPE_CHECKING:
-    import click
+    from turnlog.cli.frame.command import Command, Option
 
 _AGENTS = ("--agent", "--in", "--to")
-_DOCUMENTS = ("markdown", "html", "json", "jsonl")
+_DOCUMENTS = ("markdown", "html", "json", "jsonl", "otel")
 _RECENT = {"@": "the newest session of this folder", "@-": "the one before it", "latest": "the newest of all"}
 FIRST = frozenset(
     ["compact", "checkpoints", "doctor", "export", "fork", "log", "path", "pull", "push", "resume",
      "restore", "rm", "show", "sync", "tag", "title", "tree", "uncompact", "watch"]
 )  # fmt: skip
-"""Commands whose first word is a session: they are not even imported to know that. Others only take longer."""
+"""Commands whose first word is a session, known without importing them. A missing one is only completed more slowly."""
+_MEANING = 80
 _LISTING = ("33", "63", "64")
-"""What bash says when it is going to list what fits. Otherwise it puts it on the line, where a title has no place."""
+"""COMP_TYPE of bash when it lists the candidates. Otherwise it inserts them into the line, so titles are left out."""
 
 
 class Word(NamedTuple):
@@ -37,11 +38,11 @@ class Word(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """What a word would be: one of a command's, or another kind of thing."""
+    """What kind of word is completed, and for which command."""
 
     kind: str
     """command, option, session, agent, choice, file, folder, or empty."""
-    command: click.Command | None = None
+    command: Command | None = None
     choices: tuple[str, ...] = ()
     lead: str = ""
     """What stands before it in the same word: `--in=`."""
@@ -64,12 +65,12 @@ def _lines(shell: str, arguments: list[str]) -> Iterator[str]:
     if asked.kind in ("file", "folder") or (asked.kind == "session" and start[:1] in ("/", ".", "~")):
         yield "folders" if asked.kind == "folder" else "files"
         return
-    found = [word for word in _words(asked, start, words) if word.text.startswith(start) and _is_plain(word.text)]
+    candidates = [word for word in _words(asked, start, words) if word.text.startswith(start) and _is_plain(word.text)]
     yield "words"
     if shell == "bash":
-        yield from _for_bash(found, asked.lead, words[-1], *arguments[1:])
+        yield from _for_bash(candidates, asked.lead, words[-1], *arguments[1:])
         return
-    for word in found:
+    for word in candidates:
         yield f"{one_line(asked.lead + word.text)}\t{one_line(word.meaning)}"
 
 
@@ -85,18 +86,18 @@ def _split(line: str) -> list[str]:
 
 
 def _for_bash(
-    found: list[Word], lead: str, typed: str, breaks: str = "", how: str = "", room: str = ""
+    candidates: list[Word], lead: str, typed: str, breaks: str = "", how: str = "", room: str = ""
 ) -> Iterator[str]:
     """Bash replaces only what stands behind the last character that breaks words, such as `:` and `=`."""
     cut = max((typed.rfind(mark) for mark in ":=" if mark in breaks), default=-1) + 1
-    texts = [(lead + word.text)[cut:] for word in found]
+    texts = [(lead + word.text)[cut:] for word in candidates]
     texts = [shlex.quote(text) if _is_odd(text) else text for text in texts]
-    if len(found) < 2 or how not in _LISTING:
+    if len(candidates) < 2 or how not in _LISTING:
         yield from texts
         return
     widest = min(40, max(map(width, texts)))
     columns = int(room) if room.isdecimal() else 80
-    for text, word in zip(texts, found, strict=True):
+    for text, word in zip(texts, candidates, strict=True):
         padded = text + " " * (widest - width(text))
         meaning = f"  ({one_line(word.meaning)})" if word.meaning else ""
         yield clip(padded + meaning, max(20, columns - 2)).rstrip()
@@ -117,13 +118,12 @@ def _is_odd(text: str) -> bool:
 def _asked(words: list[str]) -> Completion:
     if len(words) == 2 and words[0] in FIRST and not words[1].startswith("-"):
         return Completion("session")
-    import click
-
-    from turnlog.cli.frame.program import program
+    from turnlog.cli.frame.commandlist import get_command
+    from turnlog.cli.frame.exitcode import Misused
+    from turnlog.cli.frame.program import PROGRAM
 
     *before, typed = words
-    context = click.Context(program, info_name="turnlog")
-    command: click.Command = program
+    command = PROGRAM
     rest = iter(before)
     named: list[str] = []
     is_open = True
@@ -132,16 +132,16 @@ def _asked(words: list[str]) -> Completion:
             is_open = False
         elif is_open and word.startswith("-") and word != "-":
             option = _option(command, word.partition("=")[0])
-            if option is not None and "=" not in word and not option.is_flag and next(rest, None) is None:
+            if option is not None and "=" not in word and option.value and next(rest, None) is None:
                 return _about(command, option, word)
-        elif command is program:
-            found = program.get_command(context, word)
-            if found is None:
+        elif command is PROGRAM:
+            try:
+                command = get_command(word)
+            except Misused:
                 return Completion("")
-            command = found
         else:
             named.append(word)
-            if not command.allow_interspersed_args:
+            if any(argument.is_rest for argument in command.arguments):
                 is_open = False
     if is_open and typed.startswith("-"):
         flag, equals, _ = typed.partition("=")
@@ -149,44 +149,35 @@ def _asked(words: list[str]) -> Completion:
         if equals and option is not None:
             return _about(command, option, flag)._replace(lead=f"{flag}=")
         return Completion("option", command)
-    if command is program:
+    if command is PROGRAM:
         return Completion("command", command)
     return _positional(command, len(named))
 
 
-def _option(command: click.Command, flag: str) -> click.Option | None:
-    import click
-
-    options = (parameter for parameter in command.params if isinstance(parameter, click.Option))
-    return next((option for option in options if flag in (*option.opts, *option.secondary_opts)), None)
+def _option(command: Command, flag: str) -> Option | None:
+    return next((option for option in command.options if flag in (*option.flags, option.off)), None)
 
 
-def _about(command: click.Command, option: click.Option, flag: str) -> Completion:
+def _about(command: Command, option: Option, flag: str) -> Completion:
     """What the value of an option is."""
-    import click
-
-    if isinstance(option.type, click.Choice):
-        return Completion("choice", command, tuple(map(str, option.type.choices)))
-    if flag in _AGENTS or option.opts[0] in _AGENTS:
-        return Completion("agent", command, _DOCUMENTS if "--to" in option.opts else ())
-    kinds = {"SESSION": "session", "PATH": "file"}
-    if "--workspace" in option.opts or "--home" in option.opts:
+    if option.choices:
+        return Completion("choice", command, option.choices)
+    if flag in _AGENTS or option.flags[0] in _AGENTS:
+        return Completion("agent", command, _DOCUMENTS if "--to" in option.flags else ())
+    if "--workspace" in option.flags or "--home" in option.flags:
         return Completion("folder", command)
-    return Completion(kinds.get(option.metavar or "", ""), command)
+    return Completion({"SESSION": "session", "PATH": "file"}.get(option.value, ""), command)
 
 
-def _positional(command: click.Command, number: int) -> Completion:
-    import click
-
-    arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
-    for argument in arguments:
-        names = (argument.metavar or argument.name or "").upper().replace("[", "").replace("]", "").split()
-        if argument.nargs == 1 and number:
+def _positional(command: Command, number: int) -> Completion:
+    for argument in command.arguments:
+        if not argument.is_many and number:
             number -= 1
             continue
-        if isinstance(argument.type, click.Choice):
-            return Completion("choice", command, tuple(map(str, argument.type.choices)))
-        name = names[min(number, len(names) - 1)] if names else ""
+        if argument.choices:
+            return Completion("choice", command, argument.choices)
+        names = argument.shown.upper().replace("[", "").replace("]", "").split()
+        name = names[min(number, len(names) - 1)]
         for word in ("SESSION", "AGENT", "COMMAND"):
             if name.startswith(word):
                 return Completion(word.lower(), command)
@@ -199,15 +190,10 @@ def _positional(command: click.Command, number: int) -> Completion:
 
 def _words(asked: Completion, start: str, words: list[str]) -> Iterable[Word]:
     if asked.kind == "command":
-        import click
+        from turnlog.cli.frame.commandlist import command_names
+        from turnlog.cli.frame.help import summary
 
-        from turnlog.cli.frame.program import program
-
-        context = click.Context(program, info_name="turnlog")
-        for name in program.list_commands(context):
-            command = program.get_command(context, name) if name.startswith(start) else None
-            if command is not None and not command.hidden:
-                yield Word(name, command.get_short_help_str(80))
+        yield from (Word(name, summary(name, _MEANING)) for name in command_names() if name.startswith(start))
     elif asked.kind == "option" and asked.command is not None:
         yield from _options(asked.command)
     elif asked.kind == "session":
@@ -218,13 +204,10 @@ def _words(asked: Completion, start: str, words: list[str]) -> Iterable[Word]:
         yield from map(Word, asked.choices)
 
 
-def _options(command: click.Command) -> Iterator[Word]:
-    import click
-
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and not parameter.hidden:
-            yield Word(max(parameter.opts, key=len), (parameter.help or "").partition(". ")[0])
-    yield Word("--help", "Show this message and exit.")
+def _options(command: Command) -> Iterator[Word]:
+    for option in command.options:
+        if not option.is_hidden:
+            yield Word(max(option.flags, key=len), option.help.partition(". ")[0])
 
 
 def _agents() -> list[str]:
@@ -234,9 +217,9 @@ def _agents() -> list[str]:
 
     package = find_spec("turnlog.formats")
     places = list(package.submodule_search_locations or ()) if package is not None else []
-    places += [f"{place}/seeds" for place in places]
-    found = {module.name for module in pkgutil.iter_modules(places) if not module.name.startswith("_")}
-    return sorted(name.replace("_", "-") for name in found - {"seeds"})
+    places += [f"{folder}/seeds" for folder in places]
+    modules = {module.name for module in pkgutil.iter_modules(places) if not module.name.startswith("_")}
+    return sorted(name.replace("_", "-") for name in modules - {"seeds"})
 
 
 def _home(words: list[str]) -> str | None:

@@ -19,22 +19,22 @@ _NEVER = ("unknown", "unverified")
 
 
 def message_fields() -> shape.Fields:
-    """What a message may have; the rest of the conversation is no message."""
+    """The fields of a message."""
     from turnlog.log.entry import Message
 
     return _fields(Message.__struct_fields__, ("id", "seq", "role"))
 
 
 def entry_fields() -> shape.Fields:
-    """What an entry of any type may have; what a later version wrote is not told."""
+    """The fields of an entry of any type that this version knows."""
     from turnlog.log.entry import ENTRIES
 
     return _fields([name for one in ENTRIES.values() for name in one.__struct_fields__], ("id", "seq"))
 
 
 def _fields(names: list[str] | tuple[str, ...], sure: tuple[str, ...]) -> shape.Fields:
-    found: dict[str, shape.Field] = {"type": shape.text()}
+    fields: dict[str, shape.Field] = {"type": shape.text()}
     for name in dict.fromkeys(names):
         if name not in _NEVER:
-            found[name if name in sure else f"[{name}]"] = _KNOWN.get(name, shape.anything())
-    return found
+            fields[name if name in sure else f"[{name}]"] = _KNOWN.get(name, shape.anything())
+    return fields

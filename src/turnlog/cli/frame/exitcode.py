@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and one line for whatever went wrong. Knows nothing of click.
+"""How a command ends: its exit code, and one line for whatever went wrong.
 
 Data goes to stdout and nothing else does. An error is one line and a hint on stderr, JSON under `--json`, and the
 exit code of its class; a traceback only with `--debug`.
@@ -28,7 +28,7 @@ _LISTED = 40
 
 
 class Left(Exception):
-    """The command has said all there is to say; this is its exit code."""
+    """The command is finished; this is its exit code."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -57,13 +57,13 @@ def ended(arguments: Sequence[str], work: Callable[[], None]) -> int:
 
 
 class Notes:
-    """Where notes and errors go, each behind the result that was printed before it: both may lead into one pipe."""
+    """stderr that flushes stdout first: in a pipe that gets both, a note stands behind the result it belongs to."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """See `TextIO`. A result that cannot be written is the error of whoever has something to say about it."""
+        """See `TextIO`. Raises where the result that was printed before cannot be written."""
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()
         return self._stream.write(text)
@@ -121,13 +121,13 @@ def _flushed(code: int, own: Sequence[str]) -> int:
 
 
 def _closed() -> int:
-    """Whoever read our output has seen enough."""
+    """The reader of our output closed it."""
     _forget_output()
     return PIPE_CLOSED
 
 
 def _forget_output() -> None:
-    """What is still to be written goes nowhere: Python would complain about it once more when it exits."""
+    """Discard what is still buffered: Python would report it once more when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

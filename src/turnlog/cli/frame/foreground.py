@@ -37,9 +37,9 @@ class NotRunnable(TurnlogError):
 
 def find_program(name: str) -> str:
     """The program of that name, before anything else is done."""
-    found = shutil.which(name)
-    if found is not None:
-        return found
+    path = shutil.which(name)
+    if path is not None:
+        return path
     if "/" in name and os.path.lexists(name):
         what = "is a folder" if Path(name).is_dir() else "is not executable"
         raise NotRunnable(f"{name} {what}", hint=f"`chmod +x {one_line(name)}`, or name its interpreter")

@@ -1,4 +1,4 @@
-"""The home that the options say. Knows nothing of click."""
+"""The home that the options say."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class _Chosen:
 
 
 def choose_home(location: str | None) -> None:
-    """What the options of this command say; None where they say nothing."""
+    """Set the location that the options name; None for the default."""
     _Chosen.location = location
 
 
 def home_location() -> str | None:
-    """What the options say where the home is."""
+    """The location of the home that the options name; None for the default."""
     return _Chosen.location
 
 
 def this_home() -> Home:
-    """The home that the options say, or the default one. What takes long in it tells `progress`."""
+    """The home that the options name, or the default one. Long operations in it report to `progress`."""
     from msgspec.structs import replace
 
     from turnlog.machine.environment import default_home

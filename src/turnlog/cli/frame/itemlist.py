@@ -45,16 +45,16 @@ class PrintedList:
             raise bad_cursor(cursor)
         if self._time is not None:
             return self._behind_time(int(parts[0]), int(parts[1]), name=name)
-        found = [index for index, item in enumerate(self._all) if self._name(item) == name]
-        return found[0] + 1 if found else int(at)
+        positions = [index for index, item in enumerate(self._all) if self._name(item) == name]
+        return positions[0] + 1 if positions else int(at)
 
-    def _behind_time(self, time: int, place: int, *, name: str) -> int:
+    def _behind_time(self, time: int, nth: int, *, name: str) -> int:
         """Behind that time, where it was the item in that place; whether it has gone, or moved to the front."""
         assert self._time is not None
         times = [self._time(item) for item in self._all]
         first = next((index for index, one in enumerate(times) if one <= time), len(times))
         same = [self._name(item) for item, one in zip(self._all, times, strict=True) if one == time]
-        return first + min(place if name in same else place - 1, len(same))
+        return first + min(nth if name in same else nth - 1, len(same))
 
     def _name(self, item: Any) -> str:
         return f"{crc32(self._key(item).encode('utf-8', 'surrogatepass')):08x}"
@@ -64,11 +64,11 @@ class PrintedList:
         last = self._first + shown
         if not 0 < last < len(self._all):
             return None
-        item, place = self._all[last - 1], str(last)
+        item, position = self._all[last - 1], str(last)
         if self._time is not None:
             time = self._time(item)
-            place = f"{time}.{sum(1 for one in self._all[:last] if self._time(one) == time)}"
-        return f"{place}-{self._name(item)}"
+            position = f"{time}.{sum(1 for one in self._all[:last] if self._time(one) == time)}"
+        return f"{position}-{self._name(item)}"
 
     def beside(self, shown: int) -> Mapping[str, Any]:
         """What else the document says when so many items are in it."""
@@ -84,7 +84,7 @@ def bad_cursor(cursor: str) -> Misused:
     return Misused(f"no such cursor: {cursor!r:.80}", hint="take `cursor` from the answer before")
 
 
-def print_items(head: Mapping[str, Any], name: str, found: PrintedList) -> None:
+def print_items(head: Mapping[str, Any], name: str, listed: PrintedList) -> None:
     """Write it as it is read: a list may be larger than memory. What `--max-bytes` may cut is held back so long."""
     first = safe_json(dumped(_beside_fields(head)))[:-1] + b',"%b":[' % name.encode()
     most = JsonAsked.max_bytes
@@ -92,14 +92,14 @@ def print_items(head: Mapping[str, Any], name: str, found: PrintedList) -> None:
         number = 0
         write_line(first)
         waiting = b""
-        for line in map(item_line, found.items):
+        for line in map(item_line, listed.items):
             if number:
                 write_line(waiting + b",")
             waiting, number = line, number + 1
-        write_line(waiting + _last(found, number, 0))
+        write_line(waiting + _last(listed, number, 0))
         return
-    kept, left, least = _fitting(map(item_line, found.items), most - len(first))
-    while len(whole := first + b"\n" + b",\n".join(kept) + _last(found, len(kept), left)) >= most and kept:
+    kept, left, least = _fitting(map(item_line, listed.items), most - len(first))
+    while len(whole := first + b"\n" + b",\n".join(kept) + _last(listed, len(kept), left)) >= most and kept:
         least = max(least, len(kept.pop()))
         left += 1
     if JsonAsked.can_again and (len(whole) >= most or (left and not kept)):
@@ -125,9 +125,9 @@ def _fitting(lines: Iterator[bytes], room: int) -> tuple[list[bytes], int, int]:
     return kept, left, least
 
 
-def _last(found: PrintedList, shown: int, left: int) -> bytes:
-    cursor = found.cursor(shown) if JsonAsked.can_again else None
-    tail = {**_beside_fields(found.beside(shown)), "left_out": left, "cursor": cursor}
+def _last(listed: PrintedList, shown: int, left: int) -> bytes:
+    cursor = listed.cursor(shown) if JsonAsked.can_again else None
+    tail = {**_beside_fields(listed.beside(shown)), "left_out": left, "cursor": cursor}
     return safe_json(b"\n]," + dumped(tail)[1:])
 
 

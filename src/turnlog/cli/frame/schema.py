@@ -22,14 +22,14 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 def schema(fields: Fields, version: int) -> dict[str, Any]:
     """Of the document: without `--fields`, which leaves out what is required here."""
-    known: dict[str, Field] = {"version": shape.number("of this document")}
-    known |= {name: field for name, field in fields.items() if field.role != "lines"}
+    documented: dict[str, Field] = {"version": shape.number("of this document")}
+    documented |= {name: field for name, field in fields.items() if field.role != "lines"}
     if items_of(fields):
-        known["[left_out]"] = shape.number("how many items --max-bytes left out")
-        known["[cursor]"] = shape.text("what --cursor takes to go on", null=True)
-    found = _object(known)
-    found["properties"]["version"]["const"] = version
-    return found
+        documented["[left_out]"] = shape.number("how many items --max-bytes left out")
+        documented["[cursor]"] = shape.text("what --cursor takes to go on", null=True)
+    document = _object(documented)
+    document["properties"]["version"]["const"] = version
+    return document
 
 
 def _object(fields: Fields) -> dict[str, Any]:
@@ -41,13 +41,13 @@ def _object(fields: Fields) -> dict[str, Any]:
 
 
 def _schema(field: Field) -> dict[str, Any]:
-    found = dict(_KINDS[field.kind])
+    described = dict(_KINDS[field.kind])
     if field.fields is not None and field.kind == "object":
-        found = _object(field.fields)
+        described = _object(field.fields)
     elif field.kind == "list":
-        found["items"] = {"type": "object"} if field.fields is None else _object(field.fields)
+        described["items"] = {"type": "object"} if field.fields is None else _object(field.fields)
     if field.null:
-        found["type"] = [found["type"], "null"]
+        described["type"] = [described["type"], "null"]
     if field.meaning:
-        found["description"] = field.meaning
-    return found
+        described["description"] = field.meaning
+    return described

@@ -13,15 +13,15 @@ Tree = dict[str, Any]
 def selected(typed: str, fields: Fields, command: str) -> Tree:
     """The fields that are meant. Raises `Misused` with those there are, before anything is done."""
     tree: Tree = {}
-    known = selectable(fields)
+    allowed = selectable(fields)
     for name in filter(None, (part.strip() for part in typed.split(","))):
-        _check(name, known, command)
+        _check(name, allowed, command)
         inner = tree
         for part in name.split("."):
             inner = inner.setdefault(part, {})
         inner.clear()  # all of it, whatever part was named before
     if not tree:
-        raise Misused("--fields names none", hint=f"there are {', '.join(known)}", candidates=tuple(known))
+        raise Misused("--fields names none", hint=f"there are {', '.join(allowed)}", candidates=tuple(allowed))
     return tree
 
 
@@ -30,12 +30,12 @@ def selectable(fields: Fields) -> dict[str, Any]:
     lists = [field for field in fields.values() if field.role in ("items", "lines")]
     if not lists:
         return {bare(name): field for name, field in fields.items()}
-    found = {bare(name): field for one in lists for name, field in (one.fields or {}).items()}
-    return {**found, **{bare(name): field for name, field in fields.items() if field.role == "aside"}}
+    names = {bare(name): field for one in lists for name, field in (one.fields or {}).items()}
+    return {**names, **{bare(name): field for name, field in fields.items() if field.role == "aside"}}
 
 
-def _check(name: str, known: dict[str, Any], command: str) -> None:
-    inside: dict[str, Any] | None = known
+def _check(name: str, allowed: dict[str, Any], command: str) -> None:
+    inside: dict[str, Any] | None = allowed
     where = ""
     for part in name.split("."):
         if inside is None:

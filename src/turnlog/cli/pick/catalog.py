@@ -22,8 +22,8 @@ def catalog(home: str | None, *, is_whole: bool = False) -> Generator[Catalog]:
         try:
             yield opened
             if opened.path == ":memory:":
-                told = "no disk has room for the index: it is read into memory each time; free some space"
-                tell(f"warning: {told}")
+                warning = "no disk has room for the index: it is read into memory each time; free some space"
+                tell(f"warning: {warning}")
         except KeyboardInterrupt:
             if sys.stderr.isatty():
                 print("\r\x1b[Kstopped: what was read so far is kept, and the next command goes on", file=sys.stderr)
@@ -34,8 +34,8 @@ def tell_pending(asked: Catalog, *, so: str) -> bool:
     """Say on stderr that an answer is not of everything yet, and what follows from that; whether it is so."""
     standing = asked.standing() if asked.is_partial else None
     if standing is not None and standing.pending:
-        told = f"{standing.indexed:,} of {standing.sessions:,} sessions are indexed so far, the newest first: {so}"
-        tell(f"note: {told}; `turnlog index` waits for the rest")
+        note = f"{standing.indexed:,} of {standing.sessions:,} sessions are indexed so far, the newest first: {so}"
+        tell(f"note: {note}; `turnlog index` waits for the rest")
     return standing is not None and standing.pending > 0
 
 
@@ -55,14 +55,14 @@ def meant_filter(asked: Catalog, query: str) -> str:
     from turnlog.catalog.ask.detail import known_values
     from turnlog.catalog.ask.query import parse
 
-    for found in parse(query).filters:
-        if found.name in ("agent", "model", "tag", "workspace", "branch") and not found.negated:
-            known = asked.ask(known_values, found.name)
-            for value in found.values:
-                if not any(value.lower() in one for one in known):
-                    parts = [part for one in known for part in one.split("-")]
-                    near = get_close_matches(value.lower(), [*known, *parts], n=1)
-                    return f"did you mean {found.name}:{near[0]}?" if near else ""
+    for condition in parse(query).every_filter:
+        if condition.name in ("agent", "model", "tag", "workspace", "branch") and not condition.negated:
+            values = asked.ask(known_values, condition.name)
+            for value in condition.values:
+                if not any(value.lower() in one for one in values):
+                    parts = [part for one in values for part in one.split("-") if condition.name != "branch"]
+                    near = get_close_matches(value.lower(), [*values, *parts], n=1)
+                    return f"did you mean {condition.name}:{near[0]}?" if near else ""
     return ""
 
 

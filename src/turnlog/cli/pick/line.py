@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-import click
-
+from turnlog.cli.frame.exitcode import Misused
 from turnlog.errors import TurnlogError
 
 TYPE_CHECKING = False
@@ -23,30 +22,30 @@ _T = TypeVar("_T")
 
 def file_and_lines(word: str, chosen: str | None) -> tuple[str, tuple[int, int] | None]:
     """The file, and the first and last line; a file that is there is what its whole name says."""
-    found = None if os.path.lexists(word) else _BEHIND.fullmatch(word)
-    if found is not None and chosen is not None:
-        raise click.UsageError("either FILE:LINE or -L")
-    if found is not None:
-        return found[1], (int(found[2]), int(found[3] or found[2]))
+    match = None if os.path.lexists(word) else _BEHIND.fullmatch(word)
+    if match is not None and chosen is not None:
+        raise Misused("either FILE:LINE or -L")
+    if match is not None:
+        return match[1], (int(match[2]), int(match[3] or match[2]))
     return word, None if chosen is None else _lines(chosen)
 
 
 def _lines(text: str) -> tuple[int, int]:
-    found = _RANGE.fullmatch(text.strip())
-    if found is None:
-        raise click.UsageError(f"-L {text!r:.40} is no range of lines: 12, 12,20 or 12,+9")
-    first = int(found[1])
-    if found[3] is None:
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
+        raise Misused(f"-L {text!r:.40} is no range of lines: 12, 12,20 or 12,+9")
+    first = int(match[1])
+    if match[3] is None:
         return first, first
-    return first, first + int(found[3]) - 1 if found[2] else int(found[3])
+    return first, first + int(match[3]) - 1 if match[2] else int(match[3])
 
 
 def caught_up(home: Home, ask: Callable[[], _T], lines_of: Callable[[_T], Iterable[BlamedLine]]) -> _T:
-    """What is known of lines; asked again where what was said in their turns had to be brought in first."""
-    found = ask()
-    authors = {author for line in lines_of(found) for author in (line.author, *line.authors) if author is not None}
+    """The answer about lines. Sessions that lag behind are read first, and then it is asked again."""
+    answer = ask()
+    authors = {author for line in lines_of(answer) for author in (line.author, *line.authors) if author is not None}
     behind = {author.session for author in authors if author.prompt is None}
-    return ask() if sum(_brought(home, session) for session in behind) else found
+    return ask() if sum(_brought(home, session) for session in behind) else answer
 
 
 def _brought(home: Home, session: str) -> int:

@@ -59,16 +59,16 @@ class PageServer:
         chosen = ["--home", location] if location is not None else []
         command = [sys.executable, "-m", "turnlog", *chosen, "web", "--no-open", "--print-url"]
         # A session of its own: Ctrl-C on the terminal is not for it.
-        made = subprocess.Popen(
+        server = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,
         )  # fmt: skip
-        assert made.stdout is not None and made.stderr is not None
-        url = made.stdout.readline().strip()
+        assert server.stdout is not None and server.stderr is not None
+        url = server.stdout.readline().strip()
         if not url:
-            told = [line.removeprefix("error: ").removeprefix("hint: ") for line in made.stderr.read().splitlines()]
-            with made:
-                raise Unavailable(" · ".join(told) or "`turnlog web` did not start")
-        threading.Thread(target=made.stderr.read, daemon=True).start()  # or it would wait for somebody to read it
-        self._process = made
+            lines = [line.removeprefix("error: ").removeprefix("hint: ") for line in server.stderr.read().splitlines()]
+            with server:
+                raise Unavailable(" · ".join(lines) or "`turnlog web` did not start")
+        threading.Thread(target=server.stderr.read, daemon=True).start()  # or it would wait for somebody to read it
+        self._process = server
         self._address, _, self._token = url.partition("/?token=")

@@ -57,11 +57,13 @@ def names(home: Home) -> SessionNames:
 
 
 @contextmanager
-def session_to_read(word: str | None, *, key: str | None = None, files: bool = False) -> Generator[OpenedSession]:
-    """The session that is meant, open until this is left. `key` chooses one of several in a file."""
+def session_to_read(
+    word: str | None, *, key: str | None = None, files: bool = False, family: bool = False
+) -> Generator[OpenedSession]:
+    """The session that is meant, open until this is left: see `SessionOpener.read`."""
     with ExitStack() as stack:
         with patience():
-            opened = stack.enter_context(reader().read(word, key=key, files=files))
+            opened = stack.enter_context(reader().read(word, key=key, files=files, family=family))
         yield opened
 
 
@@ -72,9 +74,9 @@ def session_to_change(home: Home, word: str | None, *, files: bool = False) -> S
 
 def session_to_mark(home: Home, word: str | None) -> MarkableSession:
     """A session to say something of; of another agent's its imported copy, if there is one."""
-    found = names(home)
-    chosen = found.find(word, deleted=False)
-    copy = chosen.id if chosen.source is None else found.copy_of(chosen.source)
+    here = names(home)
+    chosen = here.find(word, deleted=False)
+    copy = chosen.id if chosen.source is None else here.copy_of(chosen.source)
     if copy is not None:
         return MarkableSession(home, home.resume(copy))
     try:
@@ -100,6 +102,16 @@ def agent_of(session: SessionReader) -> int:
     return int(who.get("pid") or 0) if who is not None and lives(who) else 0
 
 
+def refuse_interrupted(session: Session) -> None:
+    """Raise `Conflict` if an earlier rewind has to be finished first."""
+    if session.interrupted():
+        name = one_line(session.handle)
+        raise Conflict(
+            f"a rewind of session {name} was begun and not finished",
+            hint=f"`turnlog rewind --continue -s {name}` finishes it, `--abort` takes it back",
+        )
+
+
 def refuse_busy(session: Session) -> None:
     """Raise `Conflict` while an agent is in the middle of a turn: what it says next would hang somewhere else."""
     pid = who_is_busy(session)
@@ -116,9 +128,9 @@ def session_brought(home: Home, word: str | None, chosen: SessionRef | None = No
     from turnlog.exchange.source import bring_all
 
     with patience():
-        done = next(item for item in bring_all(home.creator, [chosen.source]) if item.source == chosen.source)
-    if not done.id:
-        raise Unavailable(f"{chosen.source.path}: {done.problems[-1].what}")
-    if done.added:
-        tell(f"imported {chosen.name} as session {done.id}")
-    return home.resume(done.id)
+        imported = next(item for item in bring_all(home.creator, [chosen.source]) if item.source == chosen.source)
+    if not imported.id:
+        raise Unavailable(f"{chosen.source.path}: {imported.problems[-1].what}")
+    if imported.added:
+        tell(f"imported {chosen.name} as session {imported.id}")
+    return home.resume(imported.id)

@@ -64,9 +64,9 @@ class KeepPart(SetupPart):
 
     def fresh(self, names: Sequence[str]) -> list[str]:
         """See `SetupPart`."""
-        known = self._state.agents()
+        agents = self._state.agents()
         changed = super().fresh(names)
-        return [name for name in names if name not in known or name in changed]
+        return [name for name in names if name not in agents or name in changed]
 
     def notes(self, names: Sequence[str]) -> list[str]:
         """See `SetupPart`."""

@@ -18,20 +18,20 @@ class SetupRecord:
     def read(self) -> dict[str, list[str]]:
         """What was done and not taken back."""
         try:
-            told = json.loads(read_bytes(self._path) or b"{}")
-            return {str(part): [str(name) for name in names] for part, names in told.items()}
+            data = json.loads(read_bytes(self._path) or b"{}")
+            return {str(part): [str(name) for name in names] for part, names in data.items()}
         except (ValueError, AttributeError, TypeError):
             return {}
 
-    def add(self, done: Mapping[str, Sequence[str]]) -> None:
+    def add(self, added: Mapping[str, Sequence[str]]) -> None:
         """Before it is done: what was never made is taken back without a trace."""
-        known = self.read()
-        self._write({part: sorted({*known.get(part, ()), *done.get(part, ())}) for part in {**known, **done}})
+        recorded = self.read()
+        self._write({part: sorted({*recorded.get(part, ()), *added.get(part, ())}) for part in {**recorded, **added}})
 
     def forget(self) -> None:
         """All of it was taken back."""
         self._write({})
 
-    def _write(self, told: Mapping[str, Sequence[str]]) -> None:
-        data = json.dumps(told, sort_keys=True).encode() + b"\n"
+    def _write(self, recorded: Mapping[str, Sequence[str]]) -> None:
+        data = json.dumps(recorded, sort_keys=True).encode() + b"\n"
         replace_file(self._path, read_bytes(self._path), data)

@@ -93,8 +93,8 @@ class _Squeezer:
         if isinstance(block, ToolCall) and block.input is not None:
             if isinstance(block.input, str):
                 self._note_text(block.input, f"{where}.input")
-            elif (found := encoded(block.input)) is not None:
-                self._inputs.append((f"{where}.input", block.input, found))
+            elif (as_json := encoded(block.input)) is not None:
+                self._inputs.append((f"{where}.input", block.input, as_json))
         for name in ("data", "details", "meta"):
             self._note_inside(getattr(block, name, None), f"{where}.{name}")
 

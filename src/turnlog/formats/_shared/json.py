@@ -194,9 +194,9 @@ def salvage(data: bytes) -> tuple[Any, list[Problem]]:
         return decode(text), [Problem("the JSON breaks off", offset=cut, length=len(data) - cut)]
     except ValueError:
         pass
-    found = _Salvage(data)
-    found.run()
-    return found.result, found.problems
+    salvaged = _Salvage(data)
+    salvaged.run()
+    return salvaged.result, salvaged.problems
 
 
 _MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)|[{}\[\],]', re.DOTALL)
@@ -312,17 +312,17 @@ class _Salvage:
                 self.at += len(word)
                 self.put(meaning)
                 return True
-        found = _NUMBER.match(self.data, start)
-        if found is None or found.end() == len(self.data):
+        match = _NUMBER.match(self.data, start)
+        if match is None or match.end() == len(self.data):
             # A number at the very end may have had more digits.
             rest = self.data[start : start + 5]
-            self.is_cut |= found is not None or any(word.startswith(rest) for word in _WORDS)
+            self.is_cut |= match is not None or any(word.startswith(rest) for word in _WORDS)
             return False
-        self.at = found.end()
+        self.at = match.end()
         try:
-            self.put(msgspec.json.decode(found[0]))
+            self.put(msgspec.json.decode(match[0]))
         except (msgspec.DecodeError, ValueError):
-            self.report(f"the number {found[0][:20].decode()} is out of range", start)
+            self.report(f"the number {match[0][:20].decode()} is out of range", start)
             self.put(None)
         return True
 
@@ -348,20 +348,20 @@ class _Salvage:
 
     def string(self) -> str | None:
         start = self.at
-        found = _STRING.match(self.data, start)
-        if found is None:
+        match = _STRING.match(self.data, start)
+        if match is None:
             self.is_cut = True
             return None
-        self.at = found.end()
+        self.at = match.end()
         try:
-            return msgspec.json.decode(found[0], type=str)
+            return msgspec.json.decode(match[0], type=str)
         except (msgspec.DecodeError, UnicodeDecodeError):
             self.report("text that JSON cannot hold, read as well as it goes", start)
-        text = _ESCAPE.sub(_unescaped, found[1].decode("utf-8", "replace"))
+        text = _ESCAPE.sub(_unescaped, match[1].decode("utf-8", "replace"))
         return cast("str", without_surrogates(text))
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    if found[1]:
-        return chr(int(found[1], 16))
-    return _SHORT[found[2]] if found[2] else found[0]
+def _unescaped(match: re.Match[str]) -> str:
+    if match[1]:
+        return chr(int(match[1], 16))
+    return _SHORT[match[2]] if match[2] else match[0]

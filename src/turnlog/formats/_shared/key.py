@@ -104,21 +104,21 @@ class Keys:
         return {short: number for short, number in counts.items() if number}
 
 
-def bound(call: str, said: Any, also: int) -> str:
+def bound(call: str, content: Any, also: int) -> str:
     """A name for a record that a call tells from others: the call, and a sum of how long it is and a sample of it.
 
     To sum up all that a tool answered would take longer than to read it.
     """
     try:
-        if type(said) is str:
-            size = len(said)
-            data = said[:: (size >> 6) + 1].encode()
+        if type(content) is str:
+            size = len(content)
+            data = content[:: (size >> 6) + 1].encode()
         else:
-            data = _encode(said)
+            data = _encode(content)
             size = len(data)
             data = data[:: (size >> 6) + 1]
     except (UnicodeEncodeError, OverflowError):
-        data, size = content_key(Custom(id="-", kind="", data=said)).encode(), 0
+        data, size = content_key(Custom(id="-", kind="", data=content)).encode(), 0
     return f"{call}.{also}.{adler32(data, size)}"
 
 
@@ -137,7 +137,7 @@ _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 """Faster than JSON, and nobody reads it; it has no integers beyond 64 bits."""
 
 
-def overlap(before: list[str], said: list[str]) -> tuple[int, int]:
+def overlap(before: list[str], now: list[str]) -> tuple[int, int]:
     """Where the longest end of what was there stands in what is there now, and how long it is.
 
     Both are looked at from their ends, so that it is the search of a beginning: Knuth, Morris and Pratt.
@@ -152,13 +152,13 @@ def overlap(before: list[str], said: list[str]) -> tuple[int, int]:
             length = fall[length - 1]
         fall[index] = length + (wanted[index] == wanted[length])
     best, end, length = 0, 0, 0
-    for index, digest in enumerate(reversed(said)):
+    for index, digest in enumerate(reversed(now)):
         while length and (length == len(wanted) or digest != wanted[length]):
             length = fall[length - 1]
         length += digest == wanted[length]
         if length > best:
             best, end = length, index + 1
-    return len(said) - end, best
+    return len(now) - end, best
 
 
 def id_of(key: str | None, entry: Entry, counts: Counter[str]) -> str:

@@ -15,8 +15,8 @@ def parts_of(content: Any) -> list[dict[str, Any]]:
     if isinstance(content, str):
         return [{"text": content}] if content else []
     if isinstance(content, list):
-        found = cast("list[Any]", content)
-        return [{"text": part} if isinstance(part, str) else part for part in found if isinstance(part, (str, dict))]
+        parts = cast("list[Any]", content)
+        return [{"text": part} if isinstance(part, str) else part for part in parts if isinstance(part, (str, dict))]
     return [fields(content)] if isinstance(content, dict) else []
 
 
@@ -51,7 +51,7 @@ def response(raw: dict[str, Any]) -> ToolResult:
     """What a tool answered."""
     answer = fields(raw.get("response"))
     is_error = "error" in answer and "output" not in answer
-    told = answer.get("output", answer.get("error"))
-    content = told if isinstance(told, str) else json_text(answer)
+    output = answer.get("output", answer.get("error"))
+    content = output if isinstance(output, str) else json_text(answer)
     name = text(raw.get("name"))
     return ToolResult(call=str(raw.get("id") or name or ""), name=name, content=content, is_error=is_error)

@@ -17,29 +17,31 @@ def besides(was: Any, now: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def patch_for(made: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any] | None:
+def patch_for(rebuilt: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any] | None:
     """What turns the one into the other, with the keys in its order; None if nothing has to be done."""
     patch: dict[str, Any] = {}
-    changed = {key: value for key, value in raw.items() if key not in made or compact(made[key]) != compact(value)}
+    changed = {
+        key: value for key, value in raw.items() if key not in rebuilt or compact(rebuilt[key]) != compact(value)
+    }
     if changed:
         patch["set"] = changed
-    if gone := [key for key in made if key not in raw]:
+    if gone := [key for key in rebuilt if key not in raw]:
         patch["drop"] = gone
-    if list(_patched(made, patch)) != list(raw):
+    if list(_patched(rebuilt, patch)) != list(raw):
         patch["order"] = list(raw)
     return patch or None
 
 
-def apply(made: dict[str, Any], patch: Any) -> dict[str, Any]:
+def apply(rebuilt: dict[str, Any], patch: Any) -> dict[str, Any]:
     """The original again."""
-    done = _patched(made, fields(patch))
+    patched = _patched(rebuilt, fields(patch))
     order = listed(fields(patch).get("order"))
     if order:
-        names = [name for name in order if name in done]
-        done = {name: done[name] for name in [*names, *(name for name in done if name not in names)]}
-    return done
+        names = [name for name in order if name in patched]
+        patched = {name: patched[name] for name in [*names, *(name for name in patched if name not in names)]}
+    return patched
 
 
-def _patched(made: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def _patched(rebuilt: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     gone, changed = listed(patch.get("drop")), fields(patch.get("set"))
-    return {**{key: value for key, value in made.items() if key not in gone}, **changed}
+    return {**{key: value for key, value in rebuilt.items() if key not in gone}, **changed}

@@ -40,10 +40,10 @@ def also_lost(
     if not named:
         return written
     view, tally = view_of(transcript), Tally()
-    told = {loss.what for loss in written.lost}
+    reported = {loss.what for loss in written.lost}
     counts = {**_of_messages(transcript), **_of_session(transcript, view, ()), **_of_seeds(transcript, view, agent)}
     for what in named:
-        if what not in told:
+        if what not in reported:
             tally.add(what, _INSTEAD.get(what, ""), counts[what])
     return replace(written, lost=[*written.lost, *tally.losses()])
 
@@ -60,11 +60,11 @@ def _of_seeds(transcript: Transcript, view: View, agent: str) -> dict[str, int]:
     def is_here(entry: AnyEntry | None) -> bool:
         return entry is not None and not (transcript.agent == agent == fields(entry.origin).get("agent"))
 
-    said = [message for message in spoken_on(transcript.path) if message.blocks]
+    messages = [message for message in spoken_on(transcript.path) if message.blocks]
     return {
-        "time of a message": len(said),
-        "model of a message": sum(message.model is not None for message in said),
-        "usage of a message": sum(message.usage is not None for message in said),
+        "time of a message": len(messages),
+        "model of a message": sum(message.model is not None for message in messages),
+        "usage of a message": sum(message.usage is not None for message in messages),
         "message before the last compaction": len(view.hidden) if is_here(view.compaction) else 0,
         "compaction": sum(isinstance(entry, Compaction) and is_here(entry) for entry in transcript.path),
         "workspace": int(transcript.workspace is not None),
@@ -86,10 +86,10 @@ _INSTEAD = {
 
 def _of_messages(transcript: Transcript) -> dict[str, int]:
     every = spoken_on(transcript.path)
-    said = [message for message in every if message.blocks]
-    answers = [message for message in said if message.role == "assistant"]
+    messages = [message for message in every if message.blocks]
+    answers = [message for message in messages if message.role == "assistant"]
     usages = [message.usage for message in answers if message.usage is not None]
-    results = [block for message in said for block in message.blocks if isinstance(block, ToolResult)]
+    results = [block for message in messages for block in message.blocks if isinstance(block, ToolResult)]
     return {
         "reported cost": sum(bool(usage.cost_micros) for usage in usages),
         "cache write by duration": sum(usage.cache_write_1h_tokens > 0 for usage in usages),
@@ -100,7 +100,7 @@ def _of_messages(transcript: Transcript) -> dict[str, int]:
         "error of an answer": sum(bool(message.error) for message in answers),
         "agent of a message": sum(message.agent is not None for message in answers),
         "details of a tool result": sum(bool(result.details) for result in results),
-        "how a message is shown": sum(message.role == "user" and message.display is not None for message in said),
+        "how a message is shown": sum(message.role == "user" and message.display is not None for message in messages),
         "message without content": sum(not message.blocks and message.role != "tool" for message in every),
     }
 
@@ -145,5 +145,5 @@ def _orphans(path: list[AnyEntry], view: View) -> int:
     edited = {entry.entry for entry in path if isinstance(entry, Edit)}
     written = [*view.hidden, *view.kept, *view.messages]
     there = sum(isinstance(b, ToolResult) for m in written if m.seq and m.seq not in edited for b in m.blocks)
-    said = [m for m in spoken_on(path) if m.role == "tool" and m.seq not in edited]
-    return sum(isinstance(block, ToolResult) for message in said for block in message.blocks) - there
+    results = [m for m in spoken_on(path) if m.role == "tool" and m.seq not in edited]
+    return sum(isinstance(block, ToolResult) for message in results for block in message.blocks) - there

@@ -87,7 +87,7 @@ _UPPER_CONTROLS = re.compile("[\x7f-\x9f]")
 
 
 def _claw_string(text: str) -> str:
-    return _UPPER_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", _string(text))
+    return _UPPER_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", _string(text))
 
 
 def _scalar(value: Any, string: Any, plus: bool) -> str:

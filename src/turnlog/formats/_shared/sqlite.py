@@ -57,10 +57,10 @@ def _budget_of(path: str) -> _Budget:
     now = time.monotonic()
     for key in [key for key, budget in _budgets.items() if now - budget.since > _WHILE_S]:
         del _budgets[key]
-    made = _Budget(
+    limits = _Budget(
         _STEPS + _STEPS_PER_BYTE * size, _ROWS + size // _BYTES_PER_ROW, _BYTES + _BYTES_PER_BYTE * size, now
     )
-    return _budgets.setdefault((path, size), made)
+    return _budgets.setdefault((path, size), limits)
 
 
 class Strange:

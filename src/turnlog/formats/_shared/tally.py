@@ -94,8 +94,8 @@ class Tally:
 
 def origin_of(entry: AnyEntry, agent: str) -> dict[str, Any] | None:
     """What an agent's own record had besides, for an entry that was one."""
-    found = fields(entry.origin)
-    return found if found.get("agent") == agent else None
+    origin = fields(entry.origin)
+    return origin if origin.get("agent") == agent else None
 
 
 def is_of(entry: AnyEntry, agent: str) -> bool:
@@ -179,9 +179,9 @@ def unseen(
 
 def lost_facts(transcript: Transcript, carried: Iterable[str]) -> int:
     """How many facts a format does not carry, apart from what another agent's format only needs for itself."""
-    known, private = set(carried), f"{transcript.agent}."
+    kept, private = set(carried), f"{transcript.agent}."
     facts = transcript.facts.items()
-    return sum(value is not None and key not in known and not key.startswith(private) for key, value in facts)
+    return sum(value is not None and key not in kept and not key.startswith(private) for key, value in facts)
 
 
 def mended(messages: list[Message], agent: str, tally: Tally) -> list[Message]:
@@ -196,6 +196,6 @@ def mended(messages: list[Message], agent: str, tally: Tally) -> list[Message]:
             break
     rest = repair(messages[index:])
     kept = {id(block) for message in rest for block in message.blocks}
-    said = [block for message in messages[index:] for block in message.blocks if isinstance(block, ToolResult)]
-    tally.add("tool result without its call", "", sum(id(block) not in kept for block in said))
+    results = [block for message in messages[index:] for block in message.blocks if isinstance(block, ToolResult)]
+    tally.add("tool result without its call", "", sum(id(block) not in kept for block in results))
     return messages[:index] + rest

@@ -14,9 +14,9 @@ _TOLD = r"(?s)(?:a record|an event|an entry) of (?:the type (.*)|an unknown type
 def unknown_type(entry: Entry) -> str | None:
     """The type of a record that was kept because nobody knew it; None for every other entry."""
     if isinstance(entry, Custom):
-        found = re.fullmatch(_CLAW, entry.kind)
+        match = re.fullmatch(_CLAW, entry.kind)
     elif isinstance(entry, Note) and entry.data is not None:
-        found = re.fullmatch(_TOLD, entry.text)
+        match = re.fullmatch(_TOLD, entry.text)
     else:
         return None
-    return None if found is None else found[1] or "?"
+    return None if match is None else match[1] or "?"

@@ -51,8 +51,8 @@ def moment(value: Any) -> datetime | None:
     """A time: ISO 8601, or seconds or milliseconds since 1970."""
     try:
         if isinstance(value, str):
-            found = datetime.fromisoformat(value)
-            return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+            time = datetime.fromisoformat(value)
+            return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
             return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
     except (ValueError, OverflowError, OSError):
@@ -104,3 +104,8 @@ def micros(dollars: Any) -> int | None:
 def json_text(value: Any) -> str:
     """JSON on one line, as compact as it goes."""
     return msgspec.json.encode(value).decode()
+
+
+def branches_in(*values: Any) -> tuple[str, ...]:
+    """Branches of git that records name; not what stands there without one."""
+    return tuple(value for value in values if isinstance(value, str) and value not in ("", "HEAD"))

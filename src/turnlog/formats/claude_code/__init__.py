@@ -32,11 +32,11 @@ def homes(places: Places) -> list[str]:
     return [os.path.join(_base(places), "projects")]
 
 
-def _days(told: Any) -> float | None:
+def _days(setting: Any) -> float | None:
     """It takes whole days from 1 on, and nothing else; earlier versions took 0 for never."""
-    if told == 0:
+    if setting == 0:
         return None
-    return told if isinstance(told, int) and told > 0 else _DAYS
+    return setting if isinstance(setting, int) and setting > 0 else _DAYS
 
 
 def find(path: str) -> Iterator[Source]:

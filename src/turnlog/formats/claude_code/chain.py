@@ -46,7 +46,7 @@ class Chain:
         return self._keys[number] if number is not None else ""
 
     def redirect(self, uuid: str, key: str) -> None:
-        """Whoever hangs on that record goes on behind another node."""
+        """Children of that record continue after another node."""
         self._keys[self._numbers[uuid]] = key
 
     def live(self) -> tuple[str, bool]:
@@ -73,7 +73,7 @@ _MOST = 64
 
 
 def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Iterator[tuple[int, Any]]:
-    """The same records; what hangs on a later one comes behind that. Where none comes, it is told and left out.
+    """The same records; what hangs on a later one comes behind that. If none comes, it is reported and left out.
 
     On a terminal the first answer, and what came of it, may be in the file before what was asked: what a session
     begins with is only written once there is an answer.

@@ -13,7 +13,7 @@ from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.json import salvage
 from turnlog.formats._shared.records import rows
-from turnlog.formats._shared.value import count, fields, moment, text
+from turnlog.formats._shared.value import branches_in, count, fields, moment, text
 from turnlog.log.usage import Usage
 
 CHAIN = ("user", "assistant", "system", "attachment", "progress")
@@ -59,6 +59,7 @@ def heading(source: Source) -> SessionHeader:
         hidden=is_side,
         fork=fork,
         copied=copied_in(first),
+        git_branches=branches_in(first.get("gitBranch")),
         origin={key: first[key] for key in ("version", "gitBranch", "entrypoint") if isinstance(first.get(key), str)}
         or None,
     )
@@ -139,14 +140,14 @@ def take_facts(kind: str, record: dict[str, Any], facts: dict[str, Any], titles:
     return True
 
 
-def _spent(told: dict[str, Any]) -> Usage:
-    cost, hour = told.get("costUSD"), count(told.get("cacheCreationEphemeral1hInputTokens"))
+def _spent(usage: dict[str, Any]) -> Usage:
+    cost, hour = usage.get("costUSD"), count(usage.get("cacheCreationEphemeral1hInputTokens"))
     return Usage(
-        input_tokens=count(told.get("inputTokens")),
-        cache_read_tokens=count(told.get("cacheReadInputTokens")),
-        cache_write_tokens=max(0, count(told.get("cacheCreationInputTokens")) - hour),
+        input_tokens=count(usage.get("inputTokens")),
+        cache_read_tokens=count(usage.get("cacheReadInputTokens")),
+        cache_write_tokens=max(0, count(usage.get("cacheCreationInputTokens")) - hour),
         cache_write_1h_tokens=hour,
-        output_tokens=count(told.get("outputTokens")),
-        reasoning_tokens=count(told.get("thinkingTokens")),
+        output_tokens=count(usage.get("outputTokens")),
+        reasoning_tokens=count(usage.get("thinkingTokens")),
         cost_micros=round(cost * 1_000_000) if isinstance(cost, int | float) and 0 <= cost < 1e9 else None,
     )

@@ -45,6 +45,7 @@ class ClaudeLine(Struct, tag_field="type", tag="user", gc=False):
     is_hidden: Any = field(default=None, name="isVisibleInTranscriptOnly")
     is_summary: Any = field(default=None, name="isCompactSummary")
     team: Any = field(default=None, name="teamName")
+    branch: Any = field(default=None, name="gitBranch")
     fork: Any = field(default=None, name="forkedFrom")
     details: Any = field(default=None, name="toolUseResult")
     request: Any = field(default=None, name="requestId")

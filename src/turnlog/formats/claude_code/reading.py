@@ -18,7 +18,7 @@ from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source,
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, content_key
 from turnlog.formats._shared.records import UnknownRecords, heads
-from turnlog.formats._shared.value import fields, items, moment, text, whole
+from turnlog.formats._shared.value import branches_in, fields, items, moment, text, whole
 from turnlog.formats.claude_code.blocks import CLEARED, answer, block, larger, result, stopped, usage_of
 from turnlog.formats.claude_code.chain import Chain, in_order
 from turnlog.formats.claude_code.heading import CHAIN, heading, take_facts
@@ -44,6 +44,7 @@ class ClaudeState(Struct, omit_defaults=True):
     last: str
     titles: dict[str, str] = {}
     facts: dict[str, Any] = {}
+    branches: list[str] = []
 
 
 def read(source: Source, mark: ResumePoint | None = None, state: ClaudeState | None = None) -> Reading:
@@ -69,6 +70,7 @@ class _Reader:
         self._calls: dict[int, str] = {}
         """Which node has the result of each call (its hash: there are many), for what is cleared later."""
         self._titles = dict(state.titles)
+        self._branches = dict.fromkeys(state.branches or reading.header.git_branches)
         self._unknown = UnknownRecords()
         self._boundary: dict[str, Any] = {}
         self._out: list[Step] = []
@@ -83,9 +85,9 @@ class _Reader:
         if self._marked is None or self._source.key:
             return self._start
         offset, given, before, last = self._marked
-        return ResumePoint(
-            offset, given, to_builtins(ClaudeState(before, last, self._titles, growth.small(self._reading.facts)))
-        )
+        facts = growth.small(self._reading.facts)
+        state = ClaudeState(before, last, self._titles, facts, list(self._branches))
+        return ResumePoint(offset, given, to_builtins(state))
 
     def _may_mark(self, line: ClaudeLine, offset: int) -> None:
         """What goes on behind the record before it, as a new prompt or a new answer, closes all that was open."""
@@ -114,6 +116,8 @@ class _Reader:
             if line is not None and not self._is_known(line.uuid, line.parent, line.is_side):
                 if offset >= self._next:
                     self._may_mark(line, offset)
+                if type(line.branch) is str:
+                    self._branches[line.branch] = None
                 self._said(line)
             while out:
                 self._given += 1
@@ -131,8 +135,9 @@ class _Reader:
         if live and live != self._last:
             yield Jump(to=live, key=f"live {live} {self._last}")
         title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
-        if title:
-            self._reading.header = replace(self._reading.header, title=title)
+        self._reading.header = replace(
+            self._reading.header, title=title or self._reading.header.title, git_branches=branches_in(*self._branches)
+        )
 
     def _is_known(self, uuid: str, parent: Any, is_side: Any) -> bool:
         """Whether it was there before, or belongs to a subagent that an early version kept in its parent's file."""
@@ -223,9 +228,9 @@ class _Reader:
             arriving.stop = ending(message)
         self._chain.hang(uuid, parent, arriving.key, said=True, live=is_live(line))
 
-    def _is_apart(self, found: Arriving, parent: str) -> bool:
+    def _is_apart(self, arriving: Arriving, parent: str) -> bool:
         """Whether this is the same answer on another branch."""
-        return parent not in found.uuids and self._chain.place(parent) not in {key for _, key, _ in found.results}
+        return parent not in arriving.uuids and self._chain.place(parent) not in {key for _, key, _ in arriving.results}
 
     def _close(self) -> None:
         """The API message is complete: it, and then the results that belong to it."""
@@ -295,8 +300,8 @@ class _Reader:
         if parts or not results:
             blocks = [block(part) for part in parts]
             entry = Message(id="-", role="user", blocks=blocks, at=at, display=display)
-            said = Record(entry=entry, key=key, names=NONE, turn=text(line.prompt))
-            self._node(key, parent, said, uuid, said=True, live=live)
+            record = Record(entry=entry, key=key, names=NONE, turn=text(line.prompt))
+            self._node(key, parent, record, uuid, said=True, live=live)
 
     def _answers(self, owner: Arriving, results: list[dict[str, Any]], parent: str) -> bool:
         if parent in owner.uuids:

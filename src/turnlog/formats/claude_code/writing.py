@@ -221,7 +221,8 @@ class _Writer:
         )
 
     def _boundary(self, trigger: str | None, tokens: int | None, summary: str) -> None:
-        at = self.records[-1]["timestamp"] if self.records else iso(None, self._transcript.created)
+        times = (record["timestamp"] for record in reversed(self.records) if "timestamp" in record)
+        at = next(times, None) or iso(None, self._transcript.created)
         before, self._parent = self._parent, None
         kind = trigger if trigger in ("auto", "manual") else "manual"
         self._record(
@@ -314,7 +315,7 @@ _CARRIED = frozenset((
     "cache write by duration", "cache write count", "stop reason", "how a message is shown", "trigger of a compaction",
     "size before a compaction",
 ))  # fmt: skip
-"""What is told where it is met, or is no loss."""
+"""Reported where it is met, or not a loss."""
 WRITING = Writing(render=write, place=put_session, carried=_CARRIED)
 
 

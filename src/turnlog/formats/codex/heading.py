@@ -10,7 +10,7 @@ from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.records import first_records, record_in
-from turnlog.formats._shared.value import fields, moment, text
+from turnlog.formats._shared.value import branches_in, fields, moment, text
 
 NAME = "codex"
 _HEAD = 20
@@ -46,6 +46,7 @@ def heading(source: Source) -> SessionHeader:
         spawned=_spawned(meta),
         hidden=_spawned(meta) is not None,
         copied=copied_in(meta),
+        git_branches=branches_in(fields(meta.get("git")).get("branch")),
         origin={key: meta[key] for key in _KEPT if meta.get(key) is not None} or None,
     )
 

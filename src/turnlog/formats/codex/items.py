@@ -35,13 +35,13 @@ _ASIDE = ("<environment_context>", "<user_instructions>", "<permissions instruct
 def answered(output: list[dict[str, Any]]) -> Message:
     """What one response said, as one message."""
     ours = [_shell(item) if item.get("type") == "local_shell_call" else item for item in output]
-    made = openai.draft({"output": ours})
-    force_setattr(made, "id", "-")
+    drafted = openai.draft({"output": ours})
+    force_setattr(drafted, "id", "-")
     spaces = {item.get("call_id"): meta for item in output if (meta := _space(item)) is not None}
-    for block in made.blocks if spaces else ():
+    for block in drafted.blocks if spaces else ():
         if isinstance(block, ToolCall) and block.id in spaces:
             force_setattr(block, "meta", spaces[block.id])
-    return made
+    return drafted
 
 
 def _space(item: dict[str, Any]) -> dict[str, Any] | None:
@@ -248,9 +248,18 @@ def _usage(given: int, cached: int, written: int, out: int, thought: int) -> Usa
     return Usage(fresh if fresh > 0 else 0, cached, written, 0, out, thought)
 
 
+def sealed(history: list[dict[str, Any]], summary: str) -> Message | None:
+    """What OpenAI made of a conversation and alone can read; None where the program summed it up itself."""
+    if not any(item.get("type") == "compaction" and item.get("encrypted_content") for item in history):
+        return None
+    window = [item for item in history if item.get("type") != "ghost_snapshot"]
+    block = Thinking(text=summary, provider="openai", data={"compaction": window})
+    return Message(id="-", role="assistant", blocks=[block])
+
+
 def messages(history: list[dict[str, Any]]) -> list[Message]:
     """Response items as messages: those in a row that the model said are one."""
-    found: list[Message] = []
+    messages: list[Message] = []
     output: list[dict[str, Any]] = []
     for item in [*history, {}]:
         kind = item.get("type")
@@ -258,10 +267,10 @@ def messages(history: list[dict[str, Any]]) -> list[Message]:
             output.append(item)
             continue
         if output:
-            found.append(answered(output))
+            messages.append(answered(output))
             output = []
         if kind == "message":
-            found.append(said(item))
+            messages.append(said(item))
         elif kind in OUTPUTS:
-            found.append(Message(id="-", role="tool", blocks=[result(item)]))
-    return found
+            messages.append(Message(id="-", role="tool", blocks=[result(item)]))
+    return messages

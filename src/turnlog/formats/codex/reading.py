@@ -251,13 +251,13 @@ class _Reader:
         else:
             self._told(ToolResult(call=call or str(item.id or ""), content=output, is_error=is_error), at)
 
-    def _told(self, told: ToolResult, at: datetime | None) -> None:
+    def _told(self, result: ToolResult, at: datetime | None) -> None:
         if self._answered is not None:
-            self._results.append((told, at))
+            self._results.append((result, at))
             return
-        entry = Message(id="-", role="tool", blocks=[told], at=at, turn=self._turn)
-        if told.call:
-            self._last = self._keys.single(bound(told.call, told.content, 1 if told.is_error else 0))
+        entry = Message(id="-", role="tool", blocks=[result], at=at, turn=self._turn)
+        if result.call:
+            self._last = self._keys.single(bound(result.call, result.content, 1 if result.is_error else 0))
         else:
             self._last = self._keys.of(replace(entry, **_BARE))
         self._out.append(Record(entry=entry, key=self._last, names=NONE))
@@ -297,16 +297,16 @@ class _Reader:
         elif kind != "ghost_snapshot":
             self._note(str(kind), item, at)
 
-    def _said(self, made: Message, at: datetime | None) -> None:
+    def _said(self, message: Message, at: datetime | None) -> None:
         if self._answered is not None:
             self._answer(None)
         if self._offset >= self._next and self._begun is None:
             self._may_mark()
-        if made.role == "user" and made.display is None:
+        if message.role == "user" and message.display is None:
             self._turns.append(self._last if self._begun is None else self._begun)
             self._begun = None
-            self._asked.append(made)
-        self._node(made, at)
+            self._asked.append(message)
+        self._node(message, at)
 
     def _answering(self, at: datetime | None) -> list[AnyBlock]:
         """Where more goes of what the model says."""
@@ -365,7 +365,8 @@ class _Reader:
         else:
             replacement = [*self._asked, *([Message(role="user", blocks=[Text(text=summary)])] if summary else [])]
         self._asked = [message for message in replacement if message.role == "user"]
-        self._node(Compaction(replacement=list(replacement)), at)
+        sealed = response_items.sealed(items(history), summary or "")
+        self._node(sealed or Compaction(replacement=list(replacement)), at)
 
     def _turned(self, state: TurnState, error: str | None, at: datetime | str | None) -> None:
         key = self._keys.next(_turn_digest(state, error))

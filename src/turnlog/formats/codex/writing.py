@@ -19,6 +19,7 @@ from turnlog.formats.codex.items import failed, is_aside
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import INTERRUPTED, split_system
 from turnlog.log.entry import Compaction, Message, Spent
+from turnlog.log.shown.nativecompaction import compacted
 from turnlog.log.usage import Usage
 
 _VERSION = "0.166.0"
@@ -168,7 +169,11 @@ class _Writer:
     def _message(self, message: Message) -> None:
         if when(message) is not None:
             self._at = iso(when(message), self._transcript.created)
-        if message.role == "assistant":
+        first = message.blocks[0] if len(message.blocks) == 1 else None
+        if self._is_own and isinstance(first, Thinking) and first.provider == "openai" and compacted(first):
+            self._add("compacted", {"message": first.text, "replacement_history": compacted(first)})
+            self._add("event_msg", {"type": "context_compacted"})
+        elif message.role == "assistant":
             self._assistant(message)
         elif message.role == "tool":
             for item in self._items(message):
@@ -231,19 +236,18 @@ class _Writer:
             elif isinstance(block, ToolCall) and block.by is None:
                 items.append(self._call(block))
             elif isinstance(block, Thinking):
-                item = self._reasoning(block)
-                items += [item] if item is not None else []
+                items += self._reasoning(block)
             else:
                 items.append(_spoken(self.tally.said_in_words(block)))
         return items
 
-    def _reasoning(self, block: Thinking) -> dict[str, Any] | None:
+    def _reasoning(self, block: Thinking) -> list[dict[str, Any]]:
         """Reasoning that Codex itself recorded goes back to it; no other means anything to it."""
         item = fields(fields(block.data).get("item"))
-        if self._transcript.agent == "codex" and block.provider == "openai" and item:
-            return {"type": "reasoning", **item}
+        if self._transcript.agent == "codex" and block.provider == "openai" and (item or compacted(block)):
+            return compacted(block) or [{"type": "reasoning", **item}]
         self.tally.add("reasoning")
-        return None
+        return []
 
     def _call(self, block: ToolCall) -> dict[str, Any]:
         name = block.name or "unknown"
@@ -288,7 +292,7 @@ _CARRIED = frozenset((
     "cache write count", "reasoning count", "spending apart from answers", "how a message is shown",
     "role of a system message",
 ))  # fmt: skip
-"""What is told where it is met, or is no loss."""
+"""Reported where it is met, or not a loss."""
 WRITING = Writing(render=write, place=place, carried=_CARRIED)
 _APPROVALS = ("untrusted", "on-failure", "on-request", "never")
 _SANDBOXES = ("read-only", "workspace-write", "danger-full-access")

@@ -36,9 +36,9 @@ def homes(places: Places) -> list[str]:
     return [os.path.join(_base(places), "tmp")]
 
 
-def _days(told: Any) -> float | None:
-    """It removes chats after 30 days unless it is told otherwise; what it cannot read, it does not do."""
-    settings = fields(told)
+def _days(setting: Any) -> float | None:
+    """It removes chats after 30 days unless a setting says otherwise; a setting that it cannot read has no effect."""
+    settings = fields(setting)
     if not settings.get("enabled", True):
         return None
     age = re.fullmatch(r"(\d+)([hdwm])", str(settings.get("maxAge", "30d")), re.ASCII)

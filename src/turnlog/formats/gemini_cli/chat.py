@@ -87,7 +87,7 @@ class Chat:
                 newest[id] = offset
             elif type(change) is dict and not is_deep(change):
                 self._set(cast("dict[str, Any]", change), offset)
-        self.close()  # whoever only wants the header reads no further
+        self.close()  # a caller that only wants the header reads no further
 
     def at(self, offset: int) -> Any:
         """The record at an offset; None if it is damaged."""
@@ -104,8 +104,8 @@ class Chat:
         try:
             return decode(data)
         except ValueError:
-            found = next(iter(whole_objects(data)), None)
-            return found[1] if found is not None else None
+            record = next(iter(whole_objects(data)), None)
+            return record[1] if record is not None else None
 
     def _take(self, record: dict[str, Any], offset: int) -> None:
         if "$rewindTo" in record:
@@ -154,14 +154,14 @@ class Chat:
             self._file.seek(offset)
             data = self._file.readline()
         try:
-            found = decode_line(data)
+            record = decode_line(data)
         except (DecodeError, UnicodeDecodeError, RecursionError):
             return fields(self._decoded(data))
-        if type(found) is GeminiAnswered and found.calls:
-            for call in found.calls:
+        if type(record) is GeminiAnswered and record.calls:
+            for call in record.calls:
                 if (call.args and is_deep(call.args)) or (call.shown and is_deep(call.shown)):
                     return fields(self._decoded(data))
-        return found
+        return record
 
     def newest_of(self, id: str) -> dict[str, Any]:
         """The last version of a message."""
@@ -193,8 +193,8 @@ def is_ours(path: str) -> bool:
     try:
         if path.endswith(".jsonl"):
             first = next(iter(lines(path, limit=64 << 20)), None)
-            found = fields(decode(first.data)) if first is not None else {}
-            return "sessionId" in found and "projectHash" in found and "type" not in found
+            header = fields(decode(first.data)) if first is not None else {}
+            return "sessionId" in header and "projectHash" in header and "type" not in header
         if path.endswith(".json"):
             head = head_of(path) or b""
             if b'"projectHash"' in head and b'"sessionId"' in head:

@@ -150,8 +150,8 @@ def complete(answer: GeminiAnswered) -> tuple[Message, Message | None]:
     """The same of an answer of the usual kind."""
     blocks: list[AnyBlock] = []
     for thought in answer.thoughts or ():
-        told = [words for words in (thought.subject, thought.description) if words]
-        blocks.append(Thinking(text="\n".join(told), provider=PROVIDER))
+        texts = [words for words in (thought.subject, thought.description) if words]
+        blocks.append(Thinking(text="\n".join(texts), provider=PROVIDER))
     if answer.content:
         blocks.append(Text(text=answer.content))
     results: list[AnyBlock] = []
@@ -244,7 +244,7 @@ def _result(call: dict[str, Any], index: int, record: dict[str, Any]) -> ToolRes
 
 
 def usage_of(tokens: dict[str, Any]) -> Usage | None:
-    """Gemini's input includes what was cached; thoughts and what tools put in are told apart."""
+    """Gemini's input includes what was cached; thoughts and tool input are counted separately."""
     if not tokens:
         return None
     cached, thoughts = count(tokens.get("cached")), count(tokens.get("thoughts"))
@@ -267,10 +267,10 @@ def question(blocks: list[AnyBlock], other: Any, at: datetime | None) -> Message
     return Message(id="-", role="user", blocks=blocks, at=at, display=display)
 
 
-def meaning(made: list[tuple[str, Message | Note]]) -> bytes:
+def meaning(entries: list[tuple[str, Message | Note]]) -> bytes:
     """What tells a message from another version of it, however it is written down: reasoning is no part of it."""
     sayings: list[Any] = []
-    for _, entry in made:
+    for _, entry in entries:
         for item in entry.blocks if isinstance(entry, Message) else ():
             if isinstance(item, ToolCall):
                 sayings.append([item.id, item.name, item.input])

@@ -232,8 +232,8 @@ class _Reader:
             raise growth.Back
         return not blocks and bool(calls) and calls <= self._results
 
-    def _note_results(self, made: list[tuple[str, Message | Note]]) -> None:
-        for _, entry in made:
+    def _note_results(self, entries: list[tuple[str, Message | Note]]) -> None:
+        for _, entry in entries:
             if isinstance(entry, Message) and entry.role == "tool":
                 self._results.update(hash(block.call) for block in entry.blocks if isinstance(block, ToolResult))
 

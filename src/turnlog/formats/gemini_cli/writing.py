@@ -69,10 +69,10 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
 def _registered(registry: str) -> dict[str, Any]:
     try:
         with open(registry, "rb") as file:
-            found = msgspec.json.decode(file.read(16 << 20), type=dict[str, Any]).get("projects")
+            projects = msgspec.json.decode(file.read(16 << 20), type=dict[str, Any]).get("projects")
     except (OSError, msgspec.MsgspecError):
         return {}
-    return dict(found) if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
+    return dict(projects) if isinstance(projects, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
 
 
 class _Writer:
@@ -117,7 +117,7 @@ class _Writer:
 
     def _messages(self, messages: list[Message]) -> list[dict[str, Any]]:
         """Results stand right behind their calls, so that an id may come again later."""
-        made: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         for index, message in enumerate(messages):
             results: dict[str, tuple[ToolResult, str]] = {}
             for follows in messages[index + 1 :]:
@@ -126,10 +126,10 @@ class _Writer:
                 at = iso(when(follows) or when(message), self._transcript.created)
                 results |= {block.call: (block, at) for block in follows.blocks if isinstance(block, ToolResult)}
             if message.role != "tool":
-                made.append(self._message(message, results))
+                records.append(self._message(message, results))
                 times = [at for _, at in results.values()]
                 self.tally.add("time of a tool result", "the last of them", len(set(times)) - bool(times))
-        return made
+        return records
 
     def _id(self, message: Message) -> str:
         wanted = as_uuid(message.id) if len(message.id) == 36 else as_uuid(self._session, message.id)
@@ -179,9 +179,9 @@ class _Writer:
             if isinstance(block, ToolCall) and block.by is None:
                 about = {"id": block.id, "name": block.name or "unknown", "args": _given(block)}
                 parts.append({"functionCall": about})
-            elif not isinstance(block, Thinking) and (said := self._text(block)):
+            elif not isinstance(block, Thinking) and (text := self._text(block)):
                 is_mixed = is_mixed or any("functionCall" in part for part in parts)
-                parts.append({"text": said})
+                parts.append({"text": text})
         if not is_mixed:
             parts = [part for part in parts if "text" in part]
         if len(parts) == 1 and "text" in parts[0]:
@@ -205,11 +205,11 @@ class _Writer:
         if not isinstance(call.input, dict):
             self.tally.add("tool input that is no object", 'an object with the key "input"')
         content = result.content if result is not None else "[no result]"
-        told = content if isinstance(content, str) else "\n".join(b.text for b in content if isinstance(b, Text))
+        output = content if isinstance(content, str) else "\n".join(b.text for b in content if isinstance(b, Text))
         rest = [] if isinstance(content, str) else [b for b in content if not isinstance(b, Text)]
-        shown = result.details if self._is_own and result is not None else None
+        display = result.details if self._is_own and result is not None else None
         failed = result is None or result.is_error
-        answer = {"error": self.tally.text(told)} if failed else {"output": self.tally.text(told)}
+        answer = {"error": self.tally.text(output)} if failed else {"output": self.tally.text(output)}
         return {
             "id": call.id,
             "name": name,
@@ -222,13 +222,13 @@ class _Writer:
             "timestamp": at,
             "displayName": name,
             "description": "",
-            "resultDisplay": shown or self.tally.text(told[:2000]),
+            "resultDisplay": display or self.tally.text(output[:2000]),
             "renderOutputAsMarkdown": False,
         }
 
 
 _CARRIED = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
-"""What is told where it is met, or is no loss."""
+"""Reported where it is met, or not a loss."""
 WRITING = Writing(render=write, place=place, carried=_CARRIED)
 
 

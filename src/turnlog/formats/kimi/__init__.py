@@ -32,8 +32,8 @@ def find(path: str) -> Iterator[Source]:
         return
     for folder, folders, files in os.walk(path):
         folders.sort(key=lambda name: (name != "main", name))
-        found = [source for name in sorted(files) for source in _in_file(os.path.join(folder, name))]
-        yield from dict.fromkeys(found)
+        sources = [source for name in sorted(files) for source in _in_file(os.path.join(folder, name))]
+        yield from dict.fromkeys(sources)
 
 
 def _in_file(path: str) -> Iterator[Source]:

@@ -33,8 +33,8 @@ def _block(raw: Any) -> AnyBlock:
         return Text(text=part["text"])
     if kind == "think":
         opaque = part.get("encrypted")
-        said = text(part.get("think")) or text(part.get("text")) or ""
-        return Thinking(text=said, provider=NAME, data={"encrypted": opaque} if opaque else None)
+        thought = text(part.get("think")) or text(part.get("text")) or ""
+        return Thinking(text=thought, provider=NAME, data={"encrypted": opaque} if opaque else None)
     if isinstance(kind, str) and kind in _MEDIA:
         return _media(kind, part)
     return unknown(NAME, raw)
@@ -49,16 +49,16 @@ def _media(kind: str, part: dict[str, Any]) -> AnyBlock:
 
 def calls_of(value: Any) -> list[AnyBlock]:
     """The calls of an answer, whose arguments are JSON text."""
-    found: list[AnyBlock] = []
+    calls: list[AnyBlock] = []
     for raw in listed(value):
         call = fields(raw)
         inner = fields(call.get("function")) or call
         id, name = call.get("id"), inner.get("name")
         if isinstance(id, str) and isinstance(name, str):
-            found.append(ToolCall(id=id, name=name, input=arguments(inner.get("arguments"))))
+            calls.append(ToolCall(id=id, name=name, input=arguments(inner.get("arguments"))))
         else:
-            found.append(unknown(NAME, raw))
-    return found
+            calls.append(unknown(NAME, raw))
+    return calls
 
 
 def arguments(value: Any) -> Any:
@@ -126,7 +126,7 @@ def load(path: str) -> dict[str, Any]:
 
 def parent_of(path: str, levels: int = 1) -> str:
     """The folder so many levels above a file."""
-    found = os.path.abspath(path)
+    folder = os.path.abspath(path)
     for _ in range(levels):
-        found = os.path.dirname(found)
-    return found
+        folder = os.path.dirname(folder)
+    return folder

@@ -74,9 +74,9 @@ def configured(places: Places) -> str | None:
     for path in _files(places):
         about = _settings(path)
         build = fields(fields(about.get("agent")).get("build"))
-        for told in (build.get("model"), about.get("model")):
-            if isinstance(told, str) and "/" in told.strip("/"):
-                return told
+        for named in (build.get("model"), about.get("model")):
+            if isinstance(named, str) and "/" in named.strip("/"):
+                return named
     state = places.environ.get("XDG_STATE_HOME") or os.path.join(places.home, ".local", "state")
     for used in items(_settings(os.path.join(state, "opencode", "model.json")).get("recent")):
         provider, model = text(used.get("providerID")), text(used.get("modelID"))
@@ -103,10 +103,10 @@ def _settings(path: str) -> dict[str, Any]:
     """JSON with comments, as people write it; nothing where there is none."""
     try:
         with open(path, encoding="utf-8") as file:
-            told = file.read(_MOST)
+            data = file.read(_MOST)
     except (OSError, UnicodeDecodeError):
         return {}
-    return fields(decoded(_COMMA.sub(r"\1", _APART.sub(r"\1", told))))
+    return fields(decoded(_COMMA.sub(r"\1", _APART.sub(r"\1", data))))
 
 
 FORMAT = Format(

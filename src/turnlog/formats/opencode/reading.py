@@ -137,13 +137,13 @@ class _Reader:
         if revert in self._behind and self._behind[revert] != self._last:
             yield Jump(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
 
-    def _may_mark(self, told: OpencodeTold) -> None:
+    def _may_mark(self, opened: OpencodeTold) -> None:
         """A prompt that is newer than all before it."""
-        created = fields(told.info.get("time")).get("created")
+        created = fields(opened.info.get("time")).get("created")
         if not isinstance(created, (int, float)):
             return
-        if told.place is not None and told.info.get("role") == "user" and self._last and created > self._latest:
-            self._known, self._steps = _State(told.place, self._last, self._latest, {}), self._given
+        if opened.place is not None and opened.info.get("role") == "user" and self._last and created > self._latest:
+            self._known, self._steps = _State(opened.place, self._last, self._latest, {}), self._given
         self._latest = max(self._latest, created)
 
     def _key(self, id: str, info: dict[str, Any]) -> str:
@@ -157,8 +157,8 @@ class _Reader:
         number = self._times[key] = self._times.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
 
-    def _message(self, id: str, told: OpencodeTold, *, is_last: bool) -> Iterator[Record]:
-        info, parts = told.info, told.parts
+    def _message(self, id: str, opened: OpencodeTold, *, is_last: bool) -> Iterator[Record]:
+        info, parts = opened.info, opened.parts
         key = self._key(id, info)
         at = moment(fields(info.get("time")).get("created"))
         if info.get("role") == "user":

@@ -193,7 +193,7 @@ def _copied(base: Strange, about: dict[str, Any]) -> str | None:
     )
     best, most = "", 0
     for (other,) in list(others):
-        times = (found[0] for found in base.ask(_TIMES, (other,)))
+        times = (time_row[0] for time_row in base.ask(_TIMES, (other,)))
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(times_here, times, strict=False)))
         if same > most:
             best, most = str(other), same
@@ -234,10 +234,10 @@ def _from_database(
         report(problems, f"the database cannot be read any further: {error}")
 
 
-def _place(row: sqlite3.Row, *told: Any) -> OpencodePlace | None:
+def _place(row: sqlite3.Row, *values: Any) -> OpencodePlace | None:
     created, id = row["time_created"], row["id"]
     usable = type(created) is int and type(id) is str and "time_updated" in row.keys()  # noqa: SIM118
-    return OpencodePlace(created, id, *told) if usable else None
+    return OpencodePlace(created, id, *values) if usable else None
 
 
 def _updated(row: sqlite3.Row) -> int:

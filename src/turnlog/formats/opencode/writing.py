@@ -189,8 +189,8 @@ class _Writer:
         }
         return self._add(info, parts, ms)
 
-    def _compaction(self, summary: str, tail: str | None, made: Compaction) -> None:
-        is_auto, usage = made.trigger == "auto", made.usage or Usage()
+    def _compaction(self, summary: str, tail: str | None, entry: Compaction) -> None:
+        is_auto, usage = entry.trigger == "auto", entry.usage or Usage()
         ms = fields(self._messages[-1]["info"].get("time")).get("created") if self._messages else self._ms(None)
         part: dict[str, Any] = {"type": "compaction", "auto": is_auto}
         if tail:
@@ -199,8 +199,8 @@ class _Writer:
         info: dict[str, Any] = {
             "role": "assistant",
             "parentID": asked,
-            "modelID": made.model or "unknown",
-            "providerID": provider_of(made.model),
+            "modelID": entry.model or "unknown",
+            "providerID": provider_of(entry.model),
             "mode": "compaction",
             "agent": "compaction",
             "path": {"cwd": self._folder, "root": self._folder},
@@ -250,7 +250,7 @@ class _Writer:
         end = ms if at is None else at
         content = result.content if result is not None else "[no result]"
         blocks = [] if isinstance(content, str) else content
-        told = content if isinstance(content, str) else "\n".join(b.text for b in blocks if isinstance(b, Text))
+        output = content if isinstance(content, str) else "\n".join(b.text for b in blocks if isinstance(b, Text))
         self.tally.add("unknown block", "", sum(not isinstance(block, (Text, Image, File)) for block in blocks))
         files = [self._file(block, " in a tool result") for block in blocks if isinstance(block, (Image, File))]
         self.tally.add("time of a tool result", "that of the call", int(end < ms))
@@ -259,34 +259,39 @@ class _Writer:
         state: dict[str, Any] = {"input": given, "time": {"start": start, "end": end}}
         details = result.details if self._is_own and result is not None else None
         if result is None or result.is_error:
-            state |= {"status": "error", "error": self.tally.text(told), "metadata": fields(details)}
+            state |= {"status": "error", "error": self.tally.text(output), "metadata": fields(details)}
             words = [block for block in blocks if isinstance(block, (Image, File))]
             for block in words:
                 what = "image" if isinstance(block, Image) else "file"
                 self.tally.add(f"{what} in a tool result", "")
         else:
-            state |= {"status": "completed", "output": self.tally.text(told), "title": "", "metadata": fields(details)}
+            state |= {
+                "status": "completed",
+                "output": self.tally.text(output),
+                "title": "",
+                "metadata": fields(details),
+            }
             if files:
                 state["attachments"] = files
         return {"type": "tool", "callID": self._call(call.id), "tool": call.name or "unknown", "state": state}
 
     def _call(self, id: str) -> str:
-        made = id or "call"
-        while made in self._called:
-            made = f"call_{short_id(made, 'again', length=24)}"
-        self._called.add(made)
-        return made
+        call_id = id or "call"
+        while call_id in self._called:
+            call_id = f"call_{short_id(call_id, 'again', length=24)}"
+        self._called.add(call_id)
+        return call_id
 
     def _thinking(self, block: Thinking, ms: int) -> dict[str, Any] | None:
         """Only what opencode itself recorded: it sends reasoning back to the provider that made it."""
         if not self._is_own:
             self.tally.add("reasoning")
             return None
-        made: dict[str, Any] = {"type": "reasoning", "text": block.text, "time": {"start": ms, "end": ms}}
+        part: dict[str, Any] = {"type": "reasoning", "text": block.text, "time": {"start": ms, "end": ms}}
         data = fields(block.data)
         if isinstance(data.get("signature"), str):
             data = {"anthropic": {"signature": data["signature"]}}
-        return {**made, "metadata": data} if data else made
+        return {**part, "metadata": data} if data else part
 
 
 _CARRIED = frozenset((
@@ -302,8 +307,8 @@ def _is_spent(entry: AnyEntry) -> bool:
 
 
 def _provider_of(message: Message) -> str:
-    known = fields(message.meta).get("provider")
-    return known if isinstance(known, str) else provider_of(message.model)
+    provider = fields(message.meta).get("provider")
+    return provider if isinstance(provider, str) else provider_of(message.model)
 
 
 def _tokens(usage: Usage) -> dict[str, Any]:

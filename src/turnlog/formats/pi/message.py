@@ -199,8 +199,8 @@ def message_of(raw: dict[str, Any]) -> Entry | None:
         return Message(id="-", role="tool", blocks=[result])
     if role == "bashExecution":
         about = {key: value for key, value in raw.items() if key not in ("role", "timestamp")}
-        told = f"Ran `{raw.get('command')}`\n{raw.get('output') or ''}".rstrip()
-        return Custom(kind="pi.bash", data=about, blocks=[] if raw.get("excludeFromContext") else [Text(text=told)])
+        ran = f"Ran `{raw.get('command')}`\n{raw.get('output') or ''}".rstrip()
+        return Custom(kind="pi.bash", data=about, blocks=[] if raw.get("excludeFromContext") else [Text(text=ran)])
     if role in ("custom", "hookMessage"):
         about = {key: raw.get(key) for key in ("details", "display")}
         return Custom(kind=f"pi.{raw.get('customType')}", data=about, blocks=blocks_of(raw.get("content")))

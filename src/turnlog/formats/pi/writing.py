@@ -117,14 +117,14 @@ class _Writer:
         self.records.append({"type": kind, "id": id, "parentId": self._parent, "timestamp": at, **about})
         self._parent = id
 
-    def _compaction(self, summary: str, first: str, made: Compaction) -> None:
+    def _compaction(self, summary: str, first: str, entry: Compaction) -> None:
         at = self.records[-1]["timestamp"]
         about: dict[str, Any] = {
             "summary": self.tally.text(summary) or "(none)",
-            "tokensBefore": made.tokens_before or 0,
+            "tokensBefore": entry.tokens_before or 0,
         }
-        if made.usage is not None:
-            about["usage"] = _usage(made.usage)
+        if entry.usage is not None:
+            about["usage"] = _usage(entry.usage)
         self._entry("compaction", "compaction", at, about)
         # Where it kept nothing, what stays begins with the compaction itself.
         self.records[-1]["firstKeptEntryId"] = first or self.records[-1]["id"]
@@ -225,7 +225,7 @@ class _Writer:
 _CARRIED = frozenset((
     "reported cost", "cache write count", "stop reason", "error of an answer", "size before a compaction",
 ))  # fmt: skip
-"""What is told where it is met, or is no loss."""
+"""Reported where it is met, or not a loss."""
 WRITING = Writing(render=write, place=put_session, carried=_CARRIED)
 
 

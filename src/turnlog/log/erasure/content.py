@@ -115,8 +115,8 @@ def stand_in(entry: AnyEntry) -> AnyEntry:
     if isinstance(entry, (Edit, Custom)):
         return replace(entry, blocks=[_SAID])
     if isinstance(entry, Compaction):
-        said = Message(role="user", blocks=[_SAID], id=f"{entry.id}/erased")
-        return replace(entry, replacement=[said, *entry.replacement])
+        notice = Message(role="user", blocks=[_SAID], id=f"{entry.id}/erased")
+        return replace(entry, replacement=[notice, *entry.replacement])
     if isinstance(entry, (Note, Ask, Answer)):
         return replace(entry, text=ERASED)
     return entry

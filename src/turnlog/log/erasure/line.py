@@ -30,13 +30,13 @@ def erased_line(line: bytes, part: str = "") -> bytes:
     if left == entry:
         return line
     fields: dict[str, Any] = {}
-    said = plain_fields(left)
+    remaining = plain_fields(left)
     for name, raw in _raws(line).items():
         if name in _STAMPS:
             fields[name] = raw
-        elif name in said:
-            fields[name] = said.pop(name)
-    for name, value in said.items():
+        elif name in remaining:
+            fields[name] = remaining.pop(name)
+    for name, value in remaining.items():
         if name not in fields and name not in _STAMPS:
             fields[name] = value
     text = _encode(fields)[:-1]

@@ -232,15 +232,23 @@ def _fold_edit(state: State, entry: Edit) -> None:
 
 
 def _spend(state: State, usage: Usage, model: str | None, request: str | None) -> None:
-    if request is not None:
-        if request in state.requests:
-            return
-        state.requests.append(request)
-        del state.requests[:-_REQUESTS]
+    if not note_request(state.requests, request):
+        return
     name = model or ""
     spent = state.models.get(name)
     state.models[name] = usage if spent is None else spent + usage
     state.peak = max(state.peak, usage.all_input_tokens)
+
+
+def note_request(requests: list[str], request: str | None) -> bool:
+    """Whether what that request cost counts: once, however many entries say it. `requests` remembers the newest."""
+    if request is None:
+        return True
+    if request in requests:
+        return False
+    requests.append(request)
+    del requests[:-_REQUESTS]
+    return True
 
 
 def fold_start(state: State, start: Start) -> None:

@@ -30,7 +30,7 @@ class OpenCall(Struct, omit_defaults=True):
     @property
     def state(self) -> CallState:
         """What was said of it last."""
-        if self.started > max(self.ask, self.answer):
+        if self.started > self.ask:  # whatever was answered: it may have run
             return "started"
         if not self.ask:
             return "open"
@@ -72,16 +72,16 @@ class PendingCall(ToolCall, tag="tool_call", frozen=True, gc=True, dict=True):
     __hash__ = ToolCall.__hash__
 
 
-def pending_call(call: ToolCall, known: OpenCall) -> PendingCall:
+def pending_call(call: ToolCall, opened: OpenCall) -> PendingCall:
     """A call with what is known of it."""
-    made = PendingCall(**{name: getattr(call, name) for name in ToolCall.__struct_fields__})
-    vars(made)["known"] = copy(known)
-    return made
+    pending = PendingCall(**{name: getattr(call, name) for name in ToolCall.__struct_fields__})
+    vars(pending)["known"] = copy(opened)
+    return pending
 
 
 def newest(opened: list[OpenCall], call: str) -> OpenCall | None:
     """The newest of that id."""
-    return next((known for known in reversed(opened) if known.call == call), None)
+    return next((one for one in reversed(opened) if one.call == call), None)
 
 
 # ── one more entry ────────────────────────────────────────────────────────────────────────────────
@@ -93,19 +93,19 @@ def with_message(opened: list[OpenCall], entry: Message | Custom) -> None:
     if entry.role == "tool":
         for block in entry.blocks:
             if isinstance(block, ToolResult):
-                places = (place for place in range(len(opened) - 1, -1, -1) if opened[place].call == block.call)
-                if (place := next(places, None)) is not None:
-                    del opened[place]  # the newest: providers use ids again after an interrupted turn
+                places = (index for index in range(len(opened) - 1, -1, -1) if opened[index].call == block.call)
+                if (index := next(places, None)) is not None:
+                    del opened[index]  # the newest: providers use ids again after an interrupted turn
     elif entry.role == "assistant":
         opened += [OpenCall(entry.seq, call.id) for call in calls_in(entry.blocks)]
 
 
 def with_compaction(opened: list[OpenCall], entry: Compaction) -> list[OpenCall] | None:
-    """What is no longer seen waits for nothing."""
+    """A call that the model no longer sees is not open any more."""
     for item in entry.replacement:
         if not isinstance(item, Message) or calls_in(item.blocks):
             return None
-    return [known for known in opened if entry.keep and known.entry >= entry.keep]
+    return [one for one in opened if entry.keep and one.entry >= entry.keep]
 
 
 def with_edit(opened: list[OpenCall], entry: Edit) -> list[OpenCall] | None:
@@ -117,14 +117,14 @@ def with_edit(opened: list[OpenCall], entry: Edit) -> list[OpenCall] | None:
 def with_mark(opened: list[OpenCall], entry: Entry) -> None:
     """Something was said about a call."""
     if isinstance(entry, Answer):
-        known = next((known for known in opened if known.ask == entry.ask), None)
-        if known is not None and not known.answer:
-            known.answer, known.allow = entry.seq, entry.allow
+        asked = next((asked for asked in opened if asked.ask == entry.ask), None)
+        if asked is not None and (not asked.answer or asked.answer == entry.over):
+            asked.answer, asked.allow = entry.seq, entry.allow
     elif isinstance(entry, (Ask, Started)):
-        known = next((known for known in opened if (known.entry, known.call) == (entry.entry, entry.call)), None)
-        if known is None:
+        asked = next((asked for asked in opened if (asked.entry, asked.call) == (entry.entry, entry.call)), None)
+        if asked is None:
             return
         if isinstance(entry, Started):
-            known.started = entry.seq
+            asked.started = entry.seq
         else:
-            known.ask, known.answer, known.allow = entry.seq, 0, False
+            asked.ask, asked.answer, asked.allow = entry.seq, 0, False

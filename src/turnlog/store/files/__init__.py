@@ -74,7 +74,7 @@ class FileStore:
         self.delete, self.restore = self._trash.delete, self._trash.restore
 
     def _log(self, path: str, session_id: str, *, read_only: bool = False, fd: int = -1) -> SessionFile:
-        from turnlog.store.files.sessionfile import SessionFile  # who only looks for a session opens none
+        from turnlog.store.files.sessionfile import SessionFile  # looking for a session opens none
 
         return SessionFile(
             self._disk, path, session_id, clock=self._clock, durable=self._durable, read_only=read_only, fd=fd,
@@ -133,8 +133,8 @@ class FileStore:
         deleted: bool = False,
     ) -> None:
         self._finish_erasing()
-        told = (line for line in lines if b'"void":' in line)
-        if any(entry_of(item).void for line in told for item in entries_of([line], after=0)):
+        voided = (line for line in lines if b'"void":' in line)
+        if any(entry_of(item).void for line in voided for item in entries_of([line], after=0)):
             with disk_errors(f"opening {self._layout.folder}"):
                 self._layout.know_erasures()
         if not after:
@@ -207,8 +207,8 @@ class FileStore:
             with self._disk.hold(base) as held:
                 if not self._layout.is_still(held.fileno(), base):
                     continue  # it was moved or purged while we waited
-                found = glimpse(self._disk, *os.path.split(base))
-                if found is None or found.last is None or found.last.seq < parent.seq:
+                seen = glimpse(self._disk, *os.path.split(base))
+                if seen is None or seen.last is None or seen.last.seq < parent.seq:
                     raise NotFound(f"entry {parent.seq} of session {parent.session!r} was purged meanwhile")
                 self._disk.link(temporary, path)
                 return
@@ -239,16 +239,16 @@ class FileStore:
 
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
         if ids is None or place == "aside":  # which are called by their first entries
-            found = listed(self._layout, _FOLDERS[place])
-            return found if ids is None else (one for one in found if one.id in ids)
+            rows = listed(self._layout, _FOLDERS[place])
+            return rows if ids is None else (one for one in rows if one.id in ids)
         return self._listed_of(_FOLDERS[place], ids)
 
     def _listed_of(self, place: str, ids: Collection[str]) -> Iterator[Listed]:
         for session_id in ids:
             with suppress(Invalid), disk_errors(f"looking for session {session_id}"):
-                found = glimpse(self._disk, *os.path.split(self._layout.path(place, session_id)))
-                if found is not None:
-                    yield found
+                row = glimpse(self._disk, *os.path.split(self._layout.path(place, session_id)))
+                if row is not None:
+                    yield row
 
     def all_logs(self) -> Iterator[SessionFile]:
         for place in (SESSIONS, TRASH, BASES):
@@ -258,8 +258,8 @@ class FileStore:
                 path = os.path.join(self._layout.folder, place, name)
                 session_id = session_id_of(name) or name
                 if place == BASES:  # which are called by their first entries
-                    found = glimpse(self._disk, *os.path.split(path))
-                    session_id = found.id if found is not None and found.start is not None else session_id
+                    row = glimpse(self._disk, *os.path.split(path))
+                    session_id = row.id if row is not None and row.start is not None else session_id
                 yield self._log(path, session_id, read_only=True)
 
     def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
@@ -268,8 +268,8 @@ class FileStore:
             for name in self._layout.names(place):
                 session_id = session_id_of(name)
                 if session_id is None:
-                    found = glimpse(self._disk, os.path.join(self._layout.folder, place), name)
-                    session_id = found.id if found is not None else None
+                    row = glimpse(self._disk, os.path.join(self._layout.folder, place), name)
+                    session_id = row.id if row is not None else None
                 if session_id is not None and is_like(session_id, like):
                     yield session_id
 
@@ -284,8 +284,8 @@ class FileStore:
             log = self._log(path, session_id_of(name) or name, read_only=True)
             try:
                 if log.find(entry_id) is not None:
-                    found = glimpse(self._disk, *os.path.split(path))
-                    return found.id if found is not None else None
+                    row = glimpse(self._disk, *os.path.split(path))
+                    return row.id if row is not None else None
             finally:
                 log.close()
         return None

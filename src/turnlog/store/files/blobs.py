@@ -49,16 +49,16 @@ class FileBlobs:
     def add(self, *, told: Callable[[int], None] | None = None) -> PackWriter:
         with disk_errors(f"opening {self._layout.folder}"):
             self._layout.make_ready()
-        from turnlog.store.files.packwriter import PackWriter  # who only reads does not load what writes
+        from turnlog.store.files.packwriter import PackWriter  # readers do not load the writing side
 
         return PackWriter(self._packs, told=told)
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
-        known = self._packs.learn()
-        found = {name for name in digests if digest_key(name) not in known}
-        if found:
+        stored = self._packs.learn()
+        missing = {name for name in digests if digest_key(name) not in stored}
+        if missing:
             self._packs.refuse_newer()
-        return found
+        return missing
 
     def packs(self) -> frozenset[str]:
         with disk_errors("listing packs"):
@@ -85,7 +85,7 @@ class FileBlobs:
     def keeping(self) -> AbstractContextManager[object]:
         alone = self._inside.alone() if hasattr(self._inside, "alone") else None
         if alone is not None and not alone.closed:
-            return nullcontext()  # who keeps everybody else out would wait for itself
+            return nullcontext()  # the holder of the exclusive lock would wait for itself
         return self._hold(shared=True)
 
     def exclusively(self) -> AbstractContextManager[object]:

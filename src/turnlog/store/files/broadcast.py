@@ -38,14 +38,14 @@ class PipeInbox:
         self._disk = disk
         self._rest = b""
         self._path = os.path.join(folder, _key(session_id) + word(16))
-        made = os.path.join(folder, f".new-{word(16)}")
-        disk.make_pipe(made)
+        temporary = os.path.join(folder, f".new-{word(16)}")
+        disk.make_pipe(temporary)
         try:
             # Under its name it is being read: who finds that nobody does takes it away.
-            self._fd = disk.open_pipe(made, os.O_RDONLY)
-            disk.rename(made, self._path)
+            self._fd = disk.open_pipe(temporary, os.O_RDONLY)
+            disk.rename(temporary, self._path)
         except BaseException:
-            disk.discard(made)
+            disk.discard(temporary)
             raise
         renew_after_fork(self)
 
@@ -121,9 +121,9 @@ class FileBroadcast:
                     self._thread = None
                     return
             names = self._names()
-            done = [item for item in texts if self._bring(*item, names)]
+            delivered = [item for item in texts if self._bring(*item, names)]
             with self._mutex:
-                self._texts = [item for item in self._texts if item not in done]
+                self._texts = [item for item in self._texts if item not in delivered]
             threading.Event().wait(PAUSE_S)
 
     def _names(self) -> list[str]:
@@ -158,7 +158,7 @@ class FileBroadcast:
             return False  # it is slow: it gets the rest when it has read that much
         except OSError as error:
             if error.errno in (errno.ENXIO, errno.EPIPE):
-                self._disk.discard(path)  # whoever made it is gone
+                self._disk.discard(path)  # its maker is gone
         finally:
             if fd >= 0:
                 os.close(fd)

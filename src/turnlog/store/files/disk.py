@@ -101,11 +101,11 @@ class Disk:
             if create:
                 os.fchmod(fd, FILE_MODE)  # the umask may have taken away what we need ourselves
             else:
-                found = os.fstat(fd)
-                if not stat.S_ISREG(found.st_mode):
+                status = os.fstat(fd)
+                if not stat.S_ISREG(status.st_mode):
                     raise OSError(errno.ELOOP, "not a regular file", path)
-                if found.st_mode & _OTHERS:
-                    _make_private(fd, found, FILE_MODE)
+                if status.st_mode & _OTHERS:
+                    _make_private(fd, status, FILE_MODE)
         except BaseException:
             os.close(fd)
             raise
@@ -125,9 +125,9 @@ class Disk:
 
     def write(self, fd: int, data: bytes) -> None:
         """All of it; what a failed call leaves behind is for the caller to cut back."""
-        done = self.write_once(fd, data)
-        while done < len(data):
-            done += self.write_once(fd, memoryview(data)[done:])
+        written = self.write_once(fd, data)
+        while written < len(data):
+            written += self.write_once(fd, memoryview(data)[written:])
 
     def seek(self, fd: int, offset: int) -> None:
         """Where the next write goes."""
@@ -139,9 +139,9 @@ class Disk:
 
     def make_private(self, path: str) -> None:
         """A folder of ours that others can look into is closed; one that is shared on purpose, like `/tmp`, is not."""
-        found = os.lstat(path)
-        if found.st_mode & _OTHERS and stat.S_ISDIR(found.st_mode) and not found.st_mode & stat.S_ISVTX:
-            _make_private(path, found, FOLDER_MODE)
+        status = os.lstat(path)
+        if status.st_mode & _OTHERS and stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_ISVTX:
+            _make_private(path, status, FOLDER_MODE)
 
     def mkdir(self, path: str) -> None:
         """A private folder."""
@@ -295,9 +295,9 @@ class Disk:
             )
 
 
-def _make_private(file: int | str, found: os.stat_result, mode: int) -> None:
+def _make_private(file: int | str, status: os.stat_result, mode: int) -> None:
     """Copied, unpacked or changed, it was open to others. Only who owns it can close it; who reads goes on anyway."""
-    if found.st_uid == os.geteuid():
+    if status.st_uid == os.geteuid():
         with suppress(OSError):  # a file system that is read-only, or has no modes
             os.chmod(file, mode)
 

@@ -32,7 +32,6 @@ from turnlog.store.files.tail import is_adoptable
 _STEP = 1 << 20
 _SUFFIX = ".json"
 _decode_plan = msgspec.json.Decoder(ErasingPlan).decode
-_decode_known = msgspec.json.Decoder(list[Erasure]).decode
 _encode = msgspec.json.Encoder().encode
 Change = tuple[int, bytes]
 """Where in a file, and what it says there instead: as many bytes."""
@@ -71,11 +70,11 @@ class FileErasing:
 
     def unsettled(self) -> dict[str, ErasingPlan]:
         with disk_errors(f"looking at {self._layout.folder}"):
-            found: dict[str, ErasingPlan] = {}
+            plans: dict[str, ErasingPlan] = {}
             for name in self._names(ERASING):
                 with suppress(FileNotFoundError):  # somebody finished it while we looked
-                    found[name.removesuffix(_SUFFIX)] = _decode_plan(self._read(self._in(ERASING, name)))
-            return found
+                    plans[name.removesuffix(_SUFFIX)] = _decode_plan(self._read(self._in(ERASING, name)))
+            return plans
 
     def settle(self, name: str) -> None:
         with disk_errors(f"erasing in {self._layout.folder}"):
@@ -93,7 +92,7 @@ class FileErasing:
     # ── one erasure ───────────────────────────────────────────────────────────────────────────────
 
     def _apply(self, plan: ErasingPlan) -> None:
-        """Whoever moves, purges or collects is kept out meanwhile, and so is a second one who erases."""
+        """Moves, purges, collections and other erasures are locked out meanwhile."""
         for log in plan.logs:
             self._finish_move(log.session)
             for path in self._paths(log):
@@ -125,19 +124,19 @@ class FileErasing:
 
     def _remember(self, log: ErasedLog) -> None:
         path = self._in(ERASED, file_name(log.first) + _SUFFIX)
-        known = self._known(path)[1] if self._disk.exists(path) else []
-        there = {(one.seq, one.part) for one in known}
+        earlier = self._known(path)[1] if self._disk.exists(path) else []
+        there = {(one.seq, one.part) for one in earlier}
         new = [one for one in log.erasures if (one.seq, one.part) not in there]
         if new:
-            told = ErasedLog(log.session, log.first, known + new)
-            self._layout.write_file(path, _encode(told))
+            record = ErasedLog(log.session, log.first, earlier + new)
+            self._layout.write_file(path, _encode(record))
 
     def _known(self, path: str) -> tuple[str, list[Erasure]]:
         try:
-            found = msgspec.json.decode(self._read(path), type=ErasedLog)
+            record = msgspec.json.decode(self._read(path), type=ErasedLog)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise Corrupt(f"{path} is not what we wrote", hint="restore it from a backup") from None
-        return found.first, found.erasures
+        return record.first, record.erasures
 
     def _remove_abandoned(self) -> None:
         """What never got its name, and whose writer is gone, may hold anything."""

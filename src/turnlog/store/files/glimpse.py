@@ -38,8 +38,8 @@ def glimpse(disk: Disk, folder: str, name: str) -> Listed | None:
             wide = _wide(disk, fd, last.wide, back, size)
     finally:
         disk.close(fd)
-    found = start.session_id if start is not None else session_id_of(name) or name
-    return Listed(found, start, wide, last, size)
+    session_id = start.session_id if start is not None else session_id_of(name) or name
+    return Listed(session_id, start, wide, last, size)
 
 
 def first_id(disk: Disk, path: str) -> str | None:
@@ -112,5 +112,5 @@ def _wide(disk: Disk, fd: int, offset: int, back: bytes, size: int) -> Set | Non
     entry = _entry(_line(disk, fd, offset, window, size))
     if isinstance(entry, Set) and entry.all is not None:
         return entry
-    found = (e for e in _newest_first(disk, fd, size) if isinstance(e, Set) and e.all is not None)
-    return next(found, None)
+    facts = (e for e in _newest_first(disk, fd, size) if isinstance(e, Set) and e.all is not None)
+    return next(facts, None)

@@ -75,13 +75,13 @@ class FileHandle:
     def _open(self, flags: int) -> bool:
         fd = self._disk.open(self.path, flags)
         try:
-            found = identity(self._disk.fstat(fd))
+            file = identity(self._disk.fstat(fd))
         except BaseException:
             self._disk.close(fd)
             raise
-        before, self.identity = self.identity, found
+        before, self.identity = self.identity, file
         self.fd, self.is_writable = fd, flags != os.O_RDONLY
-        return before not in ((0, 0), found)
+        return before not in ((0, 0), file)
 
     def copy(self) -> ReadingHandle:
         """A descriptor that reads what is open now, whatever becomes of this one."""

@@ -11,19 +11,19 @@ _LISTED = 3
 def name_holders(fd: int) -> str:
     """The processes that hold a lock on this file, in words; "another process" where nobody can say."""
     try:
-        found = [_describe(pid) for pid in sorted(set(_holders(fd)))]
+        holders = [_describe(pid) for pid in sorted(set(_holders(fd)))]
     except OSError:
-        found = []
-    if not found:
+        holders = []
+    if not holders:
         return "another process has"
-    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    return f"{', '.join(found[:_LISTED])}{more} {'has' if len(found) == 1 else 'have'}"
+    more = f" and {len(holders) - _LISTED} more" if len(holders) > _LISTED else ""
+    return f"{', '.join(holders[:_LISTED])}{more} {'has' if len(holders) == 1 else 'have'}"
 
 
 def _holders(fd: int) -> Iterator[int]:
     """The processes that took a lock of this file, or hold the descriptor of one that took it and died."""
     status = os.fstat(fd)
-    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     with open("/proc/locks", encoding="ascii", errors="replace") as table:
         rows = [row.split() for row in table]
     for row in rows:
@@ -31,7 +31,7 @@ def _holders(fd: int) -> Iterator[int]:
             continue
         pid = int(row[4])
         if pid > 0 and os.path.exists(f"/proc/{pid}"):
-            if row[5] == place or _locks(pid, status):
+            if row[5] == inode or _locks(pid, status):
                 yield pid
         else:
             yield from (int(name) for name in os.listdir("/proc") if name.isdecimal() and _locks(int(name), status))
@@ -60,6 +60,6 @@ def _describe(pid: int) -> str:
             state = file.read().rpartition(")")[2].split()[0]
     except OSError:
         return f"process {pid}"
-    shown = " ".join("".join(c if c.isprintable() else "?" for c in word) for word in words).strip()
+    command = " ".join("".join(c if c.isprintable() else "?" for c in word) for word in words).strip()
     stopped = ", which is stopped," if state in "Tt" else ""
-    return f"process {pid} ({shown[:80]}){stopped}" if shown else f"process {pid}{stopped}"
+    return f"process {pid} ({command[:80]}){stopped}" if command else f"process {pid}{stopped}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -53,10 +54,10 @@ class Layout:
         self._is_current = layout in (LAYOUT, ERASED_LAYOUT)
         self._has_erasures = "erasures" in layout
         for part, version in layout.items():
-            known = ERASED_LAYOUT.get(part, 0)
-            if not isinstance(version, int) or version > known:
+            supported = ERASED_LAYOUT.get(part, 0)
+            if not isinstance(version, int) or version > supported:
                 raise Unsupported(
-                    f"{self.folder} has {part} version {version}; this Turnlog knows {known}",
+                    f"{self.folder} has {part} version {version}; this Turnlog knows {supported}",
                     hint="a newer Turnlog wrote there: upgrade this one",
                 )
         for name in ("", SESSIONS, BLOBS, BASES, TRASH, DERIVED, ERASED, ERASING):
@@ -111,7 +112,7 @@ class Layout:
         self.disk.sync_folder(os.path.dirname(path))
 
     def _sync_above(self) -> None:
-        """Whoever made the folders above may have died before their names were on the disk; the layout comes last."""
+        """Sync the parent folders: their maker may have died before their names were on the disk."""
         path = self.folder
         while (above := os.path.dirname(path)) != path and self.disk.stat(path).st_uid == os.geteuid():
             try:
@@ -208,7 +209,8 @@ class Layout:
             return
         try:
             if self.disk.try_lock(fd):
-                self.disk.unlink(path)
+                with suppress(FileNotFoundError):  # it just got its name
+                    self.disk.unlink(path)
         finally:
             self.disk.close(fd)
 

@@ -52,9 +52,9 @@ def _skip(read: Read, length: int, position: int, end: int) -> tuple[int, int]:
     """The whole length of a line of which `length` bytes were read, and where the next one begins."""
     while position < end:
         chunk = read(min(_STEP, end - position), position)
-        found = chunk.find(b"\n")
-        if found >= 0:
-            return length + found, position + found + 1
+        newline = chunk.find(b"\n")
+        if newline >= 0:
+            return length + newline, position + newline + 1
         if not chunk:
             break
         length += len(chunk)
@@ -92,9 +92,9 @@ def _skip_back(read: Read, position: int, start: int) -> int:
     """Where the line begins that reaches back before `position`."""
     while position > start:
         size = min(_STEP, position - start)
-        found = read(size, position - size).rfind(b"\n")
-        if found >= 0:
-            return position - size + found + 1
+        newline = read(size, position - size).rfind(b"\n")
+        if newline >= 0:
+            return position - size + newline + 1
         position -= size
     return start
 
@@ -104,9 +104,9 @@ def last_newline(read: Read, end: int) -> int:
     position = end
     while position > 0:
         size = min(_FIRST_STEP if position == end else _STEP, position)
-        found = read(size, position - size).rfind(b"\n")
-        if found >= 0:
-            return position - size + found + 1
+        newline = read(size, position - size).rfind(b"\n")
+        if newline >= 0:
+            return position - size + newline + 1
         position -= size
     return 0
 
@@ -173,18 +173,18 @@ def _begin_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
 
 def _end_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
     """Just behind the first line from `seq` on. The line after it has to agree: a line may be in the wrong place."""
-    found: tuple[int, Header] | None = None
+    last: tuple[int, Header] | None = None
     for offset, line in lines(read, _near(read, seq, end), end):
         header = _true_header(line)
         if header is None:
             continue
         if header.seq < seq:
-            found = None
-        elif found is None:
-            found = offset + len(line) + 1, header
+            last = None
+        elif last is None:
+            last = offset + len(line) + 1, header
         else:
-            return found
-    return found or (end, None)
+            return last
+    return last or (end, None)
 
 
 def _near(read: Read, seq: int, end: int) -> int:
@@ -196,9 +196,9 @@ def _near(read: Read, seq: int, end: int) -> int:
     low, high = 0, end
     while high - low > _FIRST_STEP:
         middle = (low + high) // 2
-        found = _headers(read, middle, high)
-        if len(found) == 3 and sorted(header.seq for _, header in found)[1] < seq:
-            low = found[0][0]
+        headers = _headers(read, middle, high)
+        if len(headers) == 3 and sorted(header.seq for _, header in headers)[1] < seq:
+            low = headers[0][0]
         else:
             high = middle
     return low
@@ -206,7 +206,7 @@ def _near(read: Read, seq: int, end: int) -> int:
 
 def _headers(read: Read, position: int, end: int) -> list[tuple[int, Header]]:
     """The first three readable lines that begin after `position`."""
-    found: list[tuple[int, Header]] = []
+    headers: list[tuple[int, Header]] = []
     while position < end:
         chunk = read(min(_PROBE, end - position), position)
         newline = chunk.find(b"\n")
@@ -214,9 +214,9 @@ def _headers(read: Read, position: int, end: int) -> list[tuple[int, Header]]:
             for offset, line in lines(read, position + newline + 1, end, step=_PROBE):
                 header = _true_header(line)
                 if header is not None:
-                    found.append((offset, header))
-                    if len(found) == 3:
+                    headers.append((offset, header))
+                    if len(headers) == 3:
                         break
             break
         position += len(chunk) or end
-    return found
+    return headers

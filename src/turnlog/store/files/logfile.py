@@ -144,9 +144,9 @@ class LogFile:
             if handle.fd < 0 or not handle.is_writable:
                 self._open_for_writing()
             self._disk.lock(handle.fd)
-            done = work(*args, **options)
+            result = work(*args, **options)
             self._disk.unlock(handle.fd)
-            return done
+            return result
         except (TurnlogError, OSError) as error:
             try:
                 if isinstance(error, OSError):
@@ -169,10 +169,10 @@ class LogFile:
         """Under the lock: where the log ends by now."""
         handle = self.handle
         status = self._disk.stat(handle.path)
-        size = status.st_size
-        if (status.st_dev, status.st_ino) != handle.identity:
+        while (status.st_dev, status.st_ino) != handle.identity:
             self._take_new_file()
-            size = handle.size()
+            status = self._disk.stat(handle.path)  # it may have been replaced once more while we waited for its lock
+        size = status.st_size
         if self._unsynced.unsure:
             size = self._cut_unsure(size)
         tail = self.tail
@@ -254,7 +254,7 @@ class LogFile:
         tail.wrote(new)
         self.known.wrote(new.seqs)
         if is_sealing:
-            # Whoever reads a later line must find this one: it says which bytes before it do not count.
+            # Readers of a later line need this one: it says which bytes before it do not count.
             self._sync_or_give_up()
 
     def _be_sure_of(self, tail: Tail) -> None:

@@ -35,10 +35,10 @@ def session_id_of(name: str) -> str | None:
     parts = name[: -len(SUFFIX)].split("=")
     try:
         data = parts[0].encode() + b"".join(bytes.fromhex(p[:2]) + p[2:].encode() for p in parts[1:])
-        found = data.decode()
+        session_id = data.decode()
     except ValueError:
         return None
-    return found if found and file_name(found) == name else None
+    return session_id if session_id and file_name(session_id) == name else None
 
 
 def is_hashed(name: str) -> bool:

@@ -27,14 +27,14 @@ def newest_first(disk: Disk, folder: str, names: Iterable[str]) -> Iterator[List
         except OSError:
             changed.append((inf, name))
     changed.sort()
-    known: list[Listed] = []
+    rows: list[Listed] = []
     is_wrong = False
-    while changed or known:
-        if known and (not changed or (not is_wrong and known[-1].order.at_ms / 1000 > changed[-1][0])):
-            yield known.pop()
+    while changed or rows:
+        if rows and (not changed or (not is_wrong and rows[-1].order.at_ms / 1000 > changed[-1][0])):
+            yield rows.pop()
             continue
         time, name = changed.pop()
-        found = glimpse(disk, folder, name)
-        if found is not None:
-            insort(known, found, key=lambda found: found.order)
-            is_wrong = is_wrong or found.order.at_ms / 1000 > time
+        row = glimpse(disk, folder, name)
+        if row is not None:
+            insort(rows, row, key=lambda row: row.order)
+            is_wrong = is_wrong or row.order.at_ms / 1000 > time

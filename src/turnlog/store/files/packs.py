@@ -67,14 +67,23 @@ class Packs:
             return []  # nothing was ever kept here
         return [name for name in names if name.endswith(SUFFIX)]
 
-    def learn(self) -> dict[bytes, tuple[str, int]]:
-        """Where every blob is that has its name by now, by SHA-256."""
+    @property
+    def known(self) -> frozenset[str]:
+        """Those of which it is known what is in them."""
+        with self._mutex:
+            return frozenset(self._known)
+
+    def learn(self, listed: frozenset[str] | None = None) -> dict[bytes, tuple[str, int]]:
+        """Where every blob is that has its name by now, by SHA-256.
+
+        `listed` are the packs that somebody saw who has kept out whoever collects since.
+        """
         with self._mutex, disk_errors("listing packs"):
-            self._learn_all()
+            self._learn_all(listed)
             return self._places
 
-    def _learn_all(self) -> None:
-        names = set(self.names())
+    def _learn_all(self, listed: frozenset[str] | None = None) -> None:
+        names = set(self.names()) if listed is None or self._known - listed else listed
         if self._known - names:
             # Somebody collected. What went with a pack may be in one that we knew already: look at all of them.
             self._places, self._known, self._newer = {}, set(), ""
@@ -91,11 +100,11 @@ class Packs:
 
     def take(self, name: str, rows: list[tuple[bytes, int]]) -> None:
         """A new pack got its name, which is on the disk when this returns, with those of all that we know of."""
-        known = set(self._known)
+        before = set(self._known)
         self.disk.sync_folder(self.folder)
         with self._mutex:
-            self._places.update((key, (name, place)) for key, place in rows)
-            self._named |= known | {name}
+            self._places.update((key, (name, location)) for key, location in rows)
+            self._named |= before | {name}
             self._known.add(name)  # last: a pack that is known is not looked at again
 
     def get(self, digest: str) -> bytes:
@@ -138,8 +147,8 @@ class Packs:
         data = self.disk.pread(fd, stored, offset + OBJECT.size)
         if codec == RAW:
             return data
-        found = zstd.unpacked(data, length)
-        return found if found is not None and len(found) == length else None
+        content = zstd.unpacked(data, length)
+        return content if content is not None and len(content) == length else None
 
     def stream(self, digest: str) -> Iterator[bytes]:
         """A blob piece by piece, verified when its end is reached."""

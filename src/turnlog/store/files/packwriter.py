@@ -33,6 +33,7 @@ class PackWriter:
         self._fd = -1
         self._rows: dict[bytes, int] = {}
         self._places: dict[bytes, tuple[str, int]] | None = {} if anew else None
+        self._listed: frozenset[str] | None = None
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._block: Block = {}
@@ -136,12 +137,12 @@ class PackWriter:
         return "sha256:" + hashed.hexdigest()
 
     def _write_all(self, chunks: Iterable[bytes]) -> int:
-        done = 0
+        written = 0
         for chunk in chunks:
             with disk_errors("writing a file into a pack"):
                 self._disk.write(self._fd, chunk)
-            done += len(chunk)
-        return done
+            written += len(chunk)
+        return written
 
     def _cut(self, start: int) -> None:
         with disk_errors("writing a file into a pack"):
@@ -166,9 +167,18 @@ class PackWriter:
         waiting = self._blocked + self._press.size  # before they are compressed
         return self._end + waiting + count * ROW.size + FOOTER.size if count else 0
 
+    def packs(self) -> frozenset[str]:
+        """See `ListsPacks`."""
+        if self._listed is None:
+            with disk_errors("listing packs"):
+                self._listed = frozenset(self._packs.names())
+        # Where something was looked for, it may be in a pack that another thread has added since.
+        return self._listed if self._places is None else self._listed | self._packs.known
+
     def _has(self, key: bytes) -> bool:
         if self._places is None:
-            self._places = self._packs.learn()  # once: what others add meanwhile is at worst kept twice
+            # Once: what others add meanwhile is at worst kept twice.
+            self._places = self._packs.learn(self._listed)
         return key in self._rows or key in self._block or key in self._press or key in self._places
 
     def _place(self) -> int:

@@ -109,17 +109,17 @@ class SessionFile:
         """Under the lock."""
         file = self._file
         tail = file.end()
-        known = self._known(drafts, once) if file.known.may_have(drafts, alone=alone) else {}
-        new = [draft for draft in drafts if draft.id not in known] if known else drafts
+        present = self._known(drafts, once) if file.known.may_have(drafts, alone=alone) else {}
+        new = [draft for draft in drafts if draft.id not in present] if present else drafts
         if not new:
-            return list(known.values())
+            return list(present.values())
         if after < tail.last and (alone or any(draft.is_fence for draft in new)):
             self._refuse_conflict(after, alone)
         if tail.last < head:
             file.refuse_lost(head)
         placed = tail.place(file.handle.read, new, head=head, now=self._clock(), doubted=file.known.doubted)
         file.write(tail, placed)
-        return in_order(drafts, known, placed.entries) if known else placed.entries
+        return in_order(drafts, present, placed.entries) if present else placed.entries
 
     def vouch(self, ids: frozenset[str]) -> None:
         """See `Vouched`."""
@@ -133,8 +133,8 @@ class SessionFile:
             raise AlreadyExists(
                 f"the entry id {next(iter(there))!r} is already in session {self.id}", hint="use another id"
             )
-        found = [entry for seq in there.values() for entry in self._entries(after=seq - 1, before=seq + 1)]
-        return dict(zip(there, found, strict=True))
+        entries = [entry for seq in there.values() for entry in self._entries(after=seq - 1, before=seq + 1)]
+        return dict(zip(there, entries, strict=True))
 
     def find(self, entry_id: str) -> AnyEntry | None:
         """See `Indexed`. Who may write remembers all ids once they were looked through; who may not looks each time."""

@@ -135,9 +135,9 @@ class Survey:
         return start if offset < start + self._spliced[start] else None
 
     def _damaged(self, damage: Damage) -> None:
-        known = self._by_offset.get(damage.offset)
-        if known is not None:  # first it was not what was written, now it does not count either
-            known.kind, known.seq = damage.kind, damage.seq
+        earlier = self._by_offset.get(damage.offset)
+        if earlier is not None:  # first it was not what was written, now it does not count either
+            earlier.kind, earlier.seq = damage.kind, damage.seq
             return
         length, line = self._waiting.get(damage.offset, (0, 0))
         if damage.kind == "spliced":
@@ -187,14 +187,14 @@ class Survey:
 
     def cuts(self) -> list[Cut]:
         """The bytes that a repair blanks out, in order."""
-        found = [Cut(offset, offset + length) for offset, (length, _) in self._waiting.items()]
+        cuts = [Cut(offset, offset + length) for offset, (length, _) in self._waiting.items()]
         for start, length in self._spliced.items():
-            found.extend(self._cut_spliced(start, start + length))
+            cuts.extend(self._cut_spliced(start, start + length))
         if self._adopted:
-            found.append(Cut(self.size_bytes, self.size_bytes, breaks_after=True))
+            cuts.append(Cut(self.size_bytes, self.size_bytes, breaks_after=True))
         elif self._end < self.size_bytes:
-            found.append(Cut(self._end, self.size_bytes, breaks_after=True))
-        return sorted(found)
+            cuts.append(Cut(self._end, self.size_bytes, breaks_after=True))
+        return sorted(cuts)
 
     def _cut_spliced(self, start: int, end: int) -> Iterator[Cut]:
         position = start

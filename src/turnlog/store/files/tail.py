@@ -134,10 +134,10 @@ class Tail:
         # The last line may have been erased: it is as long as it was, and has its number and its id.
         for _, line in lines_back(read, self.good):
             try:
-                found = entry_of(decode(line))
+                entry = entry_of(decode(line))
             except Unreadable:
                 return False
-            return (found.seq, found.id) == (self.last, self.last_id) and is_verified(line)
+            return (entry.seq, entry.id) == (self.last, self.last_id) and is_verified(line)
         return False
 
     def _note(self, offset: int, entry: AnyEntry, saw: Saw) -> None:

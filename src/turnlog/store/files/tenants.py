@@ -47,8 +47,8 @@ class FileTenants:
     def names(self) -> list[str]:
         """All there are, in order."""
         with disk_errors(f"listing {self._folder}"):
-            found = os.listdir(self._folder) if os.path.isdir(self._folder) else []
-        return sorted(name for one in found if (name := session_id_of(one + SUFFIX)) is not None)
+            names = os.listdir(self._folder) if os.path.isdir(self._folder) else []
+        return sorted(name for one in names if (name := session_id_of(one + SUFFIX)) is not None)
 
     def drop(self, name: str, store: Store) -> DroppedTenant:
         """Out of sight at once, then gone. What somebody left who was interrupted goes as well."""

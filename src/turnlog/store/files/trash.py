@@ -33,7 +33,7 @@ class Trash:
         with disk_errors(f"moving session {session_id} to {os.path.dirname(new)}"):
             if not self._disk.exists(old):
                 raise no_session(session_id)
-            # Who looks through all sessions for what they need must not miss this one.
+            # A collection that looks through all sessions must not miss this one.
             with self._blobs.keeping(), self._disk.hold(old) as held:
                 self._refuse_longer(session_id, old, after)
                 try:
@@ -47,8 +47,8 @@ class Trash:
 
     def _refuse_longer(self, session_id: str, path: str, after: int | None) -> None:
         if after is not None:
-            found = glimpse(self._disk, *os.path.split(path))
-            last = found.last if found is not None else None
+            row = glimpse(self._disk, *os.path.split(path))
+            last = row.last if row is not None else None
             refuse_longer(session_id, last.seq if last is not None else 0, after)
 
     def delete(self, session_id: str, *, after: int | None = None) -> None:
@@ -96,12 +96,12 @@ class Trash:
         """What its forks call the first entry of that session, and up to which they need it; 0 if there are none."""
         name, needed = first or session_id, 0
         for place in (SESSIONS, TRASH, BASES):
-            for found in listed(self._layout, place):
-                if first in (None, found.first) and found.id == session_id:
+            for row in listed(self._layout, place):
+                if first in (None, row.first) and row.id == session_id:
                     continue
-                if found.start is None:
+                if row.start is None:
                     return name, _UNKNOWN
-                fork = found.start.fork
+                fork = row.start.fork
                 if fork is not None and (fork.base == first if first else fork.session == session_id):
                     name, needed = (fork.base, fork.seq) if fork.seq > needed else (name, needed)
         return name, needed
@@ -111,8 +111,8 @@ class Trash:
         while dropped:
             dropped = False
             for name in self._layout.names(BASES):
-                found = glimpse(self._disk, os.path.join(self._layout.folder, BASES), name)
-                if found is not None and found.start is not None and not self._needed(found.id, found.first)[1]:
+                row = glimpse(self._disk, os.path.join(self._layout.folder, BASES), name)
+                if row is not None and row.start is not None and not self._needed(row.id, row.first)[1]:
                     self._disk.unlink(os.path.join(self._layout.folder, BASES, name))
                     dropped = True
 
@@ -122,9 +122,9 @@ def listed(layout: Layout, place: str) -> Iterator[Listed]:
     folder = os.path.join(layout.folder, place)
     with disk_errors(f"listing the sessions in {folder}"):
         for name in layout.names(place):
-            found = glimpse(layout.disk, folder, name)
-            if found is not None:
-                yield found if place != TRASH else replace(found, deleted_at=_moved_at(layout, name))
+            row = glimpse(layout.disk, folder, name)
+            if row is not None:
+                yield row if place != TRASH else replace(row, deleted_at=_moved_at(layout, name))
 
 
 def _moved_at(layout: Layout, name: str) -> datetime | None:

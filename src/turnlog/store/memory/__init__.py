@@ -159,15 +159,15 @@ class MemoryStore:
     def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
         with self._mutex:
             places = {False: self._logs, True: self._trash}
-            found = [
+            holding = [
                 place for is_deleted, place in places.items() if deleted in (None, is_deleted) and session_id in place
             ]
-            if not found:
+            if not holding:
                 raise no_session(session_id)
-            if len(found) > 1:
+            if len(holding) > 1:
                 raise either(session_id)
-            refuse_longer(session_id, found[0][session_id].entries[-1].seq, after)
-            log = found[0].pop(session_id)
+            refuse_longer(session_id, holding[0][session_id].entries[-1].seq, after)
+            log = holding[0].pop(session_id)
             log.is_gone = True
             needed = self._needed(log.first)
             if needed:
@@ -246,9 +246,9 @@ class MemoryStore:
                     for log in place.values():
                         if log.first == one.first:
                             log.erase(one.erasures)
-                known = self._erasures.setdefault(one.first, {})
+                erasures = self._erasures.setdefault(one.first, {})
                 for erasure in one.erasures:
-                    known.setdefault((erasure.seq, erasure.part), erasure)
+                    erasures.setdefault((erasure.seq, erasure.part), erasure)
             for name in [name for name in self._derived if name.startswith(IMPORTED)]:
                 del self._derived[name]  # what was read of a source may say what was said
             name = word(16)

@@ -48,10 +48,10 @@ class MemoryLog:
         with self._mutex:
             if self.is_gone:
                 raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
-            known = {draft.id: self._by_id[draft.id] for draft in drafts if draft.id in self._by_id}
-            if known and once:
-                raise AlreadyExists(f"the entry id {next(iter(known))!r} is already in session {self.id}")
-            rest = [draft for draft in drafts if draft.id not in known]
+            present = {draft.id: self._by_id[draft.id] for draft in drafts if draft.id in self._by_id}
+            if present and once:
+                raise AlreadyExists(f"the entry id {next(iter(present))!r} is already in session {self.id}")
+            rest = [draft for draft in drafts if draft.id not in present]
             fenced = any(draft.is_fence for draft in rest)
             for entry in self._between(after, None) if rest else ():
                 if alone or (fenced and is_fence(entry)):
@@ -61,7 +61,7 @@ class MemoryLog:
                     )
             new = self._stamp(rest, head)
             self._keep(new)
-            return in_order(drafts, known, new)
+            return in_order(drafts, present, new)
 
     def _keep(self, entries: list[AnyEntry]) -> None:
         self.entries.extend(entries)

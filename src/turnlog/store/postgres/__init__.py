@@ -142,11 +142,11 @@ class PostgresStore:
                             connection.execute(MORE, {"num": row[0], "root": row[1], **values, **rest})
                 if row is not None:
                     return row[0], row[1]
-            found = connection.execute(_FIRST, (self._tenant, values["first_key"] or values["key"])).fetchone()
-            if again and found is not None and found[4] == values["made"]:
-                return found[0], found[1]
+            first_row = connection.execute(_FIRST, (self._tenant, values["first_key"] or values["key"])).fetchone()
+            if again and first_row is not None and first_row[4] == values["made"]:
+                return first_row[0], first_row[1]
             named = connection.execute(_LIVE, (self._tenant, place, values["key"])).fetchone()
-            if found is None and named is None:
+            if first_row is None and named is None:
                 if parent is None:
                     raise no_tenant(self._pool.tenant)
                 raise no_session(parent.session, for_fork=True)
@@ -243,10 +243,10 @@ class PostgresStore:
 
         def job(connection: Connection, again: bool) -> bool:
             with connection.transaction():
-                found = purge(connection, self._tenant, session_id, places, after)
-                if found > 1:
+                count = purge(connection, self._tenant, session_id, places, after)
+                if count > 1:
                     raise either(session_id)
-                return bool(found) or again
+                return bool(count) or again
 
         if not self._pool.run(f"purging session {session_id}", job):
             raise no_session(session_id)
@@ -285,19 +285,19 @@ class PostgresStore:
 
     def health(self) -> dict[str, Any]:
         """See `Monitored.health`: whether something can be committed, and if not, the `reason` in a word."""
-        known: dict[str, Any] = {"backend": self.backend, "location": f"postgresql://{self._pool.place}"}
+        facts: dict[str, Any] = {"backend": self.backend, "location": f"postgresql://{self._pool.place}"}
         began = time.monotonic()
         try:
-            known |= self._condition()
-            if not known["standby"]:
+            facts |= self._condition()
+            if not facts["standby"]:
                 self.save("health", b"")
         except TurnlogError as error:
-            return {**known, "ok": False, "reason": word_of(error), "problem": str(error), "hint": error.hint}
-        known["answered_ms"] = round((time.monotonic() - began) * 1000, 1)
-        is_safe = known["fsync"] == known["full_page_writes"] == "on"
-        if known["standby"] or not is_safe:
-            return {**known, "ok": False, "reason": "standby" if known["standby"] else "unsafe"}
-        return {**known, "ok": True}
+            return {**facts, "ok": False, "reason": word_of(error), "problem": str(error), "hint": error.hint}
+        facts["answered_ms"] = round((time.monotonic() - began) * 1000, 1)
+        is_safe = facts["fsync"] == facts["full_page_writes"] == "on"
+        if facts["standby"] or not is_safe:
+            return {**facts, "ok": False, "reason": "standby" if facts["standby"] else "unsafe"}
+        return {**facts, "ok": True}
 
     def _condition(self) -> dict[str, Any]:
         query = (

@@ -27,7 +27,7 @@ class Watched(NamedTuple):
 
 def by_tenant(those: Iterable[Watched]) -> list[tuple[int, list[int]]]:
     """The sessions of each."""
-    return [(tenant, [what.num for what in found]) for tenant, found in groupby(sorted(those), lambda one: one.tenant)]
+    return [(tenant, [what.num for what in group]) for tenant, group in groupby(sorted(those), lambda one: one.tenant)]
 
 
 class BackgroundThread(ABC):

@@ -126,8 +126,8 @@ class BlobWriter:
             return
         keys = sorted(self._new)
         nums, sizes, stored = ([self._new[key][at] for key in keys] for at in range(3))
-        done = self._connection.execute(_ADD_BLOBS, (self._tenant, keys, nums, sizes, stored)).fetchall()
-        late = set(nums) - {num for (num,) in done}
+        added = self._connection.execute(_ADD_BLOBS, (self._tenant, keys, nums, sizes, stored)).fetchall()
+        late = set(nums) - {num for (num,) in added}
         if late:
             self._connection.execute(_DROP_PIECES, (sorted(late),))
 
@@ -322,7 +322,7 @@ class PostgresBlobs:
 def _unpacked(packed: bytes, digest: str) -> bytes:
     if packed[:1] == _RAW:
         return packed[1:]
-    found = unpacked(packed[1:], _PIECE)
-    if found is None:
+    content = unpacked(packed[1:], _PIECE)
+    if content is None:
         raise Corrupt(f"blob {digest} is damaged")
-    return found
+    return content

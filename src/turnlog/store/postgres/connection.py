@@ -88,8 +88,8 @@ def _converted(query: str) -> _Query:
     places: dict[str, int] = {}
     formats: list[PyFormat] = []
 
-    def place(found: re.Match[str]) -> str:
-        name, kind = found.groups()
+    def place(match: re.Match[str]) -> str:
+        name, kind = match.groups()
         if kind is None:
             return "%"
         key = name or f" {len(formats)}"
@@ -194,10 +194,10 @@ class Connection(psycopg.Connection[Any]):
     ) -> Generator[psycopg.Transaction]:
         """See psycopg; it begins with whose it is."""
         is_new = self.pgconn.transaction_status == _IDLE
-        with super().transaction(savepoint_name, force_rollback) as made:
+        with super().transaction(savepoint_name, force_rollback) as transaction:
             if is_new:
                 self.call(*self._settings())
-            yield made
+            yield transaction
 
     def begin(self) -> None:
         """The same for who ends it by `execute`."""
@@ -212,20 +212,23 @@ class Connection(psycopg.Connection[Any]):
 
     def execute(self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool = False) -> Any:
         """See psycopg: the same, but that the whole answer is there. Outside a transaction it is one."""
-        found = _converted(query.decode() if isinstance(query, bytes) else query)
+        converted = _converted(query.decode() if isinstance(query, bytes) else query)
         if isinstance(params, Mapping):
             named = cast("Mapping[str, Any]", params)
-            params = [named[name] for name in found.names]
-        known = Transformer.from_context(self)
-        values = known.dump_sequence(params or (), found.formats)
+            params = [named[name] for name in converted.names]
+        transformer = Transformer.from_context(self)
+        values = transformer.dump_sequence(params or (), converted.formats)
         statement = _statement(
-            found.text, tuple(known.types or ()), tuple(known.formats or ()), _BINARY if binary else _TEXT
+            converted.text,
+            tuple(transformer.types or ()),
+            tuple(transformer.formats or ()),
+            _BINARY if binary else _TEXT,
         )
         result = self.call(statement, values, prepare=prepare is not False)
         if result.status != _ROWS:
             return StatementAnswer([], result.command_tuples or 0)
-        known.set_pgresult(result)
-        return StatementAnswer(known.load_rows(0, result.ntuples, tuple), result.ntuples)
+        transformer.set_pgresult(result)
+        return StatementAnswer(transformer.load_rows(0, result.ntuples, tuple), result.ntuples)
 
     def call(self, statement: Statement, values: Sequence[Buffer | None], *, prepare: bool = True) -> PGresult:
         """Run a statement the short way: what a cursor does around it costs as much as the server's work on it."""

@@ -40,7 +40,7 @@ class DedicatedConnection:
         given = _storable(values)
         if self._writing is not None:
             return self._writing.execute(sql, given).fetchall()
-        return self._pool.run(self._doing, lambda made, _: made.execute(sql, given).fetchall())
+        return self._pool.run(self._doing, lambda connection, _: connection.execute(sql, given).fetchall())
 
     def run(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         given = [_storable(row) for row in rows]
@@ -53,7 +53,7 @@ class DedicatedConnection:
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        connection, _ = self._pool.own(self._doing, lambda made: made.begin())
+        connection, _ = self._pool.own(self._doing, lambda opened: opened.begin())
         self._writing = connection
         try:
             with self._problems():
@@ -74,7 +74,7 @@ class DedicatedConnection:
     @contextmanager
     def lock(self, waiting: Callable[[], None] | None = None) -> Generator[None]:
         lease = Lease(self._leases, self._name, together=False)
-        while self._pool.run(self._doing, lambda made, _: lease.take(made)) is not None:
+        while self._pool.run(self._doing, lambda connection, _: lease.take(connection)) is not None:
             if waiting is not None:
                 waiting()
             time.sleep(_PAUSE_S)
@@ -86,7 +86,7 @@ class DedicatedConnection:
             self._lease = None
             self._leases.leave(lease)
             try:
-                self._pool.run(f"letting go of the {self._name}", lambda made, _: lease.drop(made))
+                self._pool.run(f"letting go of the {self._name}", lambda connection, _: lease.drop(connection))
             except TurnlogError:
                 pass  # nobody renews it: others wait for a while, and go on
 

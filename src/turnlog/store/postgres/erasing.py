@@ -69,10 +69,10 @@ class PostgresErasing:
     def erasures(self, first: str | None = None) -> dict[str, list[Erasure]]:
         values: tuple[Any, ...] = (self._tenant,) if first is None else (self._tenant, key_of(first))
         query = (_KNOWN if first is None else _KNOWN + " and first_key = %b") + " order by seq, part"
-        found: dict[str, list[Erasure]] = {}
-        for name, told in self._pool.rows(_DOING, query, values):
-            found.setdefault(id_text(bytes(name)), []).append(_decode_one(bytes(told)))
-        return found
+        erasures: dict[str, list[Erasure]] = {}
+        for name, record in self._pool.rows(_DOING, query, values):
+            erasures.setdefault(id_text(bytes(name)), []).append(_decode_one(bytes(record)))
+        return erasures
 
     def unsettled(self) -> dict[str, ErasingPlan]:
         rows = self._pool.rows(_DOING, "select name, plan from turnlog.erasing where tenant = %s", (self._tenant,))

@@ -174,7 +174,7 @@ class Renewal:
                         "renewing a lease", lambda connection, _, lease=lease: lease.renew(connection)
                     )
                 except TurnlogError:
-                    pass  # who holds it finds out when it matters
+                    pass  # the holder finds out when it uses the lease
 
     def close(self) -> None:
         """End the thread."""
@@ -228,7 +228,7 @@ class Leases:
 
 
 def lost() -> Unavailable:
-    """Who kept blobs finds that nobody believed it any more."""
+    """The lease that protected our blobs expired, and blobs were collected meanwhile."""
     return Unavailable(
         "this process did not answer while it kept blobs, and somebody collected blobs meanwhile",
         hint="do it again: what it refers to may be gone",

@@ -55,15 +55,15 @@ class Listing:
     def ids(self, *, like: str = "", deleted: bool = False) -> list[str]:
         state, begin = _state(deleted), id_bytes(like)
         end = begin + b"\xff"  # which no id has in it
-        found: set[str] = set()
+        ids: set[str] = set()
         if begin:
             short = begin[:LONGEST]
             rows = self._pool.rows(_DOING, _IDS_BY_ALIAS, (self._tenant, state, short, short + b"\xff"))
-            found.update(id_text(bytes(row[0])) for row in rows)
+            ids.update(id_text(bytes(row[0])) for row in rows)
         while rows := self._pool.rows(_DOING, _IDS_BY_KEY, (self._tenant, state, begin, end, _IDS)):
-            found.update(id_text(bytes(row[1])) for row in rows)
+            ids.update(id_text(bytes(row[1])) for row in rows)
             begin = _next(rows)
-        return [session_id for session_id in found if is_like(session_id, like)]
+        return [session_id for session_id in ids if is_like(session_id, like)]
 
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
         state, begin = _PLACES[place], b""
@@ -79,13 +79,13 @@ class Listing:
             begin = _next(rows)
 
     def newest(self, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
-        place: tuple[int, int, bytes] = (_END, _END, b"")
+        position: tuple[int, int, bytes] = (_END, _END, b"")
         if after is not None:
-            place = after.at_ms // _MINUTE_MS, after.at_ms, id_bytes(after.id)
+            position = after.at_ms // _MINUTE_MS, after.at_ms, id_bytes(after.id)
         size = _FIRST_PAGE
-        while rows := self._pool.rows(_DOING, _NEWEST, (self._tenant, _state(deleted), place[0], *place, size)):
+        while rows := self._pool.rows(_DOING, _NEWEST, (self._tenant, _state(deleted), position[0], *position, size)):
             yield from map(_found, rows)
-            place = rows[-1][1:4]
+            position = rows[-1][1:4]
             size = _PAGE
 
 

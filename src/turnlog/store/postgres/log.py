@@ -23,7 +23,7 @@ from turnlog.store.postgres.watch import Watch
 _FIRST_PAGE, _PAGE = 64, 1024
 _PAGE_BYTES = 1 << 20
 _LOOK_S = 1.0
-"""Whoever waits for news looks for himself as often as this."""
+"""How often a waiting reader polls, besides being notified."""
 
 # How long a line is, is known without reading it: a page is at most a mebibyte and one line.
 _READ = """
@@ -102,10 +102,10 @@ class PostgresLog:
         if row is None or row[0] != "live":
             raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
         _, last_seq, last_at, last_fence = row
-        known = self._known(connection, drafts, once, sent)
-        rest = [draft for draft in drafts if draft.id not in known]
+        present = self._known(connection, drafts, once, sent)
+        rest = [draft for draft in drafts if draft.id not in present]
         if not rest:
-            return list(known.values())
+            return list(present.values())
         limit = limit if any(draft.is_fence for draft in rest) else NO_FENCE
         if last_fence > limit or (alone and last_seq > after):
             raise self._conflict(connection, after, alone)
@@ -118,7 +118,7 @@ class PostgresLog:
             raise AlreadyExists(f"an entry id is twice among {len(drafts)} drafts for session {self.id}") from None
         if not written:
             raise Corrupt(f"session {self.id} changed under a lock", hint="the tables are not as turnlog made them")
-        return in_order(drafts, known, new.entries)
+        return in_order(drafts, present, new.entries)
 
     def _known(
         self, connection: Connection, drafts: list[Draft], once: bool, sent: list[list[bytes]]
@@ -133,13 +133,13 @@ class PostgresLog:
         return {entry_id: _entry(line, self.id) for entry_id, line in lines.items()}
 
     def _conflict(self, connection: Connection, after: int, alone: bool) -> Conflict:
-        found: AnyEntry | None = None
+        newest: AnyEntry | None = None
         for _, line in self._pages(connection, after, NO_FENCE):
             entry = _entry(line, self.id)
             if alone or is_fence(entry):
-                found = entry
+                newest = entry
                 break
-        what = f"entry {found.seq} ({found.type}, {found.id})" if found is not None else "an entry"
+        what = f"entry {newest.seq} ({newest.type}, {newest.id})" if newest is not None else "an entry"
         return Conflict(
             f"{what} of another writer came after entry {after}",
             hint="call refresh() on the session and append again, or append with rebase=True",

@@ -36,22 +36,22 @@ class Location:
         ours = {name: value for name, value in asked if name in ("tenant", "pooler", "connections")}
         self.url = urlunsplit(parts._replace(query=urlencode([pair for pair in asked if pair[0] not in ours])))
         try:
-            found = conninfo_to_dict(self.url)
-            for port in str(found.get("port") or "5432").split(","):
+            options = conninfo_to_dict(self.url)
+            for port in str(options.get("port") or "5432").split(","):
                 int(port)
         except (psycopg.ProgrammingError, ValueError) as error:
             # libpq repeats the whole location, password included.
             hint = "postgresql://user@host:5432/name, and libpq's parameters behind a question mark"
             raise Invalid("that is not the location of a database", hint=hint) from error.with_traceback(None)
-        self.given = frozenset(found)
+        self.given = frozenset(options)
         self.tenant = checked(ours.get("tenant", ""))
         self.pooler = ours.get("pooler")
         """How a pooler before the server works; None where we find out."""
         if self.pooler not in (None, *_POOLERS):
             raise Invalid(f"pooler={self.pooler:.80}", hint=f"one of {', '.join(_POOLERS)}; or nothing, to find out")
         self.connections = _number(ours.get("connections"))
-        host, port = found.get("host") or found.get("hostaddr") or "localhost", found.get("port") or "5432"
-        self.place = f"{host}:{port}/{found.get('dbname') or found.get('user') or ''}"
+        host, port = options.get("host") or options.get("hostaddr") or "localhost", options.get("port") or "5432"
+        self.place = f"{host}:{port}/{options.get('dbname') or options.get('user') or ''}"
 
     def of(self, tenant: str) -> str:
         """The location of one of its tenants."""
@@ -117,28 +117,28 @@ class Connections:
             "application_name": "turnlog",
         }
         options = {name: value for name, value in options.items() if name not in self.location.given}
-        made = Connection.connect(self.location.url, autocommit=True, prepare_threshold=None, **options)
-        made.patience, made.is_durable = self.patience, self._durable
+        connection = Connection.connect(self.location.url, autocommit=True, prepare_threshold=None, **options)
+        connection.patience, connection.is_durable = self.patience, self._durable
         try:
-            if made.info.server_version < _OLDEST:
-                raise too_old(made.info.server_version, self.place)
+            if connection.info.server_version < _OLDEST:
+                raise too_old(connection.info.server_version, self.place)
             if self.is_pooled is None:
                 # A pooler has told us a number of its own.
-                row = made.execute("select pg_backend_pid()", prepare=False).fetchone()
-                self.is_pooled = row is None or row[0] != made.info.backend_pid
-            made.settle(is_pooled=bool(self.is_pooled))
+                row = connection.execute("select pg_backend_pid()", prepare=False).fetchone()
+                self.is_pooled = row is None or row[0] != connection.info.backend_pid
+            connection.settle(is_pooled=bool(self.is_pooled))
         except BaseException:
-            made.close()
+            connection.close()
             raise
-        return made
+        return connection
 
     def take(self) -> Connection:
         """A connection of one's own, outside the limit; give it back with `give`."""
         with self._mutex:
             while self._idle:
-                found = self._idle.pop()
-                if not found.closed:
-                    return found
+                connection = self._idle.pop()
+                if not connection.closed:
+                    return connection
         return self.connect()
 
     def give(self, connection: Connection) -> None:
@@ -181,18 +181,18 @@ class Pool:
 
     def connect(self) -> Connection:
         """A new connection, outside the limit; psycopg's error if there is none."""
-        made = self.connections.connect()
-        made.tenant = self.tenant
-        return made
+        connection = self.connections.connect()
+        connection.tenant = self.tenant
+        return connection
 
     def give(self, connection: Connection) -> None:
         """Keep it for the next one, unless it is of no use any more."""
         self.connections.give(connection)
 
     def _take(self) -> Connection:
-        found = self.connections.take()
-        found.tenant = self.tenant
-        return found
+        connection = self.connections.take()
+        connection.tenant = self.tenant
+        return connection
 
     @contextmanager
     def connection(self) -> Generator[Connection]:

@@ -87,9 +87,13 @@ def reason(error: psycopg.Error) -> Reason:
     if isinstance(error, Slow):
         return _SLOW
     state, text = error.sqlstate or "", str(error)
-    for found in _REASONS:
-        if state.startswith(found.states) if state and found.states else not state and _has(text, found.words):
-            return found
+    for candidate in _REASONS:
+        if (
+            state.startswith(candidate.states)
+            if state and candidate.states
+            else not state and _has(text, candidate.words)
+        ):
+            return candidate
     return _AWAY._replace(passes=not state and isinstance(error, psycopg.OperationalError))
 
 
@@ -105,9 +109,9 @@ def may_pass(error: psycopg.Error) -> bool:
 def as_error(error: psycopg.Error, doing: str, place: str) -> TurnlogError:
     """The error to raise for what went wrong while `doing`."""
     text = " ".join(str(error.diag.message_primary or error).split())
-    found = reason(error)
-    kind = _KINDS.get(found.word, Unavailable)
-    return kind(f"{doing}: {text}", hint=found.hint.format(place))
+    cause = reason(error)
+    kind = _KINDS.get(cause.word, Unavailable)
+    return kind(f"{doing}: {text}", hint=cause.hint.format(place))
 
 
 def word_of(error: TurnlogError) -> str:

@@ -38,7 +38,7 @@ returning not exists (
     where tenant = $9 and name > $10 || ' ' and name < $10 || '!' and until > clock_timestamp())
 """
 _ASK_AGAIN_S = 0.05
-"""Who was told that nobody watches believes it for so long."""
+"""How long a writer trusts the answer that nobody watches."""
 _END = ("int8",) * 8 + ("int4",)
 _ONE, _MANY = ("int8", "bytea", "bytea"), ("int8[]", "bytea[]", "bytea[]")
 _PLAIN = _MOVE.format(held="", if_held="")
@@ -121,10 +121,10 @@ class LogRows:
     def run(self, job: Callable[[Connection, bool], _T]) -> _T:
         """Do a job that appends, again if need be, and tell those who watch."""
         self._is_watched = False
-        done = self._pool.run(f"appending to session {self.id}", job)
+        result = self._pool.run(f"appending to session {self.id}", job)
         if self._is_watched:
             self._watch.mark(self.num)
-        return done
+        return result
 
     def lock(self, connection: Connection) -> tuple[Any, ...] | None:
         """Its place, last `seq`, time and fence, which stay so until the transaction ends; None if it is gone."""
@@ -150,15 +150,15 @@ class LogRows:
             what = (array("int8", list(map(_int8, new.seqs))), array("bytea", new.keys), array("bytea", new.lines))
         if lease is not None:
             statement = _APPEND_ONE_KEEPING if is_one else _APPEND_MANY_KEEPING
-            done = connection.call(statement, [*values, self._watched, *what, lease.name.encode()])
+            result = connection.call(statement, [*values, self._watched, *what, lease.name.encode()])
         elif now < self._unwatched_until:
-            done = connection.call(_APPEND_ONE_UNWATCHED if is_one else _APPEND_MANY_UNWATCHED, [*values, *what])
+            result = connection.call(_APPEND_ONE_UNWATCHED if is_one else _APPEND_MANY_UNWATCHED, [*values, *what])
         else:
-            done = connection.call(_APPEND_ONE if is_one else _APPEND_MANY, [*values, self._watched, *what])
-        if done.ntuples != len(new.lines):
+            result = connection.call(_APPEND_ONE if is_one else _APPEND_MANY, [*values, self._watched, *what])
+        if result.ntuples != len(new.lines):
             return False
         self.tail = LogEnd(new.seqs[-1], new.last_at)
-        self._is_watched = done.get_value(0, 0) == b"\0"
+        self._is_watched = result.get_value(0, 0) == b"\0"
         if not self._is_watched and now >= self._unwatched_until:
             self._unwatched_until = now + _ASK_AGAIN_S
         return True

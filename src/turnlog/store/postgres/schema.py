@@ -25,12 +25,12 @@ _PATIENCE_S = 3600.0
 @cache
 def migrations() -> dict[int, str]:
     """What there is, by number."""
-    found = {
+    migrations = {
         int(item.name[:4]): item.read_text(encoding="utf-8")
         for item in (files("turnlog.store.postgres") / "migrations").iterdir()
         if item.name.endswith(".sql")
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(migrations.items()))
 
 
 def newest() -> int:
@@ -49,9 +49,9 @@ def version(connection: Connection) -> int:
 
 def bring_up_to_date(connection: Connection, place: str) -> None:
     """Apply what is missing, one process at a time, whole or not at all; refuse what a newer turnlog made."""
-    found = version(connection)
-    if found < newest():
-        if not found:
+    installed = version(connection)
+    if installed < newest():
+        if not installed:
             _begin(connection)
         patience, connection.patience = connection.patience, max(connection.patience, _PATIENCE_S)
         try:
@@ -59,12 +59,12 @@ def bring_up_to_date(connection: Connection, place: str) -> None:
                 connection.execute(_LOCK)
                 connection.execute("set local statement_timeout = 0")
                 connection.execute(f"set local lock_timeout = '{_IN_USE_S:g}s'")
-                found = _migrate(connection)
+                installed = _migrate(connection)
         finally:
             connection.patience = patience
-    if found > newest():
+    if installed > newest():
         raise Unsupported(
-            f"the tables at {place} are of version {found}; this turnlog knows version {newest()}",
+            f"the tables at {place} are of version {installed}; this turnlog knows version {newest()}",
             hint="upgrade turnlog",
         )
 
@@ -83,13 +83,13 @@ def _make(connection: Connection) -> None:
 
 
 def _migrate(connection: Connection) -> int:
-    found = version(connection)
+    installed = version(connection)
     for number, text in migrations().items():
-        if number > found:
+        if number > installed:
             connection.script(text)
             connection.execute("insert into turnlog.migration (number) values (%s)", (number,))
-            found = number
-    return found
+            installed = number
+    return installed
 
 
 def usual(connection: Connection, name: str) -> int | None:

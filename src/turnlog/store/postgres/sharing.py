@@ -124,14 +124,14 @@ class BlobLease:
 
         deadline, pause = time.monotonic() + self.limit_s, 0.005
         while True:
-            found = self._pool.run("locking the blobs", job)
-            if isinstance(found, int):
+            locked = self._pool.run("locking the blobs", job)
+            if isinstance(locked, int):
                 break
             if time.monotonic() + pause > deadline:
-                raise _busy(found, self.limit_s)
+                raise _busy(locked, self.limit_s)
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
-        lease.collections = found
+        lease.collections = locked
         self._lease = lease
         self._leases.keep(lease)
 
@@ -143,7 +143,7 @@ class BlobLease:
                 self._leases.leave(lease)
                 if not self._drop(lease) and shared:
                     # That is fine as long as nobody collected anything.
-                    now = self._pool.run("looking after the blobs", lambda made, _: self._leases.collections(made))
+                    now = self._pool.run("looking after the blobs", lambda one, _: self._leases.collections(one))
                     if now != lease.collections:
                         raise lost()
         finally:

@@ -25,10 +25,10 @@ def number_of(pool: Pool, *, create: bool) -> int:
         row = connection.execute(_THERE, (pool.tenant,)).fetchone()
         return None if row is None else row[0]
 
-    found = pool.run(f"looking for tenant {pool.tenant!r:.80}", job)
-    if found is None:
+    number = pool.run(f"looking for tenant {pool.tenant!r:.80}", job)
+    if number is None:
         raise no_tenant(pool.tenant)
-    return found
+    return number
 
 
 def names(pool: Pool) -> list[str]:

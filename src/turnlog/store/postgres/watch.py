@@ -50,7 +50,7 @@ class Listener(BackgroundThread):
     """Knows who in this process waits for which session."""
 
     def after_fork(self) -> None:
-        """See above."""
+        """In a child process: nobody waits yet."""
         super().after_fork()
         self._used: dict[Watched, float] = {}
         """When somebody last waited for a session."""
@@ -87,9 +87,9 @@ class Listener(BackgroundThread):
         """Until something is heard of that session, or it is over, or so long."""
         with self._changed:
             what = self._use(leases, num)
-            known = self._news.get(what, 0)
+            counted = self._news.get(what, 0)
             self._changed.wait_for(
-                lambda: self._news.get(what, 0) != known or self._is_over or is_over(), timeout=seconds
+                lambda: self._news.get(what, 0) != counted or self._is_over or is_over(), timeout=seconds
             )
 
     def subscribe(self, leases: Leases, num: int, tell: Callable[[], None]) -> Callable[[], None]:
@@ -100,10 +100,10 @@ class Listener(BackgroundThread):
 
         def stop() -> None:
             with self._changed:
-                told = self._told.get(what, [])
-                if tell in told:
-                    told.remove(tell)
-                if not told:
+                listeners = self._told.get(what, [])
+                if tell in listeners:
+                    listeners.remove(tell)
+                if not listeners:
                     self._told.pop(what, None)
 
         return stop
@@ -123,8 +123,8 @@ class Listener(BackgroundThread):
         """Have everybody who waits for that session look whether it is over."""
         with self._changed:
             self._changed.notify_all()
-            told = list(self._told.get(Watched(tenant, num), ()))
-        for tell in told:
+            listeners = list(self._told.get(Watched(tenant, num), ()))
+        for tell in listeners:
             tell()
 
     def _goes_on(self) -> bool:
@@ -168,8 +168,8 @@ class Listener(BackgroundThread):
     def _ask(self, connection: Connection, wanted: set[Watched]) -> None:
         for tenant, those in by_tenant(wanted):
             self._as(connection, tenant)
-            found = connection.execute(_ENDS, (tenant, those), binary=True).fetchall()
-            ends = {Watched(tenant, num): seq for num, seq in found}
+            rows = connection.execute(_ENDS, (tenant, those), binary=True).fetchall()
+            ends = {Watched(tenant, num): seq for num, seq in rows}
             now = {Watched(tenant, num): ends.get(Watched(tenant, num), -1) for num in those}
             news = {what for what, seq in now.items() if self._ends.get(what) != seq}
             self._ends.update(now)
@@ -198,12 +198,12 @@ class Listener(BackgroundThread):
         channels = {
             self._tenants[tenant].channel(connection): tenant for tenant in {one.tenant for one in self.watched}
         }
-        said: list[tuple[str, str]] = []
+        notices: list[tuple[str, str]] = []
         while (notice := connection.pgconn.notifies()) is not None:  # what came with the answers
-            said.append((notice.relname.decode(), notice.extra.decode()))
-        if not said:
-            said = [(one.channel, one.payload) for one in connection.notifies(timeout=_PAUSE_S, stop_after=1)]
-        for channel, payload in said:
+            notices.append((notice.relname.decode(), notice.extra.decode()))
+        if not notices:
+            notices = [(one.channel, one.payload) for one in connection.notifies(timeout=_PAUSE_S, stop_after=1)]
+        for channel, payload in notices:
             if channel in channels:
                 self._take(channels[channel], payload)
 
@@ -239,8 +239,8 @@ class Listener(BackgroundThread):
                 for what in heard & self._used.keys():
                     self._news[what] = self._news.get(what, 0) + 1
                 self._changed.notify_all()
-                told = [tell for what in heard for tell in self._told.get(what, ())]
-            for tell in told:
+                listeners = [tell for what in heard for tell in self._told.get(what, ())]
+            for tell in listeners:
                 tell()
 
     def _lost(self) -> None:
@@ -254,7 +254,7 @@ class Teller(BackgroundThread):
     """Tells those who watch what this process wrote, after it was committed."""
 
     def after_fork(self) -> None:
-        """See above."""
+        """In a child process: nobody waits yet."""
         super().after_fork()
         self._marked: set[Watched] = set()
 
@@ -291,10 +291,10 @@ class Teller(BackgroundThread):
 
 
 def _names(rows: dict[str, Watched], wanted: Iterable[str]) -> list[tuple[int, list[str]]]:
-    found: dict[int, list[str]] = {}
+    names: dict[int, list[str]] = {}
     for name in wanted:
-        found.setdefault(rows[name].tenant, []).append(name)
-    return list(found.items())
+        names.setdefault(rows[name].tenant, []).append(name)
+    return list(names.items())
 
 
 class ServerThreads:
@@ -316,7 +316,7 @@ class ServerThreads:
 
 
 class Watch:
-    """Who waits for sessions of one tenant, and who is told of them."""
+    """The readers that wait for sessions of one tenant, and their callbacks."""
 
     def __init__(self, leases: Leases, threads: ServerThreads) -> None:
         self.leases = leases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from msgspec import Struct
 
@@ -12,10 +12,7 @@ from turnlog.machine.process import lives
 from turnlog.thread.call.pending import open_calls
 from turnlog.thread.history import History
 
-if TYPE_CHECKING:
-    TurnEnding = Literal["none", "open", "completed", "aborted", "failed", "cut off"]
-else:
-    TurnEnding = str
+TurnEnding = Literal["none", "open", "completed", "aborted", "failed", "cut off"]
 
 
 class LastTurn(Struct, frozen=True):
@@ -39,27 +36,27 @@ def last_turn(history: History) -> LastTurn:
     begun = history.state.turn
     if begun is not None:
         return _unfinished(history, begun, begun)
-    said = next((node for node in history.path(history.state.head) if isinstance(node, Message)), None)
-    if said is None:
+    message = next((node for node in history.path(history.state.head) if isinstance(node, Message)), None)
+    if message is None:
         return LastTurn("none")
-    if said.turn is None:
-        return _of_message(history, said)
-    mark = next((entry for entry in history.back() if isinstance(entry, Turn) and entry.turn == said.turn), None)
+    if message.turn is None:
+        return _of_message(history, message)
+    mark = next((entry for entry in history.back() if isinstance(entry, Turn) and entry.turn == message.turn), None)
     if mark is None or mark.state == "begin":
-        return _unfinished(history, said.turn, said.turn)
-    return LastTurn(mark.state, said.turn, mark.error)
+        return _unfinished(history, message.turn, message.turn)
+    return LastTurn(mark.state, message.turn, mark.error)
 
 
-def _of_message(history: History, said: Message) -> LastTurn:
-    if said.stop == "aborted":
+def _of_message(history: History, message: Message) -> LastTurn:
+    if message.stop == "aborted":
         return LastTurn("aborted", why="the answer broke off")
-    if said.stop == "error":
-        return LastTurn("failed", why=_told(said.error))
-    if said.stop == "length":
+    if message.stop == "error":
+        return LastTurn("failed", why=error_text(message.error))
+    if message.stop == "length":
         return LastTurn("cut off", why="the answer came to its limit of tokens")
-    if said.role == "assistant" and not any(known.entry == said.seq for known, _ in open_calls(history)):
+    if message.role == "assistant" and not any(opened.entry == message.seq for opened, _ in open_calls(history)):
         return LastTurn("completed")
-    return _unfinished(history, None, said.id)
+    return _unfinished(history, None, message.id)
 
 
 def _unfinished(history: History, turn: str | None, made: str) -> LastTurn:
@@ -70,8 +67,8 @@ def _unfinished(history: History, turn: str | None, made: str) -> LastTurn:
     return LastTurn("cut off", turn, f"process {who['pid']} on {who['host']} is gone")
 
 
-def _told(error: Any) -> str | None:
+def error_text(error: Any) -> str | None:
     """An error as text: its message, or what kind it is."""
-    said = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
-    told = said.get("message") or said.get("type")
-    return None if told is None else str(told)
+    fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
+    message = fields.get("message") or fields.get("type")
+    return None if message is None else str(message)

@@ -13,31 +13,31 @@ from turnlog.thread.history import History
 
 def pending_calls(history: History) -> list[PendingCall]:
     """The open calls of the conversation, oldest first."""
-    return [pending_call(call, known) for known, call in open_calls(history)]
+    return [pending_call(call, opened) for opened, call in open_calls(history)]
 
 
 def open_calls(history: History) -> list[tuple[OpenCall, ToolCall]]:
     """The same as the state has them. What it does not know is looked up, once."""
     state = history.state
     if state.calls is not None:
-        told = ((known, _call_at(history, known)) for known in state.calls)
-        return [(known, call) for known, call in told if call is not None]
+        pairs_now = ((opened, _call_at(history, opened)) for opened in state.calls)
+        return [(opened, call) for opened, call in pairs_now if call is not None]
     path = (history.whole(node) for node in history.path(state.head))
     replaced, kept = visible(path, lambda seq: _whole_at(history, seq))
-    found = unanswered(replaced + kept)
-    calls = [OpenCall(message.seq, call.id) for message, call in found]
-    for mark in _marks(history, min((known.entry for known in calls), default=None)):
+    unanswered_calls = unanswered(replaced + kept)
+    calls = [OpenCall(message.seq, call.id) for message, call in unanswered_calls]
+    for mark in _marks(history, min((opened.entry for opened in calls), default=None)):
         with_mark(calls, mark)
-    pairs = [(known, call) for known, (_, call) in zip(calls, found, strict=True)]
+    pairs = [(opened, call) for opened, (_, call) in zip(calls, unanswered_calls, strict=True)]
     is_plain = not any(calls_in(message.blocks) for message in replaced)
-    if is_plain and all(_call_at(history, known) == call for known, call in pairs):
+    if is_plain and all(_call_at(history, opened) == call for opened, call in pairs):
         state.calls = calls  # neither edited nor in a summary: what follows can be folded
     return pairs
 
 
 def is_waiting(history: History) -> bool:
     """Whether somebody has to say whether a tool may be run."""
-    return any(known.state == "waiting" for known, _ in open_calls(history))
+    return any(opened.state == "waiting" for opened, _ in open_calls(history))
 
 
 def _whole_at(history: History, seq: int) -> AnyEntry | None:
@@ -45,15 +45,15 @@ def _whole_at(history: History, seq: int) -> AnyEntry | None:
     return None if entry is None else history.whole(entry)
 
 
-def _call_at(history: History, known: OpenCall) -> ToolCall | None:
-    entry = _whole_at(history, known.entry)
+def _call_at(history: History, opened: OpenCall) -> ToolCall | None:
+    entry = _whole_at(history, opened.entry)
     blocks = entry.blocks if isinstance(entry, (Message, Custom)) else []
-    return next((block for block in blocks if isinstance(block, ToolCall) and block.id == known.call), None)
+    return next((block for block in blocks if isinstance(block, ToolCall) and block.id == opened.call), None)
 
 
 def _marks(history: History, after: int | None) -> Iterator[AnyEntry]:
     """What was said about calls since entry `after`, oldest first; not what a rewind left behind."""
-    found: list[AnyEntry] = []
+    marks: list[AnyEntry] = []
     if after is not None:
         last: int | None = None
         for entry in history.back():
@@ -64,5 +64,5 @@ def _marks(history: History, after: int | None) -> Iterator[AnyEntry]:
             if isinstance(entry, Head):
                 last = entry.asof
             elif isinstance(entry, (Ask, Answer, Started)) and not history.is_repeat(entry):
-                found.append(entry)
-    return reversed(found)
+                marks.append(entry)
+    return reversed(marks)

@@ -12,8 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt, Invalid, NotFound
-from turnlog.log.entry import AnyEntry, Compaction, Entry, Fold, Head, Set, Start
+from turnlog.log.block import Thinking
+from turnlog.log.entry import AnyEntry, Compaction, Entry, Fold, Head, Message, Set, Start
 from turnlog.log.erasure.content import FACT, STATE, ErasedLog, ErasingPlan, Erasure, refuse_unerasable, stripped
+from turnlog.log.shown.nativecompaction import compacted
 from turnlog.store import Freed, Store, derived
 from turnlog.thread.garbage import forget_unneeded
 from turnlog.thread.history import History, opened
@@ -50,29 +52,32 @@ class ErasureReceipt(Struct, frozen=True):
     freed_bytes: int
     needed: list[NeededBlob]
     summaries: list[ErasedEntry]
-    """Compactions that came later: nobody can tell whether they quote it."""
+    """Compactions that came later, also those of providers: nobody can tell whether they quote it."""
     copies: list[str]
     """Where else it was written to or read from, and is as it was."""
     left: list[str]
     """What stands in the way of finishing it."""
 
 
-def plan_of(store: Store, history: History, wanted: Iterable[Erasure]) -> list[ErasedLog]:
-    """What has to be erased, log by log: these entries, and the lines that repeat what they say."""
-    found: dict[tuple[str, str], dict[tuple[int, str], Erasure]] = {}
+def plan_of(store: Store, history: History, wanted: Iterable[Erasure]) -> tuple[list[ErasedLog], dict[str, str]]:
+    """What has to be erased, log by log: these entries, and the lines that repeat what they say. Their types by id."""
+    types: dict[str, str] = {}
+    erasures: dict[tuple[str, str], dict[tuple[int, str], Erasure]] = {}
     logs: list[Found] | None = None
     for one in wanted:
         owner, entry = history.owner_of(one.seq), history.at(one.seq)
         assert entry is not None
-        found.setdefault((owner.id, owner.first), {})[one.seq, ""] = replace(one, id=entry.id)
+        erasures.setdefault((owner.id, owner.first), {})[one.seq, ""] = replace(one, id=entry.id)
+        types[entry.id] = entry.type
         if isinstance(entry, (Set, Start)) and not entry.void:
             logs = everything(store) if logs is None else logs
             for which, other, part in _repeats(store, logs, owner, history.whole(entry)):
-                found.setdefault(which, {})[other.seq, part] = replace(one, seq=other.seq, id=other.id, part=part)
-    return [ErasedLog(session, first, list(some.values())) for (session, first), some in found.items()]
+                erasures.setdefault(which, {})[other.seq, part] = replace(one, seq=other.seq, id=other.id, part=part)
+                types[other.id] = other.type
+    return [ErasedLog(session, first, list(some.values())) for (session, first), some in erasures.items()], types
 
 
-def _refuse(history: History, seq: int) -> AnyEntry:
+def _erasable_at(history: History, seq: int) -> AnyEntry:
     """The entry, or why nothing can be erased of it."""
     entry = history.at(seq)
     if entry is None:
@@ -86,7 +91,7 @@ def _refuse(history: History, seq: int) -> AnyEntry:
 def erase_there(store: Store, session: str, first: str, erasures: list[Erasure]) -> None:
     """Erase what was erased in another copy of a session, as it was done there."""
     with opened(store, store.open(session, read_only=True, first=first)) as history:
-        logs = plan_of(store, history, erasures)
+        logs, _ = plan_of(store, history, erasures)
         derived.erases(store).erase(ErasingPlan(logs, sorted(_blobs_of(store, logs))))
     settle(store)
 
@@ -119,8 +124,8 @@ def repeated_part(entry: Entry, name: str, value: Any) -> str:
     """Which part of an entry says a fact again; empty if none does."""
     if isinstance(entry, Fold) and entry.state is not None:
         state: dict[str, Any] = msgspec.to_builtins(entry.state)
-        said = [state.get(where, {}).get(name) for where in ("facts", "wide", "start")]
-        return STATE if value in said or name == "title" else ""
+        copies = [state.get(where, {}).get(name) for where in ("facts", "wide", "start")]
+        return STATE if value in copies or name == "title" else ""
     is_head = isinstance(entry, Head) and entry.facts.get(name) == value
     is_set = isinstance(entry, Set) and entry.key != name and (entry.all or {}).get(name) == value
     is_start = isinstance(entry, Start) and name in ("title", "workspace") and getattr(entry, name) == value
@@ -132,35 +137,26 @@ def erase(store: Store, history: History, seqs: Iterable[int], *, by: str, why: 
     eraser = derived.erases(store)
     at = datetime.now(UTC).replace(microsecond=0)
     wanted = list(dict.fromkeys(seqs))
-    entries = [_refuse(history, seq) for seq in wanted]
+    entries = [_erasable_at(history, seq) for seq in wanted]
     new = [Erasure(seq=entry.seq, id=entry.id, at=at, by=by, why=why) for entry in entries if not entry.void]
-    logs = plan_of(store, history, new)
-    types = {(one.session, gone.seq): history.at(gone.seq) for one in logs for gone in one.erasures}
+    logs, types = plan_of(store, history, new)
     blobs = _blobs_of(store, logs)
     freed, left = Freed(), list[str]()
     if logs:
         eraser.erase(ErasingPlan(logs, sorted(blobs)))
         freed, left = settle(store)
-    told = [
-        ErasedEntry(one.session, gone.seq, gone.id, _type(types[one.session, gone.seq], gone))
-        for one in logs
-        for gone in one.erasures
-    ]
+    erased = [ErasedEntry(one.session, gone.seq, gone.id, types[gone.id]) for one in logs for gone in one.erasures]
     parts = {(one.session, gone.seq) for one in logs for gone in one.erasures if gone.part}
     return ErasureReceipt(
         at, by, why,
-        [one for one in told if (one.session, one.seq) not in parts],
-        [one for one in told if (one.session, one.seq) in parts],
+        [one for one in erased if (one.session, one.seq) not in parts],
+        [one for one in erased if (one.session, one.seq) in parts],
         freed.blobs, freed.size_bytes, _needed(store, blobs), _summaries(history, wanted), [], left,
     )  # fmt: skip
 
 
-def _type(entry: AnyEntry | None, gone: Erasure) -> str:
-    return "fold" if gone.part == STATE else entry.type if entry is not None else "fact"
-
-
 def settle(store: Store) -> tuple[Freed, list[str]]:
-    """Finish what was begun: the blobs that nobody else needs go. What stands in the way of that is told."""
+    """Finish what was begun: remove the blobs that nothing else needs, and report what prevents that."""
     eraser = derived.erases(store)
     blobs = size = 0
     left: list[str] = []
@@ -177,14 +173,14 @@ def settle(store: Store) -> tuple[Freed, list[str]]:
 
 def _blobs_of(store: Store, logs: list[ErasedLog]) -> set[str]:
     """What the lines refer to that go."""
-    found: set[str] = set()
+    digests: set[str] = set()
     for one in logs:
         ids = {gone.id for gone in one.erasures}
         with closing(store.open(one.session, read_only=True, first=one.first)) as log:
             for gone in log.read(after=min(gone.seq for gone in one.erasures) - 1):
                 if isinstance(gone, Entry) and gone.id in ids:
-                    found.update(gone.blobs)
-    return found
+                    digests.update(gone.blobs)
+    return digests
 
 
 def _needed(store: Store, blobs: set[str]) -> list[NeededBlob]:
@@ -202,8 +198,15 @@ def _needed(store: Store, blobs: set[str]) -> list[NeededBlob]:
     return [NeededBlob(digest, entries) for digest, entries in users.items()]
 
 
+def _sums_up(history: History, entry: AnyEntry) -> bool:
+    """Whether it is a compaction, or a provider compacted in it."""
+    if isinstance(entry, Message) and any(isinstance(block, Thinking) for block in entry.blocks):
+        return any(map(compacted, history.whole(entry).blocks))
+    return isinstance(entry, Compaction)
+
+
 def _summaries(history: History, seqs: list[int]) -> list[ErasedEntry]:
-    later = (entry for entry in history.forward(min(seqs)) if isinstance(entry, Compaction) and not entry.void)
+    later = (entry for entry in history.forward(min(seqs)) if not entry.void and _sums_up(history, entry))
     return [ErasedEntry(history.owner_of(entry.seq).id, entry.seq, entry.id, entry.type) for entry in later]
 
 
@@ -216,7 +219,7 @@ def containing(history: History, text: str) -> tuple[list[AnyEntry], list[AnyEnt
         if (
             entry.void
             or isinstance(entry, Fold)
-            or not any(text in said for said in _texts(msgspec.to_builtins(whole)))
+            or not any(text in content for content in _texts(msgspec.to_builtins(whole)))
         ):
             continue
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from shlex import quote
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
@@ -23,7 +22,7 @@ from turnlog.tui.listed import words_in
 from turnlog.tui.pagedsession import Frame, Move, PagedSession, glanced
 from turnlog.tui.paper import PAPER
 from turnlog.view.typeset import Screen
-from turnlog.view.visible import clip, one_line, width
+from turnlog.view.visible import clip, one_line, quoted, width
 
 if TYPE_CHECKING:
     from turnlog.tui.stage import Stage
@@ -94,10 +93,10 @@ class SessionScreen(Full[None]):
             looked = stage.open(name)
             with looked.mutex:
                 looked.look()
-                made = PagedSession(looked, room, height)
+                made = PagedSession(looked, room, height, stage.notes_on(looked.card))
                 made.pattern = pattern
-                if pattern is not None and (entry := stage.newest_place(name, query)):
-                    made.to_entry(entry)
+                if pattern is not None and (entry := stage.newest_place(name, query)) and not made.to_entry(entry):
+                    made.find(pattern, -1)
                 self.transcript = made
                 return made.frame()
 
@@ -192,8 +191,9 @@ class SessionScreen(Full[None]):
         where = f"  {frame.piece + 1:,} of {frame.total:,}"
         where = where if room > len(where) + 12 and frame.piece >= 0 else ""
         title = clip(one_line(frame.title), room - len(where))
-        space = " " * (room - width(title) - len(where))
-        return PAPER.paint(title, "bold") + PAPER.paint(space + where, "dim")
+        marks = clip(f"  {frame.marks}", max(0, room - width(title) - len(where))) if frame.marks else ""
+        space = " " * (room - width(title) - width(marks) - len(where))
+        return PAPER.paint(title, "bold") + PAPER.paint(marks + space + where, "dim")
 
     def _draw_foot(self, room: int) -> None:
         frame = self.frame
@@ -307,7 +307,7 @@ class SessionScreen(Full[None]):
 
     def action_copy(self) -> None:
         """The command that goes on."""
-        command = f"turnlog resume {quote(self.name_shown)} --exec"
+        command = f"turnlog resume {quoted(self.name_shown)} --exec"
         self.app.copy_to_clipboard(command)  # pyright: ignore[reportUnknownMemberType]
         self._said = f"copied: {command}"
         self._draw()
@@ -354,7 +354,7 @@ class SessionScreen(Full[None]):
 
 def pattern_of(query: str) -> re.Pattern[str] | None:
     """What is marked of a query: its words."""
-    words = [term.text for term in words_in(query).terms if not term.negated]
+    words = [term.text for term in words_in(query).every_term if not term.negated]
     return re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
 
 

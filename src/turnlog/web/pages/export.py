@@ -20,8 +20,8 @@ def give(request: Request) -> Response:
     """The document, as a download."""
     viewer = viewer_of(request)
     form = request.query_params.get("to", "html")
-    if form not in ENDINGS:
-        raise Invalid(f"no export to {form!r:.40}", hint=f"to {', '.join(ENDINGS)}")
+    if form not in _KINDS:
+        raise Invalid(f"no export to {form!r:.40}", hint=f"to {', '.join(_KINDS)}")
     card = viewer.card(name_in(request))
     is_redacted = request.query_params.get("redact") != "0"
     with SessionOpener(viewer.location).read(card.id if card.is_ours else card.name) as opened:

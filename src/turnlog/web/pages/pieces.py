@@ -1,4 +1,4 @@
-"""What a page of a session asks for while it is read: more pieces, places, the outline, pictures, what is new."""
+"""What a page of a session asks for while it is read: pieces, places, the outline, agents, pictures, news."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from turnlog.catalog.ask.query import Filter, parse
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.payload import digest_key
 from turnlog.session.comparison import files_of
 from turnlog.view.comparison import changed
+from turnlog.view.visible import quoted
 from turnlog.web.drawn import articles
+from turnlog.web.frame import button
 from turnlog.web.pages.session import can_write, outline_around, talk_in, unknown_turns
 from turnlog.web.viewer import Viewer, name_in, viewer_of
 
@@ -91,11 +94,26 @@ def hits(request: Request) -> Response:
     query = request.query_params.get("q", "").strip()
     if not query:
         return JSONResponse([])
-    found = viewer.catalog.search(f"session:{looked.card.id} {query}", limit=_HITS)
+    found = viewer.catalog.search(str(parse(query).within(Filter("session", (looked.card.id,)))), limit=_HITS)
     with looked.mutex:
         talk = talk_in(looked, request)
         seqs = [hit.seq or (looked.foreign.find(hit.entry) or 0 if looked.foreign else 0) for hit in found if hit.entry]
         return JSONResponse(sorted({talk.position(seq) for seq in seqs if seq and talk.has(seq)}))
+
+
+def agents(request: Request) -> Response:
+    """Every other agent that can go on with a session. The page asks when its menu opens: this loads every format."""
+    from turnlog.formats import every
+
+    card = viewer_of(request).card(name_in(request))
+    names = [name for name, form in every() if form.write is not None and form.resume is not None]
+    return HTMLResponse(
+        "".join(
+            f"<li>{button(name, 'copy', command=f'turnlog resume {quoted(card.name)} --in {name} --exec')}</li>"
+            for name in names
+            if name != card.agent
+        )
+    )
 
 
 async def stream(request: Request) -> Response:
@@ -131,6 +149,7 @@ ROUTES = [
     Route("/s/{name}/place", place),
     Route("/s/{name}/outline", outline),
     Route("/s/{name}/hits", hits),
+    Route("/s/{name}/agents", agents),
     Route("/s/{name}/stream", stream),
     Route("/s/{name}/blob/{digest}", blob),
 ]

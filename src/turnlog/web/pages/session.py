@@ -14,6 +14,7 @@ from turnlog.catalog.ask import detail
 from turnlog.errors import NotFound
 from turnlog.reader.markable import MarkableSession
 from turnlog.view.number import count, dollars, money, tokens
+from turnlog.view.visible import quoted
 from turnlog.web.drawn import articles
 from turnlog.web.frame import address_of, button, esc, facts, link, page, tabs
 from turnlog.web.pages.compare import compare_address
@@ -159,12 +160,7 @@ def _peak(looked: LookedAt) -> int:
 
 def _actions(viewer: Viewer, looked: LookedAt, *, is_redacted: bool) -> str:
     card = looked.card
-    command = f"turnlog resume {card.name} --exec"
-    others = "".join(
-        f"<li>{button(agent, 'copy', command=f'turnlog resume {card.name} --in {agent} --exec')}</li>"
-        for agent in _agents()
-        if agent != card.agent
-    )
+    command = f"turnlog resume {quoted(card.name)} --exec"
     exports = "".join(
         f"<li>{link(address_of(card.name, 'export', to=form), text)}</li>"
         for form, text in (("html", "HTML"), ("markdown", "Markdown"), ("json", "JSON"), ("jsonl", "JSON lines"))
@@ -177,18 +173,11 @@ def _actions(viewer: Viewer, looked: LookedAt, *, is_redacted: bool) -> str:
     copy = button("Copy resume command", "copy", command=command, testid="copy-resume")
     return (
         f'<div class="actions">{copy}<noscript><code>{esc(command)}</code></noscript>'
-        f'<details class="needs-script"><summary>Go on in</summary><ul>{others}</ul></details>'
+        f'<details class="needs-script"><summary>Go on in</summary><ul data-from="agents"></ul></details>'
         f"<details><summary>Export</summary><ul>{exports}</ul></details>"
         f"{link(compare_address(card.name), 'Compare')}"
         f"<details><summary>More</summary><ul>{''.join(f'<li>{one}</li>' for one in more)}</ul></details></div>"
     )
-
-
-def _agents() -> list[str]:
-    """Those that can go on with a session of any other."""
-    from turnlog.formats import every
-
-    return [name for name, form in every() if form.write is not None and form.resume is not None]
 
 
 def _problem(card: Card) -> str:

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from turnlog.catalog.ask.detail import how_many
-from turnlog.catalog.ask.query import HELP, Query, parse
+from turnlog.catalog.ask.query import HELP, Filter, Query, parse
 from turnlog.errors import Invalid
 from turnlog.view.number import count, dollars
 from turnlog.web.frame import address_of, esc, link, page, when
@@ -42,6 +42,7 @@ def sessions(request: Request) -> Response:
     sort = request.query_params.get("sort", "age")
     number = request.query_params.get("page", "1")
     number = int(number) if number.isdecimal() and 0 < len(number) < 6 and int(number) else 1
+    asked = Query()
     try:
         asked = parse(query)
         body = _results(viewer, query, asked, sort if sort in SORTS else "age", number)
@@ -50,7 +51,7 @@ def sessions(request: Request) -> Response:
         hint = f" <span>{esc(error.hint)}</span>" if error.hint else ""
         body = f'<p role="alert">{esc(error.message)}{hint}</p>{_help()}'
         status = 400
-    chips = _chips(viewer, query)
+    chips = _chips(viewer, asked)
     heading = "Sessions" if not query else f"Sessions: {query}"
     whole = f'<h1 class="unseen">Sessions</h1>{chips}<div id="results" data-live="/stream">{body}</div>'
     return page(request, f"{heading} · turnlog", whole, query=query, here="/", kind="list", status=status)
@@ -71,7 +72,7 @@ ROUTES = [Route("/", sessions), Route("/stream", stream)]
 
 def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -> str:
     told = standing_of(viewer)
-    if asked.terms:
+    if asked.every_term:
         query, found = _found_by(viewer, query, number)
         total = viewer.catalog.ask(how_many, query) if found.is_more else found.total
         if not found.sessions:
@@ -222,22 +223,22 @@ def parts_of(query: str) -> list[str]:
     return _PART.findall(query)
 
 
-def _chips(viewer: Viewer, query: str) -> str:
-    parts = parts_of(query)
+def _chips(viewer: Viewer, asked: Query) -> str:
     rows = viewer.catalog.lines()
-    here = f"workspace:{_quoted(viewer.folder)}"
-    chips = [(here, "this folder")] if any(row.workspace == viewer.folder for row in rows) else []
-    chips += [(f"is:{state}", state) for state in ("running", "waiting") if any(row.state == state for row in rows)]
-    chips += [("since:today", "today"), ("since:7d", "7 days")]
+    is_here = any(row.workspace == viewer.folder for row in rows)
+    chips = [("workspace", viewer.folder, "this folder")] if is_here else []
+    chips += [("is", state, state) for state in ("running", "waiting") if any(row.state == state for row in rows)]
+    chips += [("since", "today", "today"), ("since", "7d", "7 days")]
     agents = Counter(row.agent for row in rows if row.agent)
-    chips += [(f"agent:{name}", name) for name, _ in agents.most_common(_CHIPS) if len(agents) > 1]
+    chips += [("agent", name, name) for name, _ in agents.most_common(_CHIPS) if len(agents) > 1]
     projects = Counter(row.workspace for row in rows if row.workspace)
     folders = [folder for folder, _ in projects.most_common(_CHIPS) if len(projects) > 1 and folder != viewer.folder]
     names = Counter(PurePath(folder).name for folder in folders)
-    chips += [(f"workspace:{_quoted(folder)}", _short(folder, names)) for folder in folders]
+    chips += [("workspace", folder, _short(folder, names)) for folder in folders]
     if not rows:
         return ""
-    return f'<nav class="chips" aria-label="Filters">{"".join(_chip(part, text, parts) for part, text in chips)}</nav>'
+    links = "".join(_chip(Filter(name, (value,)), text, asked) for name, value, text in chips)
+    return f'<nav class="chips" aria-label="Filters">{links}</nav>'
 
 
 def _short(folder: str, names: Counter[str]) -> str:
@@ -246,15 +247,11 @@ def _short(folder: str, names: Counter[str]) -> str:
     return "/".join(parts[-2:] if names[parts[-1]] > 1 else parts[-1:]) or folder
 
 
-def _quoted(text: str) -> str:
-    return f'"{text}"' if re.search(r'[\s"]', text) else text
-
-
-def _chip(part: str, text: str, parts: list[str]) -> str:
-    is_on = part in parts
-    rest = [one for one in parts if one != part] if is_on else [*parts, part]
+def _chip(chosen: Filter, text: str, asked: Query) -> str:
+    is_on = all(chosen in way.filters for way in asked.ways)
+    rest = asked.without(chosen) if is_on else asked.within(chosen)
     pressed = ' aria-current="true"' if is_on else ""
-    return f'<a href="{esc(_address(" ".join(rest)))}"{pressed} title="{esc(part)}">{esc(text)}</a>'
+    return f'<a href="{esc(_address(str(rest)))}"{pressed} title="{esc(str(Query((), (chosen,))))}">{esc(text)}</a>'
 
 
 # ── nothing ───────────────────────────────────────────────────────────────────────────────────────

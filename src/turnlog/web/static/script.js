@@ -420,6 +420,14 @@
     if (link && !event.defaultPrevented && !event.ctrlKey && !event.metaKey) patiently("Opening the session …", new Promise((done) => addEventListener("pagehide", done)));
     for (const open of all(".actions details[open]")) if (!open.contains(event.target)) open.removeAttribute("open");
   });
+  addEventListener("toggle", async (event) => {
+    const list = event.target.open && one("ul[data-from]:empty", event.target);
+    if (!list) return;
+    const answer = await patiently("Loading the list …", ask(`${talk.base}/${list.dataset.from}`));
+    if (!answer.ok) { tell(await answer.text()); return; }
+    const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+    list.replaceChildren(...made.body.childNodes);
+  }, true);
   async function goTo(seq) {
     const answer = await ask(`${talk.base}/place?${known({ at: seq })}`);
     if (!answer.ok) { location.assign(`${talk.base}?${known({ at: seq })}`); return; }

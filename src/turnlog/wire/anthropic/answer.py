@@ -11,16 +11,18 @@ import msgspec
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import Context
 from turnlog.log.entry import Message, Stop
+from turnlog.log.shown.nativecompaction import answering
 from turnlog.log.usage import Usage
 from turnlog.wire import Request, count, fields, items, known_names, log_name, plain, tagged, unwrapped
 from turnlog.wire._timing import Timing
-from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PROVIDER, REASONING
+from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PAUSES, PROVIDER, REASONING
 
 _STOPS: dict[str, Stop] = {
     "end_turn": "end",
     "stop_sequence": "end",
     "tool_use": "tool_use",
     "pause_turn": "tool_use",
+    "compaction": "tool_use",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "error",
@@ -28,15 +30,19 @@ _STOPS: dict[str, Stop] = {
 
 
 def draft(response: Any, *, context: Context | None = None, account: str | None = None) -> Message:
-    """A response as one message. The `context` it answers undoes ids and names that had to become digests."""
+    """A response as one message.
+
+    The `context` it answers undoes ids and names that had to become digests, and tells how much a compaction in it
+    stands for; without it, that is everything that was said before the message is appended.
+    """
     data = plain(response)
     known = known_names(context, limits=(ID_LIMIT, NAME_LIMIT))
     reason = data.get("stop_reason")
     stop, error = stopped(reason, data.get("error"), data.get("stop_details"))
-    meta = {"stop_reason": reason} if reason in ("pause_turn", "stop_sequence", "refusal") else {}
+    meta = {"stop_reason": reason} if reason in (*PAUSES, "stop_sequence", "refusal") else {}
     if data.get("partial"):
         meta["partial"] = data["partial"]
-    return Message(
+    message = Message(
         role="assistant",
         blocks=[answered_block(block, known, account) for block in items(data.get("content"))],
         model=data.get("model"),
@@ -46,6 +52,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
         error=error,
         meta=tagged(PROVIDER, meta, None),
     )
+    return answering(message, None if context is None else context.head_id)
 
 
 def stopped(reason: Any, error: Any, details: Any) -> tuple[Stop, dict[str, Any] | None]:
@@ -65,6 +72,10 @@ def answered_block(raw: dict[str, Any], known: dict[str, str], account: str | No
         mine = {"redacted": raw.get("data")} if kind == "redacted_thinking" else {"signature": raw.get("signature")}
         data = (tagged(PROVIDER, mine, account) or {}).get(PROVIDER)
         return Thinking(text=raw.get("thinking") or "", provider=PROVIDER, data=data)
+    if kind == "compaction" and raw.get("content"):
+        mine = {"compaction": [{**raw, "content": None}]}
+        data = (tagged(PROVIDER, mine, account) or {}).get(PROVIDER)
+        return Thinking(text=raw["content"], provider=PROVIDER, data=data)
     if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
         by_us = kind == "tool_use"
         rest = {key: value for key, value in raw.items() if key not in ("id", "name", "input", "type")}
@@ -101,7 +112,7 @@ def usage_of(raw: dict[str, Any]) -> Usage:
     if by_duration:
         hour = count(by_duration, "ephemeral_1h_input_tokens")
         written = max(written, hour + count(by_duration, "ephemeral_5m_input_tokens"))
-    return Usage(
+    own = Usage(
         input_tokens=count(get("input_tokens")),
         cache_read_tokens=count(get("cache_read_input_tokens")),
         cache_write_tokens=written - hour,
@@ -111,6 +122,8 @@ def usage_of(raw: dict[str, Any]) -> Usage:
         if "output_tokens_details" in raw
         else 0,
     )
+    apart = [usage_of(one) for one in items(get("iterations")) if one.get("type") == "compaction"]
+    return sum(apart, own)
 
 
 class AnthropicStream:
@@ -125,12 +138,12 @@ class AnthropicStream:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._timing = Timing(PROVIDER, request, clock)
-        self._context = context
+        self._context = context if context is not None or request is None else request.context
         self._account = account
         self._response: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._inputs: dict[int, str] = {}
-        """The JSON of calls that are still being written."""
+        """What is still being written: the JSON of calls, and compactions, of which half is none."""
 
     @property
     def is_begun(self) -> bool:
@@ -147,7 +160,7 @@ class AnthropicStream:
         elif kind == "content_block_start":
             block = dict(fields(data.get("content_block")))
             self._blocks[index] = block
-            if "input" in block:
+            if "input" in block or block.get("type") == "compaction":
                 self._inputs[index] = ""
         elif kind == "content_block_delta" and index in self._blocks:
             self._grow(index, fields(data.get("delta")))
@@ -171,6 +184,8 @@ class AnthropicStream:
             self._inputs[index] = self._inputs.get(index, "") + (delta.get("partial_json") or "")
         elif kind == "citations_delta":
             block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
+        elif kind == "compaction_delta":
+            block.update((key, value) for key, value in delta.items() if key != "type")
         else:
             for key in ("text", "thinking", "signature"):
                 if isinstance(delta.get(key), str):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from turnlog.errors import Invalid
 from turnlog.log.block import File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
+from turnlog.log.shown.nativecompaction import compacted
 from turnlog.wire import GO_ON, NO_OUTPUT, NOTHING_BEFORE, Request, RequestBuilder, RequestMessage, fields, kind_of, own
 from turnlog.wire._media import PDF, PICTURES, load
 from turnlog.wire._tool import Tools, chosen, declared
@@ -15,6 +17,8 @@ PROVIDER = "anthropic"
 ID_LIMIT = 64
 NAME_LIMIT = 128
 REASONING = ("thinking", "redacted_thinking")
+PAUSES = ("pause_turn", "compaction")
+"""How an answer ends that goes on as soon as it is sent back."""
 _EXTRAS = ("caller", "citations", "server_name", "toolset_name", "type")
 
 
@@ -25,6 +29,7 @@ def request(
     max_tokens: int,
     tool_choice: str | None = None,
     cache: Literal["5m", "1h"] | None = "5m",
+    cache_marks: Literal["auto", "explicit"] = "auto",
     prefill: bool = False,
     account: str | None = None,
     **options: Any,
@@ -32,15 +37,20 @@ def request(
     """The context for `client.messages.create(**request)`; `options` go along as they are.
 
     `tool_choice` is auto, none, required or a tool's name. `cache` is how long the prompt is cached (5m, 1h, None):
-    the system prompt is marked, and the moving mark is Anthropic's own, so no block changes from turn to turn.
-    `prefill` lets the assistant speak last, to go on from there. Reasoning of another `account` is left out.
+    the system prompt is marked, and the moving mark is Anthropic's own, so no block changes from turn to turn. With
+    `cache_marks="explicit"` the tools and the last two messages of the user's are marked instead, for servers that
+    know no automatic caching.
+    `prefill` lets the assistant speak last, to go on from there. Reasoning and compactions of another `account` are
+    left out.
     """
+    if cache_marks not in ("auto", "explicit"):
+        raise Invalid(f"cache_marks={cache_marks!r}", hint="auto or explicit")
     work = RequestBuilder(context, PROVIDER, account, limit=ID_LIMIT)
     tools = declared(work, limit=NAME_LIMIT)
-    messages = _messages(work, prefill=prefill)
+    messages = _messages(work, prefill=prefill, sums_up=bool(options.get("compaction")))
     mark = None if cache is None else {"type": "ephemeral", "ttl": cache}
     made: dict[str, Any] = {"model": model, "max_tokens": max_tokens}
-    if mark is not None:
+    if mark is not None and cache_marks == "auto":
         made["cache_control"] = mark
     if context.system.strip():
         system = {"type": "text", "text": context.system}
@@ -50,13 +60,28 @@ def request(
     if not listed:
         listed = _undeclared(work, messages)
         choice = "none" if listed else None
+    if mark is not None and cache_marks == "explicit":
+        _mark(mark, listed, messages)
     if listed:
         made["tools"] = listed
     if choice is not None:
         kinds = {"auto": "auto", "none": "none", "required": "any"}
         made["tool_choice"] = {"type": kinds[choice]} if choice in kinds else {"type": "tool", "name": choice}
     made["messages"] = messages
-    return Request({**made, **options}, work.report)
+    return Request({**made, **options}, work.report, context)
+
+
+def _mark(mark: dict[str, Any], tools: list[dict[str, Any]], messages: list[dict[str, Any]]) -> None:
+    """Mark the last tool, and the end of the last two messages of the user's: what was sent, and what will be.
+
+    With the system prompt those are four, which is all that Anthropic takes; tools that come with marks keep them.
+    """
+    own = sum("cache_control" in tool for tool in tools)
+    for place in [place for place, tool in enumerate(tools) if not own and not tool.get("defer_loading")][-1:]:
+        tools[place] = {**tools[place], "cache_control": mark}
+    spoken = [message for message in reversed(messages) if message["role"] == "user"]
+    for message in spoken[: max(0, min(2, 3 - own))]:
+        message["content"][-1] = {**message["content"][-1], "cache_control": mark}
 
 
 def _tools(tools: Tools) -> list[dict[str, Any]]:
@@ -80,13 +105,13 @@ def _undeclared(work: RequestBuilder, messages: list[dict[str, Any]]) -> list[di
     return [{"name": name, "input_schema": {"type": "object"}} for name in names]
 
 
-def _messages(work: RequestBuilder, *, prefill: bool) -> list[dict[str, Any]]:
+def _messages(work: RequestBuilder, *, prefill: bool, sums_up: bool) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
 
     def say(role: str, content: list[dict[str, Any]]) -> None:
         if not content:
             return
-        if not messages and role == "assistant":
+        if not messages and role == "assistant" and content[0]["type"] != "compaction":
             messages.append({"role": "user", "content": [_text(NOTHING_BEFORE)]})
             work.note("added", "message", "the user has to speak first")
         if messages and messages[-1]["role"] == role:
@@ -94,7 +119,7 @@ def _messages(work: RequestBuilder, *, prefill: bool) -> list[dict[str, Any]]:
         else:
             messages.append({"role": role, "content": content})
 
-    turns = work.turns()
+    turns = work.turns(compacts=True)
     last = turns[-1] if turns else None
     paused = last is not None and _is_paused(last.message)
     held: list[dict[str, Any]] = []
@@ -118,7 +143,7 @@ def _messages(work: RequestBuilder, *, prefill: bool) -> list[dict[str, Any]]:
     if not messages:
         messages.append({"role": "user", "content": [_text(NOTHING_BEFORE)]})
         work.note("added", "message", "nothing else is left to send")
-    if messages[-1]["role"] == "assistant" and not paused:
+    if messages[-1]["role"] == "assistant" and not paused and not sums_up:
         if prefill and _is_open_text(messages[-1]):
             end = messages[-1]["content"][-1]
             end["text"] = end["text"].rstrip()
@@ -129,7 +154,7 @@ def _messages(work: RequestBuilder, *, prefill: bool) -> list[dict[str, Any]]:
 
 
 def _is_paused(message: Message) -> bool:
-    return (own(message, PROVIDER, None) or {}).get("stop_reason") == "pause_turn"
+    return (own(message, PROVIDER, None) or {}).get("stop_reason") in PAUSES
 
 
 def _is_open_text(message: dict[str, Any]) -> bool:
@@ -210,6 +235,8 @@ def _is_taken(key: str, value: Any) -> bool:
 
 def _thinking(work: RequestBuilder, block: Thinking, turn: RequestMessage) -> list[dict[str, Any]]:
     data = fields(block.data)
+    if compaction := compacted(block):
+        return [{name: block.text if name == "content" else value for name, value in compaction[0].items()}]
     if work.context.is_stale(turn.message):
         work.note("left out", "thinking", "what came before it has been compacted or edited since", turn.message)
     elif isinstance(data.get("redacted"), str):

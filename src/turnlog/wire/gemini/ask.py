@@ -57,7 +57,7 @@ def request(
     if max_tokens is not None:
         config["max_output_tokens"] = max_tokens
     contents = _Contents(work, is_old=_is_old(model)).made()
-    return Request({"model": model, "contents": contents, "config": {**config, **options}}, work.report)
+    return Request({"model": model, "contents": contents, "config": {**config, **options}}, work.report, context)
 
 
 def body(request: Request) -> dict[str, Any]:

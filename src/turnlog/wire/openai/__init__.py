@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 from turnlog.errors import Invalid
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
+from turnlog.log.shown.nativecompaction import answering
 from turnlog.wire import Feed, Request, RequestBuilder, known_names, plain
 from turnlog.wire._timing import Timing
 from turnlog.wire._tool import chosen, declared
@@ -44,29 +45,56 @@ def request(
     api: Api = "responses",
     max_tokens: int | None = None,
     tool_choice: str | None = None,
+    cache_marks: Literal["auto", "explicit"] = "auto",
     account: str | None = None,
     **options: Any,
 ) -> Request:
     """The context for `client.responses.create(**request)`, or with `api="chat"` for `client.chat.completions`.
 
-    `options` go along as they are. `tool_choice` is auto, none, required or a tool's name. Reasoning and server-run
-    tools of another `account` are left out.
+    `options` go along as they are. The Responses API is told the context's `cache_key` as `prompt_cache_key`, unless
+    that is among them (None: not at all); Chat Completions, which many servers speak, only if it is.
+    `tool_choice` is auto, none, required or a tool's name. `cache_marks="explicit"` marks the end of every message of
+    the user's, for models that take marks; they stay where they are, so no byte changes from turn to turn.
+    Reasoning, compactions and server-run tools of another `account` are left out.
     """
     _check(api)
+    if cache_marks not in ("auto", "explicit"):
+        raise Invalid(f"cache_marks={cache_marks!r}", hint="auto or explicit")
     work = RequestBuilder(context, PROVIDER, account, limit=ID_LIMIT)
     tools = declared(work, limit=NAME_LIMIT)
     choice = chosen(work, tool_choice, tools, limit=NAME_LIMIT)
     made = (responses if api == "responses" else chat).request(work, tools, choice, max_tokens)
     if api == "chat" and options.get("stream") and "stream_options" not in options:
         made["stream_options"] = {"include_usage": True}
-    return Request({"model": model, **made, **options}, work.report)
+    if cache_marks == "explicit":
+        _mark(made["input" if api == "responses" else "messages"])
+    if api == "responses" and context.cache_key:
+        made["prompt_cache_key"] = context.cache_key
+    if options.get("prompt_cache_key", "") is None:
+        del options["prompt_cache_key"]
+        made.pop("prompt_cache_key", None)
+    return Request({"model": model, **made, **options}, work.report, context)
+
+
+def _mark(said: list[dict[str, Any]]) -> None:
+    """Mark where the user stops speaking; where the request ends, OpenAI marks it by itself."""
+    for item in said:
+        if item.get("role") == "user":
+            content = item["content"]
+            parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            item["content"] = [*parts[:-1], {**parts[-1], "prompt_cache_breakpoint": {"mode": "explicit"}}]
 
 
 def draft(response: Any, *, context: Context | None = None, account: str | None = None) -> Message:
-    """A response of either API as one message. The `context` it answers undoes ids that had to become digests."""
+    """A response of either API, also of `client.responses.compact`, as one message.
+
+    The `context` it answers undoes ids that had to become digests, and tells how much a compaction in it stands for;
+    without it, that is everything that was said before the message is appended.
+    """
     data = plain(response)
     known = known_names(context, limits=(ID_LIMIT,))
-    return (chat if "choices" in data else responses).draft(data, known, account)
+    message = (chat if "choices" in data else responses).draft(data, known, account)
+    return answering(message, None if context is None else context.head_id)
 
 
 def Stream(
@@ -79,6 +107,8 @@ def Stream(
 ) -> ResponsesStream | ChatStream:
     """A streamed response of either API: feed it the events, then take the message."""
     _check(api)
-    known, timing = known_names(context, limits=(ID_LIMIT,)), Timing(PROVIDER, request, clock)
+    if context is None and request is not None:
+        context = request.context
+    known, timing = known_names(context, limits=(ID_LIMIT,)), Timing(PROVIDER, request, clock, context)
     made: Feed = ResponsesStream(known, account, timing) if api == "responses" else ChatStream(known, account, timing)
     return made

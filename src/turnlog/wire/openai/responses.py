@@ -8,6 +8,7 @@ import msgspec
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Message, Stop
+from turnlog.log.shown.nativecompaction import compacted
 from turnlog.log.usage import Usage
 from turnlog.wire import (
     NOTHING_BEFORE,
@@ -30,6 +31,7 @@ _RUN_THERE = frozenset((
     "code_interpreter_call", "file_search_call", "image_generation_call", "mcp_call", "mcp_list_tools",
     "tool_search_call", "tool_search_output", "web_search_call",
 ))  # fmt: skip
+COMPACTION = "compaction"
 _PHASES = ("commentary", "final_answer")
 _DOCUMENTS = ("application/pdf", "application/json", "application/rtf", "application/xml", "application/msword")
 _OFFICE = ("application/vnd.openxmlformats-", "application/vnd.ms-", "application/vnd.oasis.", "text/")
@@ -67,7 +69,7 @@ def _items(work: RequestBuilder) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     custom: set[str] = set()
     """The calls of tools that take text instead of JSON."""
-    for turn in work.turns():
+    for turn in work.turns(compacts=True):
         if turn.role == "tool":
             for block in turn.blocks:
                 if isinstance(block, ToolResult):
@@ -103,7 +105,9 @@ def _assistant(work: RequestBuilder, turn: RequestMessage, custom: set[str]) -> 
                 made.append({"type": "message", "role": "assistant", "content": block.text, **phase})
         elif isinstance(block, Thinking):
             item = fields(block.data).get("item")
-            if isinstance(item, dict) and cast("dict[str, Any]", item).get("encrypted_content"):
+            if compaction := compacted(block):
+                made += [_compaction(one) if one.get("type") == COMPACTION else one for one in compaction]
+            elif isinstance(item, dict) and cast("dict[str, Any]", item).get("encrypted_content"):
                 made.append(_reasoning(cast("dict[str, Any]", item)))
             else:
                 work.note("left out", "thinking", "it has no encrypted content", message)
@@ -127,7 +131,7 @@ def _settled(work: RequestBuilder, turn: RequestMessage, made: list[dict[str, An
     while made and made[-1]["type"] == "reasoning":
         made.pop()
         work.note("left out", "thinking", "nothing was said after it", turn.message)
-    thoughts = sum(isinstance(block, Thinking) for block in turn.message.blocks)
+    thoughts = sum(isinstance(block, Thinking) and not compacted(block) for block in turn.message.blocks)
     if thoughts == sum(item["type"] == "reasoning" for item in made):
         return made
     kept = [item for item in made if item["type"] not in _RUN_THERE]
@@ -135,6 +139,11 @@ def _settled(work: RequestBuilder, turn: RequestMessage, made: list[dict[str, An
         work.note("left out", "tool call", "the reasoning that led to it is left out", turn.message)
         return _settled(work, turn, kept)
     return kept
+
+
+def _compaction(item: dict[str, Any]) -> dict[str, Any]:
+    """A compaction as it may be sent: OpenAI says more of it than it takes back."""
+    return {key: value for key, value in item.items() if key in ("type", "id", "encrypted_content")}
 
 
 def _reasoning(item: dict[str, Any]) -> dict[str, Any]:
@@ -188,7 +197,11 @@ def _content(work: RequestBuilder, block: Text | Image | File, message: Message)
 
 def draft(data: dict[str, Any], known: dict[str, str], account: str | None) -> Message:
     """A response as one message."""
-    blocks = [block for item in items(data.get("output")) for block in item_blocks(item, known, account)]
+    output = items(data.get("output"))
+    if data.get("object") == "response.compaction" and output:  # a whole window, to be sent as it is
+        blocks: list[AnyBlock] = [_compacted(output, account)]
+    else:
+        blocks = [block for item in output for block in item_blocks(item, known, account)]
     stop, error = _stop(data, blocks)
     partial = data.get("partial")
     return Message(
@@ -230,6 +243,8 @@ def item_blocks(item: dict[str, Any], known: dict[str, str], account: str | None
         kept = {key: value for key, value in item.items() if key not in ("type", "status")}
         data = {"item": kept} if account is None else {"item": kept, "account": account}
         return [Thinking(text="\n\n".join(texts), provider=PROVIDER, data=data)]
+    if kind == COMPACTION and item.get("encrypted_content"):
+        return [_compacted([item], account)]
     if kind in ("function_call", "custom_tool_call"):
         is_custom = kind == "custom_tool_call"
         return [
@@ -246,6 +261,11 @@ def item_blocks(item: dict[str, Any], known: dict[str, str], account: str | None
         meta = tagged(PROVIDER, {"item": item}, account)
         return [ToolCall(id=str(item.get("id") or ""), name=name, input=input_of(about), by="provider", meta=meta)]
     return [UnknownBlock(kind=str(kind), json=msgspec.json.encode(item).decode())]
+
+
+def _compacted(output: list[dict[str, Any]], account: str | None) -> Thinking:
+    data = {"compaction": output} if account is None else {"compaction": output, "account": account}
+    return Thinking(provider=PROVIDER, data=data)
 
 
 def _texts(item: dict[str, Any], account: str | None) -> list[AnyBlock]:

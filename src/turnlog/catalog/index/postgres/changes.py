@@ -81,10 +81,10 @@ class SessionChanges:
     def since(self) -> Since:
         """How it stands."""
         oldest, next, now = self._connection.rows(_NOW)[0]
-        known: dict[str, int] = dict(self._connection.rows(_REMEMBERED))
-        passed = next - known.get("transaction", 0)
-        is_due = not 0 <= now - known.get("compared", 0) < _HOUR or not 0 <= passed < _FAR
-        return Since(oldest, now, None if is_due else passed + _SLACK, known.get("sessions", 0))
+        remembered: dict[str, int] = dict(self._connection.rows(_REMEMBERED))
+        passed = next - remembered.get("transaction", 0)
+        is_due = not 0 <= now - remembered.get("compared", 0) < _HOUR or not 0 <= passed < _FAR
+        return Since(oldest, now, None if is_due else passed + _SLACK, remembered.get("sessions", 0))
 
     def changed(self, since: Since) -> list[Outdated]:
         """The sessions that were made, or have grown, or were moved, since then."""

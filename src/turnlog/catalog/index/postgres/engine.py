@@ -65,8 +65,8 @@ class PostgresEngine:
             still_wanted()
             chunk = min(2 * chunk, _CHUNK)  # most of the time what is wanted is among the newest
             ids = self._ids(wanted, words, first, last, within, chunk)
-            for found in self._these(ids, wanted, with_text):
-                yield found
+            for match in self._these(ids, wanted, with_text):
+                yield match
                 left = None if left is None else left - 1
                 if left == 0:
                     return
@@ -142,10 +142,10 @@ def _words(wanted: Wanted) -> str:
         if term.negated and term.kind not in PostgresEngine.sure:
             continue
         for words, goes_on in phrases_of(term):
-            known = words_of(" ".join(words))
-            if not known and not term.negated:
+            terms = words_of(" ".join(words))
+            if not terms and not term.negated:
                 parts.append(_NEVER)
-            for number, word in enumerate(known):
-                is_open = (goes_on and number == len(known) - 1) or len(word) > LONGEST_WORD
+            for number, word in enumerate(terms):
+                is_open = (goes_on and number == len(terms) - 1) or len(word) > LONGEST_WORD
                 parts.append(f"{'!' if term.negated else ''}'{word[:LONGEST_WORD]}'{':*' if is_open else ''}")
     return " & ".join(parts)

@@ -79,10 +79,12 @@ class PostgresWriter:
 
 
 def _words(text: str) -> str:
-    found = " ".join(dict.fromkeys(words_of(text)))
-    if len(found) * 4 < _MOST_WORDS and (len(found) < LONGEST_WORD or max(map(len, found.split())) <= LONGEST_WORD):
-        return found
-    short = dict.fromkeys(word[:LONGEST_WORD] for word in found.split())
+    text_words = " ".join(dict.fromkeys(words_of(text)))
+    if len(text_words) * 4 < _MOST_WORDS and (
+        len(text_words) < LONGEST_WORD or max(map(len, text_words.split())) <= LONGEST_WORD
+    ):
+        return text_words
+    short = dict.fromkeys(word[:LONGEST_WORD] for word in text_words.split())
     kept: list[str] = []
     size = 0
     for word in short:

@@ -33,7 +33,8 @@ OLD = "catalog.sqlite"
 UNSCRUBBED = "unscrubbed"
 """Noted with what is removed, and taken away when nothing of it is left in the file: who is killed goes on with it."""
 _PAUSE_S = 0.05
-_CACHE_KB = 16_000
+_CACHE_KB = 2_000
+"""A query reads each page once: a larger cache would only cost memory."""
 _HEEDED = 2_000
 """After so many steps of its machine SQLite asks whether to go on: a fraction of a millisecond."""
 _AGREE = """
@@ -102,10 +103,10 @@ class Database:
 
     def _look(self) -> tuple[int, int] | None:
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _connect(self, *, is_new: bool = False) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -179,7 +180,7 @@ class Database:
         self._connection, self._identity, self.is_new = connection, self._look(), True
 
     def lock(self, waiting: Callable[[], None] | None = None) -> AbstractContextManager[object]:
-        """Nobody else writes inside. `waiting` is told now and then while somebody does."""
+        """Holds the write lock. `waiting` is called from time to time while somebody else holds it."""
         path = self.path.removesuffix(".sqlite") + ".lock"
         with _disk(path):
             return _locked(path, waiting)
@@ -331,9 +332,9 @@ def _is_ours(folder: str) -> bool:
     """Whether a folder is there, or can be made, where nobody else can put anything and we can."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        found = os.lstat(folder)
-        is_private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-        if is_private and stat.S_IMODE(found.st_mode) != 0o700:
+        status = os.lstat(folder)
+        is_private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        if is_private and stat.S_IMODE(status.st_mode) != 0o700:
             os.chmod(folder, 0o700)
     except OSError:
         return False
@@ -343,10 +344,10 @@ def _is_ours(folder: str) -> bool:
 def has_room(path: str, size_bytes: int) -> bool:
     """Whether its disk may have room for the index of so much: it takes about three quarters of that."""
     try:
-        found = os.statvfs(os.path.dirname(path))
+        volume = os.statvfs(os.path.dirname(path))
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize > size_bytes
+    return volume.f_bavail * volume.f_frsize > size_bytes
 
 
 def remove_old(folder: str) -> None:

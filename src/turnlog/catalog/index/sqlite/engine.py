@@ -97,7 +97,7 @@ class SqliteEngine:
             for term, doc in self._beginning_with(word[0])
             if abs(len(term) - len(word)) <= most
         )
-        return min((found for found in near if found[0] <= most), default=(0, 0, ""))[2]
+        return min((candidate for candidate in near if candidate[0] <= most), default=(0, 0, ""))[2]
 
     def _beginning_with(self, letter: str) -> list[tuple[str, int]]:
         """The words that begin so, each with the number of entries that have it: to count those is what takes time."""
@@ -107,9 +107,9 @@ class SqliteEngine:
                 "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
             )
             asked = "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ?"
-            found = self.db.execute(asked, (letter, letter + "\U0010ffff")).fetchall()
+            words = self.db.execute(asked, (letter, letter + "\U0010ffff")).fetchall()
             self._terms.clear()
-            self._terms[state] = found
+            self._terms[state] = words
         return self._terms[state]
 
     def having(self, wanted: Wanted) -> Clause:

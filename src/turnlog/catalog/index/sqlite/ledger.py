@@ -49,13 +49,13 @@ class Ledger:
         rows = db.execute(f"SELECT id, {', '.join(_FACTS)} FROM sessions WHERE {where}")
         wanted = None if sessions is None else set(sessions)
         entries = ((facts, _spent(db, id)) for id, *facts in rows if wanted is None or id in wanted)
-        told = [(*facts, spent) for facts, spent in entries if spent is not None]
-        if not told or not self.path:
+        spent_rows = [(*facts, spent) for facts, spent in entries if spent is not None]
+        if not spent_rows or not self.path:
             return
         marks = ", ".join("?" * (len(_FACTS) + 1))
         try:
             with closing(_opened(self.path)) as ledger, ledger:
-                ledger.executemany(f"INSERT OR REPLACE INTO ledger VALUES ({marks})", told)
+                ledger.executemany(f"INSERT OR REPLACE INTO ledger VALUES ({marks})", spent_rows)
         except (sqlite3.Error, OSError):
             return
 
@@ -63,18 +63,18 @@ class Ledger:
         """What the index does not know: of each session its columns, and what it spent."""
         if not self.path or not os.path.exists(self.path):
             return
-        known = set(db.execute("SELECT agent, path, key FROM sessions WHERE NOT is_ours"))
+        present = set(db.execute("SELECT agent, path, key FROM sessions WHERE NOT is_ours"))
         try:
             with closing(_opened(self.path)) as ledger:
                 entries = ledger.execute(f"SELECT {', '.join(_FACTS)}, spent FROM ledger").fetchall()
         except _Newer:
-            told = "what deleted sessions spent is not counted: a newer Turnlog wrote it down; upgrade this one"
-            warnings.warn(told, TurnlogWarning, stacklevel=2)
+            problem = "what deleted sessions spent is not counted: a newer Turnlog wrote it down; upgrade this one"
+            warnings.warn(problem, TurnlogWarning, stacklevel=2)
             return
         except (sqlite3.Error, OSError):
             return
         for *facts, spent in entries:
-            if tuple(facts[:3]) not in known:
+            if tuple(facts[:3]) not in present:
                 yield dict(zip(_FACTS, facts, strict=True)), msgspec.msgpack.decode(zlib.decompress(spent))
 
 

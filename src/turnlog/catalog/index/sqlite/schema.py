@@ -7,7 +7,7 @@ from __future__ import annotations
 
 APPLICATION = 0x7475726E
 """`turn`, where a SQLite file says whose it is."""
-VERSION = 10
+VERSION = 11
 COUNTS = (
     "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
     "reasoning_tokens",
@@ -49,6 +49,7 @@ CREATE TABLE sessions (
     tags TEXT NOT NULL DEFAULT '',         -- each with a line feed before and after it
     models TEXT NOT NULL DEFAULT '',       -- the same; every model that answered
     unpriced TEXT NOT NULL DEFAULT '',     -- the same
+    git_branches TEXT NOT NULL DEFAULT '', -- the same; those that it worked on
     own TEXT NOT NULL DEFAULT '',          -- the six counts and micro-dollars, with spaces between; '' for nothing
     inherited TEXT NOT NULL DEFAULT '',
     before TEXT NOT NULL DEFAULT '',       -- what was spent before a fork of ours

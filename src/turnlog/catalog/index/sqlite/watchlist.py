@@ -139,13 +139,13 @@ class Watchlist:
             "SELECT id, native, is_ours, agent, path, key, size FROM sessions WHERE ending = ? ORDER BY updated DESC",
             (UNREAD,),
         )
-        found: list[tuple[int, str, int, str | None, str, str]] = []
+        files: list[tuple[int, str, int, str | None, str, str]] = []
         for id, native, ours, agent, path, key, size in rows:
-            found.append((id, native, ours, agent, path_of(path), key))
+            files.append((id, native, ours, agent, path_of(path), key))
             most -= size
             if most <= 0:
                 break
-        return found
+        return files
 
     def stamp_of(self, session: int) -> str:
         """What its database said of when it changed."""

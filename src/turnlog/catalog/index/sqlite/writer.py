@@ -23,6 +23,9 @@ _VALUES = 32_000
 """SQLite takes so many in one statement."""
 _ROWS = 400
 _PATHS = 50_000
+_CACHE_KB = 16_000
+_LOG_PAGES = 16_000
+"""So long the log gets, 64 MB, before it is copied into the file: what several portions change is copied once."""
 _SEGMENTS = 200
 """So many of one size are searched one by one, which takes milliseconds, before FTS5 has to put them together."""
 
@@ -64,6 +67,8 @@ class SqliteWriter:
         gc.set_threshold(max(self._collecting[0], _OBJECTS), *self._collecting[1:])
         if self._database.path != IN_MEMORY:
             self._own = Database(self._database.path, statements=0)
+            self._own.connection.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+            self._own.connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             self._pool = ThreadPoolExecutor(1)
 
     def wait(self) -> None:

@@ -29,10 +29,10 @@ _INNER = ((), ("sessions",), (".a3s", "sessions"))
 
 def homes(places: Places) -> list[str]:
     """Where its examples and its settings put them: a3s itself has no fixed place."""
-    found = [os.path.join(places.home, ".a3s", "sessions")]
+    folders = [os.path.join(places.home, ".a3s", "sessions")]
     if places.workspace is not None:
-        found.insert(0, os.path.join(places.workspace, ".a3s", "sessions"))
-    return list(dict.fromkeys(found))
+        folders.insert(0, os.path.join(places.workspace, ".a3s", "sessions"))
+    return list(dict.fromkeys(folders))
 
 
 def find(path: str) -> Iterator[Source]:

@@ -45,16 +45,16 @@ def read_message(raw: Any, at: datetime | None, tell: Callable[[str], None], run
     results = [index for index, block in enumerate(blocks) if is_mixed and isinstance(block, ToolResult)]
     rest = [index for index in range(len(blocks)) if index not in results] if is_mixed else list(range(len(blocks)))
     ours = role if role in _ROLES else "user"
-    made: list[Message] = []
+    messages: list[Message] = []
     if results:
         first = Message(role="tool", blocks=[blocks[i] for i in results], at=at, origin=origin)
-        made.append(_with_extras(first, record, results, is_first=True))
+        messages.append(_with_extras(first, record, results, is_first=True))
     thought = record.get("reasoning_content")
     if not results or rest or isinstance(thought, str):
-        said: list[AnyBlock] = [Thinking(text=thought)] if isinstance(thought, str) else []
-        whole = Message(role=ours, blocks=[*said, *(blocks[i] for i in rest)], at=at, origin=origin)
-        made.append(_with_extras(whole, record, rest, is_first=not results))
-    return made
+        content_blocks: list[AnyBlock] = [Thinking(text=thought)] if isinstance(thought, str) else []
+        whole = Message(role=ours, blocks=[*content_blocks, *(blocks[i] for i in rest)], at=at, origin=origin)
+        messages.append(_with_extras(whole, record, rest, is_first=not results))
+    return messages
 
 
 def _with_extras(message: Message, record: dict[str, Any], places: list[int], *, is_first: bool) -> Message:
@@ -151,10 +151,10 @@ def own_record(message: Message, tally: Tally) -> dict[str, Any]:
 
 def _with(record: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
     """A block with what its original said besides, as long as it still is the original."""
-    known = {key: value for key, value in extra.items() if key not in record and key != _INSIDE}
+    added = {key: value for key, value in extra.items() if key not in record and key != _INSIDE}
     if "is_error" in extra and record.get("is_error") is False:
-        known["is_error"] = extra["is_error"]
-    whole = {**record, **known}
+        added["is_error"] = extra["is_error"]
+    whole = {**record, **added}
     for index, more in fields(extra.get(_INSIDE)).items():
         inner: Any = whole.get("content")
         if isinstance(inner, list) and int(index) < len(cast("list[Any]", inner)):

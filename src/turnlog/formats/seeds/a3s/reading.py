@@ -60,16 +60,16 @@ def is_session(path: str) -> bool:
                 return False
     except OSError:
         return False
-    found = fields(decoded(data))
-    found = fields(found.get("session")) or found
-    return isinstance(found.get("config"), dict) and {"id", "messages", "context_usage"} <= set(found)
+    record = fields(decoded(data))
+    record = fields(record.get("session")) or record
+    return isinstance(record.get("config"), dict) and {"id", "messages", "context_usage"} <= set(record)
 
 
 def id_at(path: str) -> str | None:
     """The id of the session in a file, from its first bytes."""
     with open(path, "rb") as file:
-        found = _ID.search(file.read(_GLANCE))
-    value = decoded(found[1]) if found else None
+        match = _ID.search(file.read(_GLANCE))
+    value = decoded(match[1]) if match else None
     return value if isinstance(value, str) else None
 
 
@@ -183,9 +183,9 @@ class _Reader:
 
     def keep(self, key: str, value: Any) -> None:
         """A fact, without what is secret in it."""
-        masked, found = mask(key, value)
-        if found:
-            self.tell(f"secrets were left out: {', '.join(found)[:200]}")
+        masked, secrets = mask(key, value)
+        if secrets:
+            self.tell(f"secrets were left out: {', '.join(secrets)[:200]}")
         self.facts[key] = masked
 
     def session_facts(self, session: dict[str, Any]) -> None:
@@ -274,16 +274,16 @@ class _Reader:
         loops: dict[str, Any] = {}
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             value = fields(self.beside(f"{TREE}/{CHECKPOINTS}/{name}")) if name.endswith(".json") else {}
-            run, said = value.get("run_id"), listed(value.get("messages"))
+            run, messages = value.get("run_id"), listed(value.get("messages"))
             if value.get("session_id") != id or not isinstance(run, str):
                 continue
-            if said == raws[: len(said)]:
-                loops[run] = {**value, "messages": len(said)}
-            elif said[: len(raws)] == raws:
+            if messages == raws[: len(messages)]:
+                loops[run] = {**value, "messages": len(messages)}
+            elif messages[: len(raws)] == raws:
                 self.tell(f"run {run!r:.80} did not end: what it had done is read from its checkpoint", name)
-                loops[run] = {**value, "messages": len(said)}
-                more = said[len(raws) :]
-                raws = said
+                loops[run] = {**value, "messages": len(messages)}
+                more = messages[len(raws) :]
+                raws = messages
                 yield run, more
             else:
                 self.tell(f"the checkpoint of run {run!r:.80} goes another way: kept as it is", name)

@@ -116,7 +116,7 @@ class _Writer:
         times = [at for entry in transcript.path if not is_of(entry, NAME) and (at := entry.clock or entry.at)]
         created = self.origin.get("created_at", (transcript.created - EPOCH) // _SECOND)
         updated = facts.get(shape.UPDATED) if self.is_kin else created
-        known = [item for item in listed(tasks) if self.takes(item)]
+        kept_tasks = [item for item in listed(tasks) if self.takes(item)]
         record: dict[str, Any] = {
             "id": self.id,
             "config": self.config(),
@@ -133,7 +133,7 @@ class _Writer:
             "created_at": created,
             "updated_at": max([shape.count(updated), *((at - EPOCH) // _SECOND for at in times)]),
             "llm_config": in_order(fields(service), ("provider", "model", "base_url")) if fields(service) else ...,
-            "tasks": [shape.task(item) for item in known],
+            "tasks": [shape.task(item) for item in kept_tasks],
             "parent_id": parent if isinstance(parent, str) else ...,
         }
         more = fields(facts.get(shape.MORE)) if self.is_kin else {}
@@ -199,8 +199,8 @@ class _Writer:
         return before + more / 1e6 if more else before
 
     def cost_records(self) -> list[Any]:
-        found = self.facts.get("cost_records") if self.has_totals else None
-        records = [shape.cost_record(item) for item in listed(found)]
+        costs = self.facts.get("cost_records") if self.has_totals else None
+        records = [shape.cost_record(item) for item in listed(costs)]
         for message in self.fresh:
             usage, at = message.usage, message.clock or message.at or self.transcript.updated
             if usage is None:
@@ -251,5 +251,5 @@ class _Writer:
         unseen(transcript, self.seen, tally)
         tally.add("time of a message", "the session's own times", len(self.fresh))
         tally.add("fork", "", int(transcript.start.fork is not None))
-        known = _CARRIED if self.is_kin else [name for name in _CARRIED if name not in ("config", *shape.POLICIES)]
-        tally.add("fact", "", lost_facts(transcript, (*known, "tools")))
+        carried = _CARRIED if self.is_kin else [name for name in _CARRIED if name not in ("config", *shape.POLICIES)]
+        tally.add("fact", "", lost_facts(transcript, (*carried, "tools")))

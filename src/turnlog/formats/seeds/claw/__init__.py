@@ -22,11 +22,11 @@ from turnlog.formats.seeds.claw.writing import NAME, write
 def homes(places: Places) -> list[str]:
     """Beside the workspace, and in the folder of its configuration."""
     shared = places.environ.get("CLAW_CONFIG_HOME") or os.path.join(places.home, ".claw")
-    found = [os.path.join(shared, "sessions")]
+    folders = [os.path.join(shared, "sessions")]
     if places.workspace is not None:
         beside = [os.path.join(places.workspace, name, "sessions") for name in (".claw", ".claude")]
-        found = [*beside, *found]
-    return list(dict.fromkeys(found))
+        folders = [*beside, *folders]
+    return list(dict.fromkeys(folders))
 
 
 def find(path: str) -> Iterator[Source]:
@@ -67,8 +67,8 @@ def _in_folder(folder: str) -> Iterator[Source]:
             copies.setdefault(copy.original, []).append((copy.at_ms, name))
         elif is_session_name(name) and is_session(path, is_trusted=is_trusted):
             yield Source(NAME, path)
-    for original, found in sorted(copies.items()):
-        path = os.path.join(folder, max(found)[1])
+    for original, paths in sorted(copies.items()):
+        path = os.path.join(folder, max(paths)[1])
         # A crash between its two renames leaves a session without a file of its own.
         if original not in names and is_session(path, is_trusted=is_trusted):
             yield Source(NAME, path, original)

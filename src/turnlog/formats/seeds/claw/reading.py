@@ -186,17 +186,17 @@ class _Reader:
     def steps(self) -> Iterator[Step]:
         pending: ClawFound | None = None
         new = UnknownRecords()
-        for found in records(self.path, self.object, self.report):
-            kind = found.record.get("type")
+        for record in records(self.path, self.object, self.report):
+            kind = record.record.get("type")
             if kind == "session_meta":
                 continue
             if kind == "compaction" and not self.has_messages:
                 # The last one counts, and the summary that it put in comes right after it.
-                pending = found
+                pending = record
                 continue
             if kind == "message":
-                raw = found.record.get("message")
-                message = self.message(found, raw)
+                raw = record.record.get("message")
+                message = self.message(record, raw)
                 is_summary = message is not None and message.role == "system" and not self.has_messages
                 self.has_messages = True
                 if pending is not None:
@@ -204,21 +204,21 @@ class _Reader:
                     pending = None
                     if is_summary:
                         continue
-                yield Record(entry=message) if message is not None else self.unknown(found, "message")
+                yield Record(entry=message) if message is not None else self.unknown(record, "message")
             elif kind == "prompt_history":
-                yield self.prompt(found)
+                yield self.prompt(record)
             else:
                 if kind == "compaction":
-                    self.report.add("a compaction after messages: kept, with no effect", found)
+                    self.report.add("a compaction after messages: kept, with no effect", record)
                 else:
                     new.count(kind if isinstance(kind, str) else "record")
-                yield self.unknown(found, kind)
+                yield self.unknown(record, kind)
         if pending is not None:
             yield self.compaction(pending, None)
         new.report(self.report.problems)
 
-    def compaction(self, found: ClawFound, summary: Message | None) -> Record:
-        record = found.record
+    def compaction(self, line: ClawFound, summary: Message | None) -> Record:
+        record = line.record
         origin: dict[str, Any] = {"agent": NAME}
         meta: dict[str, Any] = {}
         names = {"count": "count", "removed_message_count": "removed", "summary": "summary"}
@@ -227,19 +227,19 @@ class _Reader:
             if isinstance(value, str) if name == "summary" else type(value) is int and 0 <= value < 1 << 32:
                 meta[short] = value
             else:
-                self.report.add(f"a compaction without {name}", found)
+                self.report.add(f"a compaction without {name}", line)
         more = {key: value for key, value in record.items() if key not in names and key != "type"}
         if more:
             origin["record"] = more
         entry = Compaction(replacement=[summary] if summary else [], at=self.created, meta=meta, origin=origin)
         return Record(entry=entry)
 
-    def prompt(self, found: ClawFound) -> Record:
-        record = found.record
+    def prompt(self, line: ClawFound) -> Record:
+        record = line.record
         text, at = record.get("text"), record.get("timestamp_ms")
         if not isinstance(text, str):
-            self.report.add("a prompt without text: kept as it is", found)
-            return self.unknown(found, "prompt_history")
+            self.report.add("a prompt without text: kept as it is", line)
+            return self.unknown(line, "prompt_history")
         origin: dict[str, Any] = {"agent": NAME, "type": "prompt_history"}
         if not self.has_messages:
             origin["first"] = True
@@ -251,34 +251,34 @@ class _Reader:
             origin["record"] = more
         return Record(entry=Note(text=text, at=when or self.created, origin=origin))
 
-    def unknown(self, found: ClawFound, kind: Any) -> Record:
+    def unknown(self, record: ClawFound, kind: Any) -> Record:
         name = kind if isinstance(kind, str) else "record"
-        entry = Custom(kind=f"claw.{name[:80]}", data=found.record, at=self.created, origin={"agent": NAME})
+        entry = Custom(kind=f"claw.{name[:80]}", data=record.record, at=self.created, origin={"agent": NAME})
         return Record(entry=entry)
 
-    def message(self, found: ClawFound, raw: Any) -> Message | None:
+    def message(self, record: ClawFound, raw: Any) -> Message | None:
         role, blocks = fields(raw).get("role"), fields(raw).get("blocks")
         if role not in ("system", "user", "assistant", "tool") or not isinstance(blocks, list):
-            self.report.add("a message without a known role or without blocks: kept as it is", found)
+            self.report.add("a message without a known role or without blocks: kept as it is", record)
             return None
-        blocks_made = [self.block(found, block) for block in cast("list[Any]", blocks)]
+        blocks_made = [self.block(record, block) for block in cast("list[Any]", blocks)]
         origin: dict[str, Any] = {"agent": NAME}
         if role in ("system", "user") and any(isinstance(block, ToolResult) for block in blocks_made):
             origin["role"], role = role, "tool"
-        usage = self.usage(found, raw.get("usage"))
+        usage = self.usage(record, raw.get("usage"))
         message = Message(role=role, blocks=blocks_made, usage=usage, at=self.created, origin=origin)
-        return _with_extras(message, found.record, raw)
+        return _with_extras(message, record.record, raw)
 
-    def usage(self, found: ClawFound, raw: Any) -> Usage | None:
+    def usage(self, record: ClawFound, raw: Any) -> Usage | None:
         if raw is None:
             return None
         counts = [count for name in _COUNTERS if (count := counted(fields(raw).get(name))) is not None]
         if len(counts) < len(_COUNTERS):
-            self.report.add("a usage that is none: not counted", found)
+            self.report.add("a usage that is none: not counted", record)
             return None
         return Usage(*counts[:3], output_tokens=counts[3])
 
-    def block(self, found: ClawFound, raw: Any) -> AnyBlock:
+    def block(self, line: ClawFound, raw: Any) -> AnyBlock:
         record = fields(raw)
 
         def text(name: str) -> bool:
@@ -304,7 +304,7 @@ class _Reader:
                     name=record["tool_name"] if text("tool_name") else None,
                 )
             case kind:
-                self.report.add(f"a block of the unknown type {kind!r:.80}: kept as it is", found)
+                self.report.add(f"a block of the unknown type {kind!r:.80}: kept as it is", line)
                 return unknown(NAME, raw)
 
 

@@ -165,11 +165,11 @@ def records(path: str, whole: dict[str, Any] | None, report: ClawReport | None =
         yield from of_object(whole)
         return
     for line in lines(path):
-        found, problems = of_line(line)
+        record, problems = of_line(line)
         for what, at in problems if report is not None else ():
             cast("ClawReport", report).add(what, at)
-        if found is not None:
-            yield found
+        if record is not None:
+            yield record
 
 
 def of_object(value: dict[str, Any]) -> Iterator[ClawFound]:

@@ -209,8 +209,8 @@ class _Writer:
         compaction = self.compaction()
         lines: list[tuple[int, dict[str, Any]]] = []
         first, marks = self.marks()
-        for message, found in self.messages():
-            lines += [(message.seq, record) for record in found]
+        for message, raw in self.messages():
+            lines += [(message.seq, record) for record in raw]
         # Both are in the order of the log; what a compaction put in has no place there, and comes first.
         body = [record for _, record in sorted(lines + marks, key=lambda pair: pair[0])]
         self.count_losses()
@@ -258,8 +258,8 @@ class _Writer:
 
     def has_old_model(self) -> bool:
         """Whether the model is where an early branch of claw put it."""
-        told = fields(fields(self.origin.get("meta")).get("metadata")).get("model")
-        return told is not None and told == self.transcript.facts.get("model")
+        model = fields(fields(self.origin.get("meta")).get("metadata")).get("model")
+        return model is not None and model == self.transcript.facts.get("model")
 
     def fork(self) -> dict[str, Any] | None:
         if self.is_own:
@@ -276,21 +276,21 @@ class _Writer:
 
     def compaction(self) -> dict[str, Any] | None:
         """The record of the newest compaction that still applies; claw keeps no other."""
-        found = compactions_on(self.transcript.path)
-        if not found:
+        compactions = compactions_on(self.transcript.path)
+        if not compactions:
             return None
-        last = found[-1]
+        last = compactions[-1]
         count = 0
-        for entry in found:
+        for entry in compactions:
             count = int(_told(entry).get("count", count + 1))
-        origin, told = origin_of(last, NAME) or {}, _told(last)
-        summary = told.get("summary")
+        origin, text = origin_of(last, NAME) or {}, _told(last)
+        summary = text.get("summary")
         if not isinstance(summary, str):
             summary = "\n\n".join(text_of(item.blocks) for item in last.replacement if isinstance(item, Message))
         record: dict[str, Any] = {
             **_whole(fields(origin.get("record")), self.tally),
             "type": "compaction", "count": min(count, _MOST), "summary": self.tally.text(summary),
-            "removed_message_count": told.get("removed", self.removed(last)),
+            "removed_message_count": text.get("removed", self.removed(last)),
         }  # fmt: skip
         return record
 

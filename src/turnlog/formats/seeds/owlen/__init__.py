@@ -31,10 +31,10 @@ def find(path: str) -> Iterator[Source]:
 
 def _in(folder: str) -> Iterator[Source]:
     """The sessions whose checkpoints lie right here, in the order in which they began."""
-    found = [opening(path) for path in checkpoint_files(folder)]
+    openings = [opening(path) for path in checkpoint_files(folder)]
     if workspace_over(folder, ".owlen", "checkpoints") is None:
-        found = [one for one in found if one.is_checkpoint]
-    for one in sorted({one.key: one for one in found}.values(), key=lambda one: one.start or [1 << 62, 0]):
+        openings = [one for one in openings if one.is_checkpoint]
+    for one in sorted({one.key: one for one in openings}.values(), key=lambda one: one.start or [1 << 62, 0]):
         yield Source(AGENT, folder, one.key)
 
 

@@ -71,15 +71,15 @@ def opening(path: str) -> Opening:
     return Opening(path, stem, time_of(raw.get("timestamp")), start, is_one)
 
 
-def in_order(found: Iterable[Opening]) -> list[Opening]:
+def in_order(openings: Iterable[Opening]) -> list[Opening]:
     """By time, and not by name: `…-9` comes before `…-10`."""
-    return sorted(found, key=lambda one: (one.at or [1 << 62, 0], len(one.id), one.id))
+    return sorted(openings, key=lambda one: (one.at or [1 << 62, 0], len(one.id), one.id))
 
 
 def checkpoint_files(folder: str) -> list[str]:
     """The paths of what can be checkpoints in a folder."""
-    found = [entry for entry in entries_in(folder) if entry.is_file(follow_symlinks=False)]
-    return [entry.path for entry in found if entry.name.endswith(".json") and entry.name[0] != "."]
+    files = [entry for entry in entries_in(folder) if entry.is_file(follow_symlinks=False)]
+    return [entry.path for entry in files if entry.name.endswith(".json") and entry.name[0] != "."]
 
 
 def read(source: Source) -> Reading:
@@ -136,7 +136,7 @@ class _Story:
         self.first: dict[str, tuple[int, str]] = {}
         self.states = [_State("", [[""], [""], [""]])]
         self.last = ""
-        """The message that was told last."""
+        """The last message."""
         self.told: set[str] = set()
 
     def problem(self, what: str, path: str, offset: int | None = None) -> None:
@@ -163,12 +163,12 @@ class _Story:
             self.problem("a checkpoint that owlen cannot load: what is new in it is read", one.path)
         running = [_running(texts) for texts in (lists.prompts, lists.responses, map(_as_text, lists.calls))]
         before = self.before(running, is_cut=about is None)
-        said: list[tuple[str, str, Message]] = []
+        messages: list[tuple[str, str, Message]] = []
         key = before.key
         for message in _said(lists, before.lengths):
             # A key says all that came before, too: the same words on another branch are another record.
             before_it, key = key, f"{message.role}.{name_of(key, msgspec.json.encode(message.blocks).decode())}"
-            said.append((before_it, key, message))
+            messages.append((before_it, key, message))
         note = _note({"after": key, **about}, raw, lists, one, data) if about is not None else None
         name = name_of(key, _as_text([one.id, note.data])) if note is not None else ""
         diffs = listed(raw.get("file_diffs")) if note is not None else []
@@ -179,7 +179,7 @@ class _Story:
         if turn is not None:
             yield from self.tracks(files, at)
             yield self.kept(files, f"begin.{name}", at, label=f"before {one.id}", when="begin", turn=turn)
-        for before_it, own, message in said:
+        for before_it, own, message in messages:
             if own in self.told:
                 continue
             if self.last != before_it:
@@ -250,8 +250,8 @@ class _Story:
                 self.problem("a change of a file that lacks something", path)
                 continue
             diffs.append({**{name: diff[name] for name in _DIFF}, "timestamp": when})
-        known = {"start_time": times[1], "total_duration": times[2], **counts}
-        return {"id": raw["id"], "timestamp": times[0], "stats": known, "diffs": diffs}
+        figures = {"start_time": times[1], "total_duration": times[2], **counts}
+        return {"id": raw["id"], "timestamp": times[0], "stats": figures, "diffs": diffs}
 
 
 def _note(about: dict[str, Any], raw: dict[str, Any], lists: Lists, one: Opening, data: bytes) -> Note:
@@ -303,7 +303,7 @@ def _value_at(path: str) -> dict[str, Any]:
     try:
         return fields(salvage(document(path)[0])[0])
     except OSError:
-        return {}  # that is told when it is its turn
+        return {}  # the error is reported when the file is read
 
 
 def _as_text(value: Any) -> str:

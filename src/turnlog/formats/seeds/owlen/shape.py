@@ -28,9 +28,9 @@ def time_of(raw: Any) -> Time | None:
     """A time or duration as Rust writes it: an object, or a list of the same two numbers."""
     pair = listed(raw)
     if not pair:
-        said = fields(raw)
-        name = next((name for name in _SECONDS if list(said) == [name, _SECONDS[name]]), None)
-        pair = list(said.values()) if name else []
+        parts = fields(raw)
+        name = next((name for name in _SECONDS if list(parts) == [name, _SECONDS[name]]), None)
+        pair = list(parts.values()) if name else []
     if len(pair) != 2 or not all(type(number) is int and 0 <= number < 1 << 62 for number in pair):
         return None
     more, nanos = divmod(pair[1], 1_000_000_000)
@@ -109,13 +109,13 @@ _EMPTY = "owlen does not say whether it was empty, could not be read, or was not
 
 def texts_of(raw: Any, side: str) -> dict[str, str]:
     """The files that a checkpoint holds, as they were before or after it; what is no plain path is left out."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for item in listed(raw):
         diff = fields(item)
         path, text = diff.get("path"), diff.get(side)
         if isinstance(path, str) and isinstance(text, str) and _is_plain(path):
-            found[path] = text
-    return found
+            texts[path] = text
+    return texts
 
 
 def _is_plain(path: str) -> bool:
@@ -185,8 +185,8 @@ def name_of(*parts: str) -> str:
 
 def first_seen(documents: Iterable[dict[str, Any]]) -> dict[str, tuple[int, str]]:
     """What each file said before it was first changed, and in which checkpoint that was."""
-    found: dict[str, tuple[int, str]] = {}
+    first: dict[str, tuple[int, str]] = {}
     for number, raw in enumerate(documents):
         for path, text in texts_of(raw.get("file_diffs"), "before").items():
-            found.setdefault(path, (number, text))
-    return found
+            first.setdefault(path, (number, text))
+    return first

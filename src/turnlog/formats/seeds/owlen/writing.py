@@ -70,9 +70,9 @@ class _Writer:
     def newest(self) -> tuple[Note | None, int]:
         """The last checkpoint on the way to where the conversation stands, and the message it was made after."""
         places = {entry.id: entry.seq for entry in self.transcript.path}
-        found = [(places[name], note) for note in self.saved if (name := _after(note)) in places]
-        found += [(0, note) for note in self.saved if not _after(note)]
-        at, note = max(found, key=lambda pair: (pair[0], pair[1].seq), default=(0, None))
+        candidates = [(places[name], note) for note in self.saved if (name := _after(note)) in places]
+        candidates += [(0, note) for note in self.saved if not _after(note)]
+        at, note = max(candidates, key=lambda pair: (pair[0], pair[1].seq), default=(0, None))
         return note, at
 
     # ── those that were read ──────────────────────────────────────────────────────────────────────
@@ -107,13 +107,13 @@ class _Writer:
         """A checkpoint of the whole conversation as it stands."""
         transcript, lists = self.transcript, self.lists(self.transcript.path)
         now = shape.rust_time(transcript.updated)
-        known = fields(fields(before.data).get("stats")) if before is not None else {}
+        figures = fields(fields(before.data).get("stats")) if before is not None else {}
         stats = {
-            "start_time": known.get("start_time") or shape.rust_time(transcript.created),
+            "start_time": figures.get("start_time") or shape.rust_time(transcript.created),
             "total_messages": len(lists.prompts),
             "total_tool_calls": len(lists.calls),
-            "total_duration": _longer(known.get("total_duration"), since),
-            "estimated_tokens": (known.get("estimated_tokens") or 0) + _estimate(since),
+            "total_duration": _longer(figures.get("total_duration"), since),
+            "estimated_tokens": (figures.get("estimated_tokens") or 0) + _estimate(since),
         }
         second = now[0]
         while f"checkpoint-{second}.json" in taken:
@@ -124,7 +124,7 @@ class _Writer:
 
     def diffs(self, after: int, now: Time) -> list[dict[str, Any]]:
         """The files that were changed here since, as far as they are texts."""
-        found: list[dict[str, Any]] = []
+        diffs: list[dict[str, Any]] = []
         for file in self.transcript.files(after):
             if file.is_private:
                 self.tally.add("ignored file")
@@ -138,8 +138,8 @@ class _Writer:
             self.tally.add("file that was not there", "an empty one", absent)
             time = shape.rust_time(file.at) if file.at is not None else now
             path = self.tally.text(file.path)
-            found.append({"path": path, "before": before, "after": then, "timestamp": time})
-        return found
+            diffs.append({"path": path, "before": before, "after": then, "timestamp": time})
+        return diffs
 
     def losses(self, since: list[AnyEntry]) -> None:
         messages = [entry for entry in since if isinstance(entry, Message)]
@@ -154,11 +154,11 @@ class _Writer:
                 self.tally.add("reasoning")
             elif not isinstance(block, (Text, ToolCall, ToolResult)):
                 self.tally.add(f"{block.__struct_config__.tag} block".replace("? ", "unknown "), "a text")
-        said = [
+        lost = [
             "assistant",
             *(m.role for m in messages if m.role in ("user", "assistant") and _text(m.blocks) is not None),
         ]
-        out_of_turn = sum(one == other for one, other in pairwise(said))
+        out_of_turn = sum(one == other for one, other in pairwise(lost))
         self.tally.add("place of a message", "prompts and answers in turn", out_of_turn)
         self.tally.add("system message", "", sum(message.role == "system" for message in messages))
         self.tally.add("usage", "an estimate", sum(message.usage is not None for message in messages))
@@ -179,11 +179,11 @@ class _Writer:
                     lists.calls.append(waiting[block.id])
                 elif isinstance(block, ToolResult) and block.call in waiting:
                     waiting.pop(block.call).update(result=plain_text(block.content), success=not block.is_error)
-            said = _text(entry.blocks)
-            if entry.role == "user" and said is not None:
-                lists.prompts.append(said)
-            elif entry.role == "assistant" and said is not None:
-                lists.responses.append(said)
+            text = _text(entry.blocks)
+            if entry.role == "user" and text is not None:
+                lists.prompts.append(text)
+            elif entry.role == "assistant" and text is not None:
+                lists.responses.append(text)
         return lists
 
 
@@ -228,8 +228,8 @@ def _estimate(entries: list[AnyEntry]) -> int:
     return sum(len(_text(message.blocks) or "") for message in messages) // 4
 
 
-def _longer(known: Any, entries: list[AnyEntry]) -> Time:
+def _longer(duration: Any, entries: list[AnyEntry]) -> Time:
     more = sum(entry.duration_ms or 0 for entry in entries if isinstance(entry, Message))
-    time = shape.time_of(known) or [0, 0]
+    time = shape.time_of(duration) or [0, 0]
     nanos = time[0] * 1_000_000_000 + time[1] + more * 1_000_000
     return [nanos // 1_000_000_000, nanos % 1_000_000_000]

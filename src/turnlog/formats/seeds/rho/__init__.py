@@ -76,12 +76,12 @@ def _about(reader: RhoReader, session: str, unit: str, title: str | None, *, is_
     """What the writer has to know of the session as a whole."""
     about: Json = {}
     if reader.head is not None:
-        said = {name: value for name, value in reader.head.items() if name not in ("type", "cwd")}
+        header = {name: value for name, value in reader.head.items() if name not in ("type", "cwd")}
         if reader.head.get("cwd") == "":
-            said["cwd"] = ""
-        if said.get("id") == session:
-            del said["id"]
-        about["header"] = said
+            header["cwd"] = ""
+        if header.get("id") == session:
+            del header["id"]
+        about["header"] = header
         if reader.head_line != compact(in_order(reader.head, HEADER)):
             about["line"] = reader.head_line.decode()
     if id_in(unit) is not None:

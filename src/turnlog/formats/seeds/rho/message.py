@@ -43,31 +43,31 @@ def origin_of(value: Any) -> Json | None:
 # ── from rho ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def hear(said: Any, at: datetime | None = None, **origin: Any) -> Message:
+def hear(raw: Any, at: datetime | None = None, **origin: Any) -> Message:
     """A message of rho as an entry. Never fails: what is not understood is kept as it is."""
     try:
-        message, more = _hear(said)
+        message, more = _hear(raw)
     except (KeyError, TypeError, ValueError, AttributeError):
-        block = _kept(MESSAGE, said)
-        return Message(role="user", blocks=[block], at=at, origin={"agent": NAME, **origin, "message": said})
+        block = _kept(MESSAGE, raw)
+        return Message(role="user", blocks=[block], at=at, origin={"agent": NAME, **origin, "message": raw})
     heard = Message(**message, at=at, origin={"agent": NAME, **origin, **more})
     # What differs in its letters only, such as the order of keys, shows when the whole line is compared.
-    if tell(heard, Ear())[0] != said:
-        heard.origin["message"] = said
+    if tell(heard, Ear())[0] != raw:
+        heard.origin["message"] = raw
     return heard
 
 
-def text_shown(said: Any) -> str | None:
+def text_shown(raw: Any) -> str | None:
     """The text of a message as people see it."""
     try:
-        message, _ = _hear(said)
+        message, _ = _hear(raw)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     return text_of(message["blocks"])
 
 
-def _hear(said: Any) -> tuple[Json, Json]:
-    ((kind, inner),) = cast("Json", said).items()
+def _hear(raw: Any) -> tuple[Json, Json]:
+    ((kind, inner),) = cast("Json", raw).items()
     if kind == "System":
         return {"role": "system", "blocks": [Text(text=as_text(inner))]}, {}
     if kind in ("User", "Assistant"):
@@ -161,33 +161,33 @@ def tell(message: Message, ear: Ear) -> list[Json]:
     if message.role == "tool":
         return _results(message, ear)
     if message.role == "user":
-        said = _content(message, ear)
-        return [{"User": said}] if said or origin is not None else []
+        parts = _content(message, ear)
+        return [{"User": parts}] if parts or origin is not None else []
     kind = _kind(message, ear) if origin is None else origin.get("as", "plain")
     if origin is None and message.usage is not None and kind != "aborted":
         ear.add("usage of a message")
     content = _content(message, ear)
     if kind == "plain":
-        return [{"Assistant": content}] if content or origin is not None else []  # all of it is told as lost
-    told: Json = {"content": content}
+        return [{"Assistant": content}] if content or origin is not None else []  # all of it is reported as lost
+    record: Json = {"content": content}
     thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
     if kind == "aborted":
-        told["reasoning"] = thoughts.pop(0).text if (origin or {}).get("raw") and thoughts else ""
+        record["reasoning"] = thoughts.pop(0).text if (origin or {}).get("raw") and thoughts else ""
     by = _maker(message, origin, thoughts)
     if by is not None:
-        told["provenance"] = by
+        record["provenance"] = by
     if thoughts:
-        told["reasoning_summary"] = "\n\n".join(thought.text for thought in thoughts)
+        record["reasoning_summary"] = "\n\n".join(thought.text for thought in thoughts)
     if origin is not None and "fallback" in origin:
-        told["portable_fallback"] = origin["fallback"]
+        record["portable_fallback"] = origin["fallback"]
     contexts = _contexts(message, thoughts, by)
     if contexts:
-        told["provider_context"] = contexts
+        record["provider_context"] = contexts
     if kind == "enriched":
-        return [{"EnrichedAssistant": told}]
-    told["tool_calls"] = [_given(block) for block in _unknown(message, CALL)]
-    told["usage"] = (origin or {}).get("usage", _told_usage(message.usage or Usage()))
-    return [{"AbortedAssistant": told}]
+        return [{"EnrichedAssistant": record}]
+    record["tool_calls"] = [_given(block) for block in _unknown(message, CALL)]
+    record["usage"] = (origin or {}).get("usage", _told_usage(message.usage or Usage()))
+    return [{"AbortedAssistant": record}]
 
 
 def _kind(message: Message, ear: Ear) -> str:
@@ -278,16 +278,18 @@ def _content(message: Message, ear: Ear) -> list[Json]:
 
 
 def _results(message: Message, ear: Ear) -> list[Json]:
-    told: list[Json] = []
+    results: list[Json] = []
     rest: list[AnyBlock] = []
     for block in message.blocks:
         if not isinstance(block, ToolResult):
             rest.append(block)
             continue
-        told.append({"ToolResult": {"id": block.call, "ok": not block.is_error, "content": _result_text(block, ear)}})
+        results.append(
+            {"ToolResult": {"id": block.call, "ok": not block.is_error, "content": _result_text(block, ear)}}
+        )
     if rest:
-        told.append({"User": _content(Message(role="user", blocks=rest), ear)})
-    return told
+        results.append({"User": _content(Message(role="user", blocks=rest), ear)})
+    return results
 
 
 def _result_text(result: ToolResult, ear: Ear) -> str:
@@ -308,18 +310,18 @@ def _result_text(result: ToolResult, ear: Ear) -> str:
 # ── tool turns ────────────────────────────────────────────────────────────────────────────────────
 
 
-def calls_of(said: Json) -> list[str]:
+def calls_of(raw: Json) -> list[str]:
     """The calls whose results have to follow at once."""
-    content = said.get("Assistant")
+    content = raw.get("Assistant")
     if content is None:
-        content = fields(said.get("EnrichedAssistant")).get("content")
-    found = [fields(fields(block).get("ToolCall")).get("id") for block in listed(content)]
-    return [name for name in found if isinstance(name, str)]
+        content = fields(raw.get("EnrichedAssistant")).get("content")
+    ids = [fields(fields(block).get("ToolCall")).get("id") for block in listed(content)]
+    return [name for name in ids if isinstance(name, str)]
 
 
-def answers(said: Json) -> str | None:
+def answers(raw: Json) -> str | None:
     """The call that a message answers."""
-    call = fields(said.get("ToolResult")).get("id")
+    call = fields(raw.get("ToolResult")).get("id")
     return call if isinstance(call, str) else None
 
 
@@ -333,7 +335,7 @@ def open_calls(history: list[Json]) -> list[str] | None:
     index = 0
     while index < len(history):
         calls = calls_of(history[index])
-        given = [answers(said) for said in history[index + 1 : index + 1 + len(calls)]]
+        given = [answers(raw) for raw in history[index + 1 : index + 1 + len(calls)]]
         if given != calls:
             is_end = index + 1 + len(given) == len(history) and given == calls[: len(given)]
             return calls[len(given) :] if is_end else None
@@ -341,9 +343,9 @@ def open_calls(history: list[Json]) -> list[str] | None:
     return []
 
 
-def still_open(waiting: list[str], said: Iterable[Json]) -> list[str]:
+def still_open(waiting: list[str], messages: Iterable[Json]) -> list[str]:
     """The calls that still need a result after more was said."""
-    for message in said:
+    for message in messages:
         call = answers(message)
         if call is None:
             waiting = calls_of(message)

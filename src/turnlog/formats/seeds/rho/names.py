@@ -44,8 +44,8 @@ def is_safe(id: Any) -> bool:
 
 def id_in(unit: str) -> str | None:
     """The session's id in the name of its file or folder."""
-    found = _UNIT.fullmatch(unit)
-    return found[1] if found is not None else None
+    match = _UNIT.fullmatch(unit)
+    return match[1] if match is not None else None
 
 
 def unit_name(kept: Any, seconds: str, session: str) -> str:
@@ -81,11 +81,11 @@ def opened_since(data: bytes) -> str:
 
 
 def _since(line: bytes) -> str:
-    found = record_in(line)
-    known = _RECORDS.get(str(found.get("type")), "")
-    said = found.get("messages", [found.get("message")])
-    shown = _SHOWN if "display_message" in found else ""
-    return max(known, shown, *map(_of_message, listed(said)), "")
+    record = record_in(line)
+    kind = _RECORDS.get(str(record.get("type")), "")
+    messages = record.get("messages", [record.get("message")])
+    suffix = _SHOWN if "display_message" in record else ""
+    return max(kind, suffix, *map(_of_message, listed(messages)), "")
 
 
 def _of_message(message: Any) -> str:

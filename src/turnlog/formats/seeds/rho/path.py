@@ -98,11 +98,11 @@ class Trail:
         origin = origin_of(message)
         if origin is None and not message.blocks:
             return []
-        time, shown = stamp(message.clock or message.at, origin), shown_instead(message)
+        time, display = stamp(message.clock or message.at, origin), shown_instead(message)
         is_hidden = message.display is False
         return [
-            RhoTold(message.seq, said, time, shown, is_new=origin is None, is_hidden=is_hidden)
-            for said in tell(message, self._ear)
+            RhoTold(message.seq, raw, time, display, is_new=origin is None, is_hidden=is_hidden)
+            for raw in tell(message, self._ear)
         ]
 
     def history(self, seq: int) -> list[RhoTold]:
@@ -114,7 +114,7 @@ class Trail:
         is_bare = not compactions or (origin_of(compactions[0]) or {}).get("bare")
         if not is_bare and (not messages or messages[0].role != "system"):
             messages = [*_systems(path), *messages]
-        return [told for message in messages for told in self._seen(message)]
+        return [raw for message in messages for raw in self._seen(message)]
 
     def _seen(self, message: Message) -> list[RhoTold]:
         entry = self._nodes.get(message.seq)
@@ -134,17 +134,17 @@ def _systems(path: list[AnyEntry]) -> list[Message]:
     for entry in path:
         if isinstance(entry, Edit):
             edits.setdefault(entry.entry, entry)
-    found: list[Message] = []
+    messages: list[Message] = []
     for entry in reversed(path):
         if isinstance(entry, Message):
             if entry.role != "system":
                 break
             edit = edits.get(entry.seq)
             if edit is None:
-                found.append(entry)
+                messages.append(entry)
             elif edit.blocks is not None:
-                found.append(replace(entry, blocks=edit.blocks))
-    return found
+                messages.append(replace(entry, blocks=edit.blocks))
+    return messages
 
 
 def reached_by(lines: list[tuple[int, _T]]) -> dict[int, _T]:
@@ -153,13 +153,13 @@ def reached_by(lines: list[tuple[int, _T]]) -> dict[int, _T]:
     made_up = list(accumulate(seq == 0 for seq, _ in lines))
     counts = Counter(seq for seq, _ in lines)
     furthest, count = -1, 0
-    found: dict[int, _T] = {}
+    reached: dict[int, _T] = {}
     for seq in sorted(last):
         if seq:
             furthest, count = max(furthest, last[seq]), count + counts[seq]
             if count + made_up[furthest] == furthest + 1:
-                found[seq] = lines[furthest][1]
-    return found
+                reached[seq] = lines[furthest][1]
+    return reached
 
 
 # ── results by their calls ────────────────────────────────────────────────────────────────────────
@@ -183,29 +183,29 @@ def settled(items: list[RhoTold], ear: Ear, waiting: list[str] | None = None, ti
         for name in calls_of(item.json):
             callers.setdefault(name, []).append(index)
     used: set[int] = set()
-    done: list[RhoTold] = []
+    history_now: list[RhoTold] = []
 
     def answer(calls: list[str], at: int, by: RhoTold | None) -> None:
         for call in calls:
-            found, again = results.get(call, deque()), callers.get(call, [])
-            while found and found[0] <= at:
-                found.popleft()
+            waiting, again = results.get(call, deque()), callers.get(call, [])
+            while waiting and waiting[0] <= at:
+                waiting.popleft()
             # A later call with the same id has a result of its own.
             rival = again[place] if (place := bisect_right(again, at)) < len(again) else len(items)
-            if found and found[0] < rival:
-                used.add(found[0])
-                done.append(items[found.popleft()])
+            if waiting and waiting[0] < rival:
+                used.add(waiting[0])
+                history_now.append(items[waiting.popleft()])
             elif by is None or by.is_new or _follows(items, used, at):
                 ear.add("missing tool result", "one that says so")
                 when = by.time if by is not None else items[0].time if items else time
-                done.append(RhoTold(0, no_result(call), when, is_new=True))
+                history_now.append(RhoTold(0, no_result(call), when, is_new=True))
 
     answer(waiting or [], -1, None)
     for index, item in enumerate(items):
         if index not in used:
-            done.append(item)
+            history_now.append(item)
             answer(calls_of(item.json), index, item)
-    return done
+    return history_now
 
 
 def _follows(items: list[RhoTold], used: set[int], at: int) -> bool:
@@ -250,8 +250,8 @@ class Growth:
         before, span = trail.nearest(last.seq, closed), trail.span(last.seq, closed)
         compaction = next((entry for entry in reversed(span) if isinstance(entry, Compaction)), None)
         is_plain = all(isinstance(entry, (Message, Custom)) for entry in span)
-        said = _new([told for entry in span for told in trail.told(entry)])
-        if is_plain and not said:
+        new = _new([item for entry in span for item in trail.told(entry)])
+        if is_plain and not new:
             return None
         if before is None and leaf is not None:
             # rho has no second beginning: this branches off from the first node, with a history of its own.
@@ -260,14 +260,14 @@ class Growth:
         length, waiting = self._end(before)
         unseen = before.waiting if before is not None else []
         time = stamp(last.clock or last.at)
-        fresh = settled(said, self._ear, unseen, time)
+        fresh = settled(new, self._ear, unseen, time)
         added: list[Json] = []
         whole: list[Json] | None = None
         if is_plain and waiting is not None:
-            again = fresh if waiting == unseen else settled(said, self._ear, waiting)
-            added = [told.json for told in again]
+            again = fresh if waiting == unseen else settled(new, self._ear, waiting)
+            added = [item.json for item in again]
         else:
-            whole = [told.json for told in settled(_new(trail.history(last.seq)), self._ear)]
+            whole = [item.json for item in settled(_new(trail.history(last.seq)), self._ear)]
             if compaction is None and whole[:length] == self._history(before):
                 added, whole = whole[length:], None
         now = length + len(added) if whole is None else len(whole)
@@ -283,8 +283,8 @@ class Growth:
         self._made[state.id] = (None, whole) if whole is not None else (parent, added)
         self._ends[state.id] = (now, [])
         inner = body(spec, before, state, self._session, whole if whole is not None else added)
-        shown = [told.shown() for told in fresh if not told.is_hidden and "System" not in told.json]
-        return compact(node(spec, state, parent, time, inner, shown)), state
+        display = [item.shown() for item in fresh if not item.is_hidden and "System" not in item.json]
+        return compact(node(spec, state, parent, time, inner, display)), state
 
     def _spec(
         self, span: list[AnyEntry], before: RhoState | None, compaction: Compaction | None, old: int, now: int
@@ -317,20 +317,20 @@ class Growth:
             id, items = self._made[id]
             parts.append(items)
         if id is not None:
-            seq = next((seq for seq, known in self._closed.items() if known.id == id), 0)
-            parts.append([told.json for told in self._trail.history(seq)])
-        return [said for part in reversed(parts) for said in part]
+            seq = next((seq for seq, node in self._closed.items() if node.id == id), 0)
+            parts.append([item.json for item in self._trail.history(seq)])
+        return [raw for part in reversed(parts) for raw in part]
 
 
 def _new(history: list[RhoTold]) -> list[RhoTold]:
     """As ours, so that also a call at the very end gets a result."""
-    return [replace(told, is_new=True) for told in history]
+    return [replace(item, is_new=True) for item in history]
 
 
 def _provider(span: list[AnyEntry], envelope: Json) -> Json:
-    known: Json = envelope.get("provider") or _NOBODY
+    provider: Json = envelope.get("provider") or _NOBODY
     model = next((entry.model for entry in reversed(span) if isinstance(entry, Message) and entry.model), None)
-    return known if model is None or model == known.get("model") else {**_NOBODY, "model": model}
+    return provider if model is None or model == provider.get("model") else {**_NOBODY, "model": model}
 
 
 def _compacted(compaction: Compaction | None, counts: Json, old: int, now: int, revision: int) -> tuple[Json, Json]:

@@ -154,18 +154,18 @@ class RhoReader:
 
     def _message(self, record: Json, offset: int, data: bytes) -> list[Step]:
         at = seconds(record["timestamp"])
-        said = _messages([record["message"]])[0]
-        message = hear(said, at, **self._skipped(), **_time(record["timestamp"], at))
-        shown = record.get("display_message")
-        if shown is not None:
-            message = _displayed(message, shown, text_shown(shown))
+        raw = _messages([record["message"]])[0]
+        message = hear(raw, at, **self._skipped(), **_time(record["timestamp"], at))
+        display = record.get("display_message")
+        if display is not None:
+            message = _displayed(message, display, text_shown(display))
         time = stamp(message.at, message.origin)
         again = message_line(tell(message, Ear())[0], time, shown_instead(message))
         message.origin.update(as_read(again, data))
         key = self._key(data)
         before = self.leaf.state
         state = replace(before, id=f"legacy:{offset:016x}", revision=before.revision + 1)
-        self._arrived(Point(key, state, extension(self.leaf.place, [said], [key])))
+        self._arrived(Point(key, state, extension(self.leaf.place, [raw], [key])))
         return [Record(entry=message, key=key)]
 
     def _replace(self, record: Json, offset: int, data: bytes) -> list[Step]:
@@ -230,23 +230,23 @@ class RhoReader:
     ) -> tuple[list[Step], Point]:
         """The entries of a snapshot, a delta or a node. Without `data` it need not come back as it was."""
         base = before.state if before is not self.start else None
-        said = _messages(inner["appended_history" if delta else "history"])
-        shown = _shown(record.get("display_messages", []))
+        messages = _messages(inner["appended_history" if delta else "history"])
+        displays = _shown(record.get("display_messages", []))
         at, time = seconds(record["timestamp"]), as_text(record["timestamp"])
         spec = spec_of(record, inner, before=base, session=self.session, delta=delta)
         old = before.place
         whole = [] if delta else old.history()
-        if delta or [digest(item) for item in said[: len(whole)]] == [item.digest for item in whole]:
-            fresh = said[len(whole) :]
+        if delta or [digest(item) for item in messages[: len(whole)]] == [item.digest for item in whole]:
+            fresh = messages[len(whole) :]
             names = [f"{key}/{i}" for i in range(len(fresh) - 1)] + [key][: len(fresh)]
             place = extension(old, fresh, names)
             drafts = [Record(entry=hear(item, at)) for item in fresh]
         else:
-            count = _said_now(said, [item["message"] for item in shown], {item.digest for item in whole})
-            fresh = said[len(said) - count :]
-            place, drafts = rewritten(old, said, count, key, at)
+            count = _said_now(messages, [item["message"] for item in displays], {item.digest for item in whole})
+            fresh = messages[len(messages) - count :]
+            place, drafts = rewritten(old, messages, count, key, at)
             drafts = [_with_facts(draft, record.get("compaction_facts")) for draft in drafts]
-        looks = display_spec(shown, fresh, time)
+        looks = display_spec(displays, fresh, time)
         if looks is not None:
             spec["display"] = looks
         if data is None:
@@ -258,7 +258,7 @@ class RhoReader:
         if record["type"] == "node" and key != id:
             origin["id"] = id
         if data is not None:
-            content = body(spec, base, state, self.session, said)
+            content = body(spec, base, state, self.session, messages)
             people = display(looks, fresh, time)
             again = snapshot(spec, time, content, people)
             if record["type"] == "node":
@@ -266,7 +266,7 @@ class RhoReader:
             origin |= as_read(again, data)
         if not drafts:
             drafts = [Record(entry=Custom(kind="rho.state", at=at))]
-        _show(drafts, shown)
+        _show(drafts, displays)
         return _closed(drafts, key, origin), Point(key, state, place)
 
 
@@ -283,10 +283,10 @@ def shown_instead(message: Message) -> Json | None:
     return {"User" if message.role == "user" else "Assistant": [{"Text": message.display}]}
 
 
-def _displayed(message: Message, shown: Any, text: str | None) -> Message:
+def _displayed(message: Message, display: Any, text: str | None) -> Message:
     seen = replace(message, display=text)
-    if text is None or shown_instead(seen) != shown:
-        seen.origin["display"] = shown
+    if text is None or shown_instead(seen) != display:
+        seen.origin["display"] = display
     return seen
 
 
@@ -312,14 +312,14 @@ def _shown(value: Any) -> list[Json]:
     return cast("list[Json]", value)
 
 
-def _said_now(said: list[Json], shown: list[Any], known: set[bytes]) -> int:
+def _said_now(messages: list[Json], displays: list[Any], digests: set[bytes]) -> int:
     """How many messages at the end of a history are this turn's: those that were shown with it.
 
     A person's message may have been shown as another one.
     """
     count = 0
-    for here, there in zip(reversed(said), reversed(shown), strict=False):
-        is_prompt = "User" in here and "User" in there and digest(here) not in known
+    for here, there in zip(reversed(messages), reversed(displays), strict=False):
+        is_prompt = "User" in here and "User" in there and digest(here) not in digests
         if here != there and not is_prompt:
             break
         count += 1
@@ -335,12 +335,12 @@ def _with_facts(draft: Record, facts: Json | None) -> Record:
     return replace(draft, entry=replace(draft.entry, tokens_before=before, tokens_after=now, usage=spent))
 
 
-def _show(drafts: list[Record], shown: list[Json]) -> None:
+def _show(drafts: list[Record], displays: list[Json]) -> None:
     """Where people saw another text than the model, the entry says so, too. `origin` has it to the letter."""
     spoken = [i for i, d in enumerate(drafts) if isinstance(d.entry, Message) and d.entry.role != "system"]
-    if len(spoken) != len(shown):
+    if len(spoken) != len(displays):
         return
-    for place, item in zip(spoken, shown, strict=True):
+    for place, item in zip(spoken, displays, strict=True):
         entry = cast("Message", drafts[place].entry)
         text = text_shown(item["message"])
         if tell(entry, Ear())[0] != item["message"] and text is not None:

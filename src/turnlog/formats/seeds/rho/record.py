@@ -56,10 +56,10 @@ def line_of(origin: Json) -> bytes | None:
     return origin["line"].encode() if "line" in origin else None
 
 
-def message_line(said: Json, time: str, shown: Json | None) -> Json:
+def message_line(raw: Json, time: str, display: Json | None) -> Json:
     """The line of one message, as version 1 writes it; `shown` is what people see in its place."""
-    record: Json = {"type": "message", "timestamp": time, "message": said}
-    return {**record, "display_message": shown} if shown is not None else record
+    record: Json = {"type": "message", "timestamp": time, "message": raw}
+    return {**record, "display_message": display} if display is not None else record
 
 
 def stamp(at: datetime | None, origin: Json | None = None) -> str:
@@ -106,23 +106,23 @@ def after(spec: Json, before: RhoState | None, id: str) -> RhoState:
 
 def replaced(before: RhoState, id: str) -> RhoState:
     """The state after a history was replaced: a compaction, whose tokens rho counts when it loads it."""
-    done = fields(before.envelope.get("compaction")).get("completed_compactions", 0)
-    counts = {**NO_COMPACTION, "completed_compactions": (done if type(done) is int else 0) + 1}
+    count = fields(before.envelope.get("compaction")).get("completed_compactions", 0)
+    counts = {**NO_COMPACTION, "completed_compactions": (count if type(count) is int else 0) + 1}
     return RhoState(id, before.revision + 1, {**before.envelope, "compaction": counts}, before.is_full, False)
 
 
 def body(spec: Json, before: RhoState | None, state: RhoState, session: str, messages: list[Json]) -> Json:
     """A snapshot or delta. `messages` is the whole history for the first, what is new for the second."""
     if spec.get("full"):
-        start, said = {"schema_version": spec.get("schema", SCHEMA)}, "history"
+        start, field = {"schema_version": spec.get("schema", SCHEMA)}, "history"
     else:
         base = before.revision if before is not None else 0
-        start, said = {"base_revision": spec.get("base", base)}, "appended_history"
+        start, field = {"base_revision": spec.get("base", base)}, "appended_history"
     owner = spec.get("session", session)
-    return {**start, "session_id": owner, "revision": state.revision, said: messages, **envelope_of(state.envelope)}
+    return {**start, "session_id": owner, "revision": state.revision, field: messages, **envelope_of(state.envelope)}
 
 
-def node(spec: Json, state: RhoState, parent: str | None, time: str, inner: Json, shown: list[Json]) -> Json:
+def node(spec: Json, state: RhoState, parent: str | None, time: str, inner: Json, displays: list[Json]) -> Json:
     """A node of the tree."""
     record: Json = {"type": "node", "id": state.id}
     if parent is not None:
@@ -132,35 +132,35 @@ def node(spec: Json, state: RhoState, parent: str | None, time: str, inner: Json
     if "facts" in spec:
         record["compaction_facts"] = spec["facts"]
     kind, name = ("snapshot", "snapshot") if spec.get("full") else ("snapshot_delta", "delta")
-    return {**record, "transition": {"type": kind, name: inner}, "display_messages": shown}
+    return {**record, "transition": {"type": kind, name: inner}, "display_messages": displays}
 
 
-def snapshot(spec: Json, time: str, inner: Json, shown: list[Json]) -> Json:
+def snapshot(spec: Json, time: str, inner: Json, displays: list[Json]) -> Json:
     """A snapshot or delta of versions 2 and 3."""
     kind, name = ("snapshot", "snapshot") if spec.get("full") else ("snapshot_delta", "delta")
-    return {"type": kind, "timestamp": time, name: inner, "display_messages": shown}
+    return {"type": kind, "timestamp": time, name: inner, "display_messages": displays}
 
 
-def display_spec(shown: list[Any], messages: list[Json], time: str) -> list[Any] | None:
+def display_spec(displays: list[Any], messages: list[Json], time: str) -> list[Any] | None:
     """How what people see differs from what the model got; None if it is the same, less the system's own words."""
-    if shown == display(None, messages, time):
+    if displays == display(None, messages, time):
         return None
     spec: list[Any] = []
     at = 0
-    for item in shown:
-        said = item["message"]
-        place = next((i for i in range(at, len(messages)) if messages[i] == said), None)
+    for item in displays:
+        raw = item["message"]
+        place = next((i for i in range(at, len(messages)) if messages[i] == raw), None)
         at = at if place is None else place + 1
-        spec.append([place if place is not None else said, *([item["timestamp"]] if item["timestamp"] != time else [])])
+        spec.append([place if place is not None else raw, *([item["timestamp"]] if item["timestamp"] != time else [])])
     return spec
 
 
 def display(spec: list[Any] | None, messages: list[Json], time: str) -> list[Json]:
     """What people see, from its difference."""
     if spec is None:
-        return [{"timestamp": time, "message": said} for said in messages if "System" not in said]
-    shown: list[Json] = []
-    for said, *when in spec:
-        message = messages[said] if isinstance(said, int) else said
-        shown.append({"timestamp": when[0] if when else time, "message": message})
-    return shown
+        return [{"timestamp": time, "message": raw} for raw in messages if "System" not in raw]
+    displays: list[Json] = []
+    for raw, *when in spec:
+        message = messages[raw] if isinstance(raw, int) else raw
+        displays.append({"timestamp": when[0] if when else time, "message": message})
+    return displays

@@ -41,14 +41,14 @@ class RhoPlace(Struct):
         return [item for part in reversed(parts) for item in part]
 
 
-def digest(said: Json) -> bytes:
+def digest(raw: Json) -> bytes:
     """What tells one message from another."""
-    return sha256(msgspec.json.encode(said)).digest()[:16]
+    return sha256(msgspec.json.encode(raw)).digest()[:16]
 
 
 def extension(before: RhoPlace, messages: list[Json], keys: list[str]) -> RhoPlace:
     """The history with more at its end."""
-    items = [RhoSaid(digest(said), key) for said, key in zip(messages, keys, strict=True)]
+    items = [RhoSaid(digest(raw), key) for raw, key in zip(messages, keys, strict=True)]
     systems, is_start = before.systems, before.is_start
     if is_start:
         lead = len(_lead(messages))
@@ -58,11 +58,11 @@ def extension(before: RhoPlace, messages: list[Json], keys: list[str]) -> RhoPla
 
 
 def rewritten(
-    before: RhoPlace, said: list[Json], count: int, key: str, at: datetime | None
+    before: RhoPlace, messages: list[Json], count: int, key: str, at: datetime | None
 ) -> tuple[RhoPlace, list[Record]]:
     """Another history in place of the one before, whose last `count` messages are new: the entries that say so."""
     old, systems = before.history(), before.systems
-    rest, new = said[: len(said) - count], said[len(said) - count :]
+    rest, new = messages[: len(messages) - count], messages[len(messages) - count :]
     marks = [digest(item) for item in rest]
     kept = _kept(old, marks, len(old) - len(systems))
     lead = _lead(rest[: len(rest) - kept])
@@ -81,8 +81,8 @@ def rewritten(
     replacement = rest[dropped : len(rest) - kept]
     tail = old[len(old) - kept :]
     if replacement or origin or kept != len(old) - len(systems) or not drafts:
-        made = Compaction(replacement=[hear(item) for item in replacement], trigger="rho", at=at, origin=origin)
-        drafts.append(Record(entry=made, names={"keep": tail[0].key or ""} if tail else {}))
+        compaction = Compaction(replacement=[hear(item) for item in replacement], trigger="rho", at=at, origin=origin)
+        drafts.append(Record(entry=compaction, names={"keep": tail[0].key or ""} if tail else {}))
     first = len(drafts)
     drafts += [Record(entry=hear(item, at)) for item in new]
     fresh = [
@@ -101,9 +101,9 @@ def _kept(old: list[RhoSaid], marks: list[bytes], limit: int) -> int:
     return count
 
 
-def _lead(said: list[Json]) -> list[Json]:
+def _lead(messages: list[Json]) -> list[Json]:
     lead: list[Json] = []
-    for item in said:
+    for item in messages:
         if len(item) != 1 or not isinstance(item.get("System"), str):
             break
         lead.append(item)

@@ -67,10 +67,10 @@ def _summary(record: Any) -> tuple[str, Any]:
         inner = record["checkpoint"]
         names = [os.path.basename(str(file["path"])) for file in inner["files"]]
         at = seconds(str(inner["finalized_at"]))
-        shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+        first = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
     except (KeyError, TypeError):
         return "rho kept files as they were", None
-    return f"rho kept {len(names)} file{'s' * (len(names) != 1)} as they were: {shown}"[:200], at
+    return f"rho kept {len(names)} file{'s' * (len(names) != 1)} as they were: {first}"[:200], at
 
 
 def _files(folder: str, prefix: str, problems: list[Problem]) -> Iterator[Record]:

@@ -121,8 +121,8 @@ class _Writer:
 
     def _say_first(self) -> None:
         """One line for each message that the model sees; those of the first rho's own as they were."""
-        told = self.trail.history(self.transcript.head)
-        for item in settled(told, self.ear):
+        history = self.trail.history(self.transcript.head)
+        for item in settled(history, self.ear):
             entry = self.trail.at(item.seq)
             origin = (origin_of(entry) or {}) if entry is not None and self.is_ours and not self.is_cut else {}
             is_same = "line" in origin and entry is not None and item in self.trail.told(entry)
@@ -194,9 +194,9 @@ class _Writer:
             return
         line = line_of(origin)
         if kind == "message":
-            for told in self.trail.told(entry):
-                told.line, told.gap = line, origin.get("gap", 0)
-                self.waiting.append(told)
+            for item in self.trail.told(entry):
+                item.line, item.gap = line, origin.get("gap", 0)
+                self.waiting.append(item)
         else:
             if kind != "replace":
                 self._flush()
@@ -230,19 +230,19 @@ class _Writer:
         else:
             time, fresh = stamp(entry.clock or entry.at, origin), self._fresh(record)
             inner = body(spec, before, state, self.session, self._history(entry) if spec.get("full") else fresh)
-            shown = display(spec.get("display"), fresh, time)
-            line = compact(node(spec, state, before.id if before is not None else None, time, inner, shown))
+            displays = display(spec.get("display"), fresh, time)
+            line = compact(node(spec, state, before.id if before is not None else None, time, inner, displays))
         self._put(line)
-        fresh = [shown["message"] for shown in display(spec.get("display"), self._fresh(record), "")]
+        fresh = [displays["message"] for displays in display(spec.get("display"), self._fresh(record), "")]
         state.waiting = still_open(before.waiting if before is not None else [], fresh)
         self.closed[entry.seq] = self.leaf = state
         self.tip = entry.seq
 
     def _history(self, entry: AnyEntry) -> list[Json]:
-        return [told.json for told in self.trail.history(entry.seq)]
+        return [item.json for item in self.trail.history(entry.seq)]
 
     def _fresh(self, record: list[AnyEntry]) -> list[Json]:
-        return [told.json for part in record for told in self.trail.told(part)]
+        return [item.json for part in record for item in self.trail.told(part)]
 
     def _relinked(self, line: bytes) -> bytes:
         """A line as it was read, but for the ids of lines that are elsewhere now."""
@@ -263,8 +263,8 @@ class _Writer:
         if not self.is_tree:
             self._upgrade(entry)
         time = stamp(entry.clock or entry.at, origin)
-        made = {"type": "set_leaf", "timestamp": time, "target_id": target.id}
-        self._put(self._relinked(origin["line"].encode()) if "line" in origin else compact(made))
+        record = {"type": "set_leaf", "timestamp": time, "target_id": target.id}
+        self._put(self._relinked(origin["line"].encode()) if "line" in origin else compact(record))
         self.leaf, self.tip = target, entry.to
 
     def _record(self, entry: Note, origin: Json) -> None:
@@ -314,8 +314,8 @@ class _Writer:
             else:
                 origin = origin_of(self.trail.at(item.seq)) or {}
                 self.legacy = after(origin.get("node") or {}, before, id)
-            shown = [item.json] if item.kind == "message" else self._shown(item)
-            self.leaf = self.legacy = replace(self.legacy, waiting=still_open(before.waiting, shown))
+            displays = [item.json] if item.kind == "message" else self._shown(item)
+            self.leaf = self.legacy = replace(self.legacy, waiting=still_open(before.waiting, displays))
             reached.append((item.seq, self.legacy))
         self.closed.update(reached_by(reached))
 
@@ -325,7 +325,10 @@ class _Writer:
         if entry is None or item.kind == "replace":
             return []
         spec: Json = (origin_of(entry) or {}).get("node") or {}
-        return [shown["message"] for shown in display(spec.get("display"), self._fresh(self.trail.record(entry)), "")]
+        return [
+            displayed["message"]
+            for displayed in display(spec.get("display"), self._fresh(self.trail.record(entry)), "")
+        ]
 
     def _upgrade(self, entry: Entry) -> None:
         """The session becomes a tree, as rho makes it one: what is there stays, and each line of it is a node."""
@@ -349,9 +352,9 @@ class _Writer:
                 self.waiting += self.trail.told(entry)
             else:
                 time = stamp(entry.clock or entry.at)
-                messages = [told.json for told in settled(self.trail.history(entry.seq), self.ear)]
-                made = {"type": "replace_history", "timestamp": time, "messages": messages}
-                self._queue(entry, compact(made), "replace")
+                messages = [item.json for item in settled(self.trail.history(entry.seq), self.ear)]
+                record = {"type": "replace_history", "timestamp": time, "messages": messages}
+                self._queue(entry, compact(record), "replace")
             self.tip = entry.seq
             return
         begins = isinstance(entry, Message) and entry.role == "user"
@@ -369,9 +372,9 @@ class _Writer:
             self.tip = last.seq
 
     def _grow(self, last: AnyEntry) -> None:
-        made = self.growth.node(last, self.leaf)
-        if made is not None:
-            line, self.leaf = made
+        node = self.growth.node(last, self.leaf)
+        if node is not None:
+            line, self.leaf = node
             self._put(line)
             self.closed[last.seq] = self.leaf
 

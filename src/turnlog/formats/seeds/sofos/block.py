@@ -54,9 +54,9 @@ def flaw(raw: Any) -> str | None:
 
 def block_of(raw: Any) -> AnyBlock:
     """A block as it is written in a file."""
-    made = None if flaw(raw) else _known(cast("dict[str, Any]", raw))
-    if made is not None:
-        return made
+    block = None if flaw(raw) else _known(cast("dict[str, Any]", raw))
+    if block is not None:
+        return block
     kind = fields(raw).get("type")
     if not isinstance(kind, str) or kind in BLOCKS:
         # In a log, the JSON of an unknown block stands for itself: it must not look like one of ours.
@@ -93,17 +93,17 @@ def _readable(content: Any) -> str:
     """What people can read of a result."""
     if isinstance(content, str):
         return content
-    shown = [fields(part).get(key) for part in listed(content) for key in ("title", "url", "text")]
-    return "\n".join(item for item in shown if isinstance(item, str))
+    texts = [fields(part).get(key) for part in listed(content) for key in ("title", "url", "text")]
+    return "\n".join(item for item in texts if isinstance(item, str))
 
 
 def _image(source: Any) -> Image | None:
-    said = fields(source)
-    if list(said) == ["type", "url"] and said["type"] == "url" and isinstance(said["url"], str):
-        return Image(url=said["url"])
-    if list(said) != ["type", "media_type", "data"] or said["type"] != "base64":
+    image = fields(source)
+    if list(image) == ["type", "url"] and image["type"] == "url" and isinstance(image["url"], str):
+        return Image(url=image["url"])
+    if list(image) != ["type", "media_type", "data"] or image["type"] != "base64":
         return None
-    kind, text = said["media_type"], said["data"]
+    kind, text = image["media_type"], image["data"]
     if not isinstance(kind, str) or not isinstance(text, str):
         return None
     data = same_again(text)
@@ -111,10 +111,10 @@ def _image(source: Any) -> Image | None:
 
 
 def _reasoning(raw: dict[str, Any]) -> Thinking | None:
-    said = raw.get("summary", [])
-    if not isinstance(said, list) or not all(isinstance(text, str) for text in cast("list[Any]", said)):
+    summary = raw.get("summary", [])
+    if not isinstance(summary, list) or not all(isinstance(text, str) for text in cast("list[Any]", summary)):
         return None
-    texts = cast("list[str]", said)
+    texts = cast("list[str]", summary)
     item: dict[str, Any] = {"id": raw["id"], "summary": [{"type": "summary_text", "text": text} for text in texts]}
     if isinstance(raw.get("encrypted_content"), str):
         item["encrypted_content"] = raw["encrypted_content"]
@@ -163,13 +163,13 @@ def _thinking(block: Thinking, tally: Tally) -> dict[str, Any] | None:
     if block.provider == "anthropic" and isinstance(signature, str):
         return {"type": "thinking", "thinking": block.text, "signature": signature}
     if block.provider == "openai" and isinstance(item, dict):
-        known = fields(item)
-        texts = [str(fields(part).get("text") or "") for part in listed(known.get("summary"))]
-        made = {"type": "reasoning", "id": str(known.get("id") or ""), "summary": texts}
-        hidden = known.get("encrypted_content")
-        more = [name for name, value in known.items() if name not in _SEALED and value is not None]
+        reasoning = fields(item)
+        texts = [str(fields(part).get("text") or "") for part in listed(reasoning.get("summary"))]
+        record = {"type": "reasoning", "id": str(reasoning.get("id") or ""), "summary": texts}
+        hidden = reasoning.get("encrypted_content")
+        more = [name for name, value in reasoning.items() if name not in _SEALED and value is not None]
         tally.add("sealed reasoning", "as much of it as sofos keeps", int(bool(more)))
-        return {**made, "encrypted_content": hidden} if isinstance(hidden, str) else made
+        return {**record, "encrypted_content": hidden} if isinstance(hidden, str) else record
     if block.provider != "openai" or data:
         tally.add("reasoning without its seal", "a summary")
     return {"type": "summary", "summary": block.text} if block.text or block.provider == "openai" else None
@@ -186,9 +186,9 @@ def _result(block: ToolResult, tally: Tally) -> dict[str, Any]:
 
 
 def _picture(block: Image, tally: Tally) -> dict[str, Any]:
-    found = tally.data(block)
-    if found is not None:
-        data = base64.b64encode(found).decode()
+    content = tally.data(block)
+    if content is not None:
+        data = base64.b64encode(content).decode()
         source = {"type": "base64", "media_type": block.media_type or "image/png", "data": data}
         return {"type": "image", "source": source}
     if block.url is not None:

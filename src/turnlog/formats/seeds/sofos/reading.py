@@ -197,7 +197,7 @@ class _File:
         if kind != role:
             self.problem(f"the role {role!r:.40}, read as {kind}", where)
         runs = [_Run(kind, [Text(text=content)])] if isinstance(content, str) else self.runs(kind, content, where)
-        made: list[Message] = []
+        messages: list[Message] = []
         for number, run in enumerate(runs):
             origin: dict[str, Any] = {"agent": AGENT}
             if number:
@@ -206,11 +206,11 @@ class _File:
                 origin["form"] = "text" if isinstance(content, str) else "blocks"
             if run.patches:
                 origin["blocks"] = run.patches
-            made.append(Message(role=run.role, blocks=run.blocks, origin=origin))
+            messages.append(Message(role=run.role, blocks=run.blocks, origin=origin))
         rest = patch_for({"role": shape.role_of(runs[0].role), "content": content}, raw)
         if rest:
-            made[0].origin["message"] = rest
-        return made
+            messages[0].origin["message"] = rest
+        return messages
 
     def runs(self, role: Role, content: list[Any], where: str) -> list[_Run]:
         runs: list[_Run] = []

@@ -43,8 +43,8 @@ def is_id(text: str) -> bool:
 
 def time_in(id: str) -> datetime | None:
     """The time that an id of sofos begins with."""
-    found = _TIMED.fullmatch(id)
-    return EPOCH + timedelta(milliseconds=int(found[1])) if found else None
+    match = _TIMED.fullmatch(id)
+    return EPOCH + timedelta(milliseconds=int(match[1])) if match else None
 
 
 def made_id(text: str) -> str:
@@ -126,8 +126,10 @@ class Counters(Struct):
     def json(self) -> dict[str, Any]:
         """As a file has them: 32 bits each, which newer versions fill up rather than overflow."""
         counts = (self.input, self.output, self.cache_read, self.cache_write, self.peak)
-        made: dict[str, Any] = {name: min(MAX_COUNT, count) for name, count in zip(TOKENS, counts, strict=True)}
-        return made if self.cost is None else {**made, "total_cost": self.cost}
+        counts_by_name: dict[str, Any] = {
+            name: min(MAX_COUNT, count) for name, count in zip(TOKENS, counts, strict=True)
+        }
+        return counts_by_name if self.cost is None else {**counts_by_name, "total_cost": self.cost}
 
 
 def counts_cached(model: str | None, messages: Iterable[Message]) -> bool:
@@ -168,29 +170,29 @@ def is_plain(role: str, blocks: list[AnyBlock]) -> bool:
 
 def shown(messages: Iterable[Message], calls: dict[str, ToolCall] | None = None) -> list[dict[str, Any]]:
     """What sofos shows of these messages."""
-    known = {} if calls is None else calls
+    names = {} if calls is None else calls
     display: list[dict[str, Any]] = []
     for message in messages:
-        known.update({block.id: block for block in message.blocks if isinstance(block, ToolCall)})
+        names.update({block.id: block for block in message.blocks if isinstance(block, ToolCall)})
         if message.display is False:
             continue
-        said = message.display if isinstance(message.display, str) else text_of(message.blocks)
-        if said and message.role in ("user", "assistant"):
+        text = message.display if isinstance(message.display, str) else text_of(message.blocks)
+        if text and message.role in ("user", "assistant"):
             name = "UserMessage" if message.role == "user" else "AssistantMessage"
-            display.append({name: {"content": said}})
+            display.append({name: {"content": text}})
         elif message.role == "tool":
-            display += [_execution(block, known) for block in message.blocks if isinstance(block, ToolResult)]
+            display += [_execution(block, names) for block in message.blocks if isinstance(block, ToolResult)]
     return display
 
 
 def _execution(result: ToolResult, calls: dict[str, ToolCall]) -> dict[str, Any]:
     call = calls.get(result.call)
     output = result.content if isinstance(result.content, str) else text_of(result.content)
-    made: dict[str, Any] = {
+    record: dict[str, Any] = {
         "tool_name": call.name if call else result.name or "", "tool_input": by_key(call.input) if call else {},
         "tool_output": output,
     }  # fmt: skip
-    return {"ToolExecution": made}
+    return {"ToolExecution": record}
 
 
 def shortened(display: list[Any], messages: list[dict[str, Any]]) -> list[Any]:
@@ -206,12 +208,12 @@ def shortened(display: list[Any], messages: list[dict[str, Any]]) -> list[Any]:
         if at == len(same):
             short.append({"item": item})
         else:
-            found = same[at]
-            if short and isinstance(short[-1], list) and short[-1][1] == found:
-                short[-1][1] = found + 1
+            earlier = same[at]
+            if short and isinstance(short[-1], list) and short[-1][1] == earlier:
+                short[-1][1] = earlier + 1
             else:
-                short.append([found, found + 1])
-            after = found + 1
+                short.append([earlier, earlier + 1])
+            after = earlier + 1
     return short
 
 

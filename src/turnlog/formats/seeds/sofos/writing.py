@@ -111,9 +111,9 @@ class _Writer:
     # ── the session as a whole ────────────────────────────────────────────────────────────────────
 
     def id(self) -> str:
-        known = self.transcript.source_id
-        if self.is_ours and shape.is_id(known):
-            return known
+        source_id = self.transcript.source_id
+        if self.is_ours and shape.is_id(source_id):
+            return source_id
         return f"session_{max(0, round(self.transcript.created.timestamp() * 1000))}_{short_id(self.transcript.id)}"
 
     def is_changed(self) -> bool:
@@ -122,16 +122,19 @@ class _Writer:
 
     def times(self) -> tuple[int, int]:
         created, updated = self.saved.get("created_at"), self.saved.get("updated_at")
-        known = created if isinstance(created, int) else max(0, int(self.transcript.created.timestamp()))
+        begin = created if isinstance(created, int) else max(0, int(self.transcript.created.timestamp()))
         if not isinstance(updated, int):
             updated = max(0, int(self.transcript.updated.timestamp()))
         elif self.is_changed():
             updated = max(updated, int(self.transcript.updated.timestamp()))
-        return known, updated
+        return begin, updated
 
     def system(self, leading: list[Message]) -> list[Any]:
-        said = self.facts.get("system")
-        texts = [said if isinstance(said, str) else "", *(text_of(message.blocks) for message in leading)]
+        instructions = self.facts.get("system")
+        texts = [
+            instructions if isinstance(instructions, str) else "",
+            *(text_of(message.blocks) for message in leading),
+        ]
         text = "\n\n".join(text for text in texts if text)
         if not self.is_ours:  # a compaction hides messages that a prompt begins with, and the prompt stays
             text = self.transcript.context.system or text
@@ -141,9 +144,9 @@ class _Writer:
         return shape.system_list(text)
 
     def model(self) -> str | None:
-        said = self.facts.get("model")
+        named = self.facts.get("model")
         answered = [message.model for message in self.transcript.path if isinstance(message, Message) and message.model]
-        model = said if isinstance(said, str) else answered[-1] if answered else None
+        model = named if isinstance(named, str) else answered[-1] if answered else None
         if model is None or self.is_ours or model.startswith("claude") or shape.counts_cached(model, ()):
             return model
         self.tally.add("model", "the one sofos would choose")  # it refuses to resume with one of another provider
@@ -207,30 +210,30 @@ class _Writer:
         """What is known of how it was written, if it still is what was written then."""
         if not is_of(message, AGENT):
             return {}
-        known = self.by_seq.get(message.seq)
-        if isinstance(known, Message) and known.blocks != message.blocks:
+        origin = self.by_seq.get(message.seq)
+        if isinstance(origin, Message) and origin.blocks != message.blocks:
             return {"agent": AGENT}
         return cast("dict[str, Any]", message.origin)
 
     def blocks(self, message: Message, origin: dict[str, Any]) -> list[dict[str, Any]]:
         patches = fields(origin.get("blocks"))
-        made: list[dict[str, Any]] = []
+        blocks: list[dict[str, Any]] = []
         for index, block in enumerate(message.blocks):
             raw = json_of(block, self.tally, ours=bool(origin))
             if raw is not None:
-                made.append(apply(raw, patches.get(str(index))))
-        return made
+                blocks.append(apply(raw, patches.get(str(index))))
+        return blocks
 
     def display(self) -> list[Any]:
         """What was shown when it was last read, and what was said since."""
         mark = self.mark if "sofos.display" in self.facts else 0
-        shown: list[Any] = []
+        displays: list[Any] = []
         if mark:
             before = seen_on([entry for entry in self.transcript.path if entry.seq <= mark])
-            shown = shape.lengthened(self.facts.get("sofos.display"), shape.shown(before))
-        said = [entry for entry in self.transcript.path if isinstance(entry, Message)]
-        calls = {block.id: block for message in said for block in message.blocks if isinstance(block, ToolCall)}
-        return shown + shape.shown([message for message in said if message.seq > mark], calls)
+            displays = shape.lengthened(self.facts.get("sofos.display"), shape.shown(before))
+        messages = [entry for entry in self.transcript.path if isinstance(entry, Message)]
+        calls = {block.id: block for message in messages for block in message.blocks if isinstance(block, ToolCall)}
+        return displays + shape.shown([message for message in messages if message.seq > mark], calls)
 
 
 def _joins(message: Message, last: Message | None) -> bool:
@@ -241,14 +244,14 @@ def _joins(message: Message, last: Message | None) -> bool:
 def _answered(messages: list[Message]) -> list[Message]:
     """A result for every call that never got one, behind the message that made it; all else as it is."""
     waiting = {id(call) for call in pending(messages)}
-    done: list[Message] = []
+    answered: list[Message] = []
     for message in messages:
-        done.append(message)
+        answered.append(message)
         calls = [block for block in message.blocks if id(block) in waiting]
         results: list[Any] = [
             ToolResult(call=call.id, name=call.name, content=INTERRUPTED, is_error=True)
             for call in cast("list[Any]", calls)
         ]
         if results:
-            done.append(Message(role="tool", blocks=results))
-    return done
+            answered.append(Message(role="tool", blocks=results))
+    return answered

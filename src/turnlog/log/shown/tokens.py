@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
+from turnlog.log.shown.nativecompaction import Stands, compacted, newest, since
 
 BY_TEXT = "text"
 BY_USAGE = "usage+text"
@@ -25,6 +26,10 @@ _LETTER, _WORD, _DIGIT, _MARK, _LINE, _GAP, _WIDE = 0.25, 0.17, 0.8, 0.45, 1.35,
 _PER_MESSAGE = 4
 _PER_BLOCK = 50
 _PER_PICTURE = 1_500
+_PIECE = 1 << 17
+"""So many characters are counted at once: nothing else of the process runs meanwhile."""
+_SEALED = 5
+"""About how many characters of what a provider compacted are one token."""
 
 
 class Tokens(int):
@@ -43,32 +48,44 @@ class Tokens(int):
 
 
 def estimate(
-    messages: Sequence[Message], system: str, tools: Sequence[Any], is_stale: Callable[[Message], bool]
+    messages: Sequence[Message], system: str, tools: Sequence[Any], is_stale: Callable[[Message], bool], stands: Stands
 ) -> Tokens:
     """The size of a prompt: what the newest response reported for everything up to it, and the text that came since.
 
     A response to another conversation than this one (before a compaction or an edit) says nothing about it.
+    One in which the provider compacted reports what it had before: there the compaction and the text since are counted.
     Reasoning is not counted: most of it is not sent again.
     """
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         usage = message.usage
+        if any(map(compacted, message.blocks)):
+            native = newest(messages[: index + 1], stands)
+            if native is not None:
+                messages = since(messages, native)
+                break
         if message.role == "assistant" and usage is not None and usage.all_input_tokens and not is_stale(message):
-            said = usage.output_tokens - usage.reasoning_tokens
-            return Tokens(usage.all_input_tokens + said + _of_messages(messages[index + 1 :]), BY_USAGE)
+            visible_tokens = usage.output_tokens - usage.reasoning_tokens
+            return Tokens(usage.all_input_tokens + visible_tokens + _of_messages(messages[index + 1 :]), BY_USAGE)
     frame = tokens_in(system) + sum(tokens_in(_json(tool)) for tool in tools)
     return Tokens(frame + _of_messages(messages), BY_TEXT)
 
 
 def tokens_in(text: str) -> int:
     """About how many tokens a text has."""
+    if len(text) <= _PIECE:
+        return round(_weight(text))
+    return round(sum(_weight(text[at : at + _PIECE]) for at in range(0, len(text), _PIECE)))
+
+
+def _weight(text: str) -> float:
     data = text.encode("utf-8", "replace")
 
     def number(characters: bytes) -> int:
         return len(data) - len(data.translate(None, characters))
 
     wide = 0 if len(data) == len(text) else len(text) - len(data.decode().encode("ascii", "ignore"))
-    return round(
+    return (
         _LETTER * number(_LETTERS)
         + _WORD * len(_WORDS.findall(text))
         + _DIGIT * number(_DIGITS)
@@ -97,7 +114,11 @@ def _of_block(block: AnyBlock) -> int:
         if isinstance(block.content, str):
             return _PER_BLOCK + tokens_in(block.content)
         return _PER_BLOCK + sum(_of_block(part) for part in block.content)
-    return _PER_PICTURE if isinstance(block, (Image, File)) else 0
+    if isinstance(block, (Image, File)):
+        return _PER_PICTURE
+    if isinstance(block, Thinking) and (kept := compacted(block)):
+        return tokens_in(block.text) + len(_json(kept)) // _SEALED
+    return 0
 
 
 def _json(value: Any) -> str:

@@ -1,0 +1,138 @@
+"""The words behind a command as keywords for its function. Imports nothing heavy.
+
+Raises `Misused` for words that the command does not take.
+"""
+
+from __future__ import annotations
+
+from turnlog.cli.frame.exitcode import Misused
+from turnlog.errors import TurnlogError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from turnlog.cli.frame.command import Argument, Command, Option
+
+
+def parsed(command: Command, words: Sequence[str]) -> dict[str, Any]:
+    """What these words mean to that command, by name."""
+    flags = {flag: option for option in command.options for flag in (*option.flags, *option.off.split())}
+    values: dict[str, Any] = {option.name: option.default for option in command.options}
+    given: set[str] = set()
+    positional: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            positional.extend(rest)
+        elif word == "-" or not word.startswith("-"):
+            positional.append(word)
+            if any(argument.is_rest for argument in command.arguments):
+                positional.extend(rest)
+        elif (pairs := _split(word, flags, command)) is None:
+            positional.append(word)
+        else:
+            for flag, attached in pairs:
+                option = flags[flag]
+                value = _value(option, flag, attached, rest)
+                values[option.name] = (*values[option.name], value) if option.is_many else value
+                given.add(option.name)
+    if not values.get("help"):
+        missing = next((one for one in command.options if one.is_required and one.name not in given), None)
+        if missing is not None:
+            raise Misused(f"missing option '{missing.flags[0]}'")
+        values.update(_arguments(command, positional))
+    return values
+
+
+def _split(word: str, flags: dict[str, Option], command: Command) -> list[tuple[str, str | None]] | None:
+    """The flags in a word, each with a value that is attached to it; None if it is a word for an argument."""
+    flag, equals, value = word.partition("=")
+    if flag in flags:
+        return [(flag, value if equals else None)]
+    takes_dashes = any(argument.has_dashes for argument in command.arguments) and not word.startswith("--")
+    if takes_dashes and not word[2:].isdecimal():
+        return None
+    pairs: list[tuple[str, str | None]] = []
+    if not word.startswith("--"):
+        for index in range(1, len(word)):
+            flag = f"-{word[index]}"
+            if flag not in flags:
+                break
+            if flags[flag].value:  # -n5
+                return [*pairs, (flag, word[index + 1 :] or None)]
+            pairs.append((flag, None))
+        else:
+            return pairs
+    if takes_dashes:
+        return None
+    raise _unknown(flag, flags)
+
+
+def _unknown(flag: str, flags: dict[str, Option]) -> Misused:
+    from difflib import get_close_matches
+
+    usual = [name for name, option in flags.items() if not option.is_hidden and name.startswith("--")]
+    near = get_close_matches(flag, usual, n=1, cutoff=0.7)
+    return Misused(f"no such option {flag!r}" + (f". Did you mean {near[0]!r}?" if near else ""), candidates=near)
+
+
+def _value(option: Option, flag: str, attached: str | None, rest: Iterator[str]) -> Any:
+    if not option.value:
+        if attached is not None:
+            raise Misused(f"option '{flag}' does not take a value")
+        return flag != option.off
+    text = next(rest, None) if attached is None else attached
+    if text is None:
+        raise Misused(f"option '{flag}' requires an argument")
+    try:
+        return _converted(option, text)
+    except ValueError as error:
+        raise Misused(f"invalid value for '{flag}': {error}") from None
+    except TurnlogError as error:
+        raise Misused(f"invalid value for '{flag}': {error.message}: {error.hint}") from None
+
+
+def _converted(option: Option, text: str) -> Any:
+    if option.number is not None:
+        return _number(option, text)
+    _check_choice(option, text)
+    return text if option.read is None else option.read(text)
+
+
+def _number(option: Option, text: str) -> int | float:
+    kind = option.number or int
+    try:
+        number = kind(text)
+    except ValueError:
+        raise ValueError(f"{text!r:.80} is not a {'whole ' if kind is int else ''}number") from None
+    if option.least is not None and not number >= option.least:
+        raise ValueError(f"{number} is not at least {option.least}")
+    if option.most is not None and not number <= option.most:
+        raise ValueError(f"{number} is not at most {option.most}")
+    return number
+
+
+def _check_choice(parameter: Argument | Option, text: str) -> None:
+    if parameter.choices and text not in parameter.choices:
+        one_of = "one of " if len(parameter.choices) > 1 else ""
+        raise ValueError(f"{text!r:.80} is not {one_of}{', '.join(parameter.choices)}")
+
+
+def _arguments(command: Command, words: list[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for argument in command.arguments:
+        taken = words if argument.is_many else words[:1]
+        words = words[len(taken) :]
+        if argument.is_required and not taken:
+            raise Misused(f"missing argument '{argument.shown}'")
+        try:
+            for word in taken:
+                _check_choice(argument, word)
+        except ValueError as error:
+            raise Misused(f"invalid value for '{argument.shown}': {error}") from None
+        values[argument.name] = tuple(taken) if argument.is_many else taken[0] if taken else argument.default
+    if words:
+        raise Misused(f"got unexpected extra argument{'s' if len(words) > 1 else ''} ({' '.join(words)})")
+    return values

@@ -1,0 +1,1 @@
+"""Sessions for what watches services: as OpenTelemetry's spans, and to a collector."""

@@ -1,0 +1,114 @@
+"""Spans, and how OTLP has them as JSON: the protocol that OpenTelemetry's collectors are sent traces by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from turnlog.version import __version__
+
+SCHEMA = "https://opentelemetry.io/schemas/1.41.1"
+"""The last version whose registry has `gen_ai`: since then it is a repository of its own, without a release."""
+INTERNAL, CLIENT = 1, 3
+_FAILED = 2
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class SpanEvent(Struct, frozen=True):
+    """Something that happened in the course of a span."""
+
+    at: datetime
+    name: str
+    attributes: dict[str, Any]
+
+
+class TraceSpan(Struct):
+    """One piece of work: when it began and ended, what it was part of, and what is known of it."""
+
+    trace_id: str
+    id: str
+    name: str
+    kind: int
+    start: datetime
+    end: datetime
+    parent_id: str = ""
+    attributes: dict[str, Any] = {}
+    events: list[SpanEvent] = []
+    error: tuple[str, str] | None = None
+    """What kind of error it ended with, and its text."""
+
+    def to_otlp(self) -> dict[str, Any]:
+        """As OTLP has it. It ends when it begins, where the clock says that it did so before."""
+        told = {"error.type": self.error[0]} if self.error is not None else {}
+        found: dict[str, Any] = {"traceId": self.trace_id, "spanId": self.id}
+        if self.parent_id:
+            found["parentSpanId"] = self.parent_id
+        found |= {
+            "name": as_unicode(self.name), "kind": self.kind,
+            "startTimeUnixNano": _nanoseconds(self.start),
+            "endTimeUnixNano": _nanoseconds(max(self.start, self.end)),
+            "attributes": attributes({**self.attributes, **told}),
+        }  # fmt: skip
+        if self.events:
+            found["events"] = [_event(event) for event in self.events]
+        if self.error is not None:
+            found["status"] = {"code": _FAILED, "message": as_unicode(self.error[1])}
+        return found
+
+
+def span_id(*parts: object) -> str:
+    """An id that is the same whenever these are."""
+    return _digest(parts)[:16]
+
+
+def trace_id(*parts: object) -> str:
+    """The same for a trace."""
+    return _digest(parts)[-32:]
+
+
+def _digest(parts: tuple[object, ...]) -> str:
+    return sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def request(service: str, spans: Iterable[bytes]) -> bytes:
+    """What is sent to a collector, of spans that are encoded: also a line in a file that one reads."""
+    scope = {"name": "turnlog", "version": __version__}
+    told = {"scope": scope, "schemaUrl": SCHEMA, "spans": [msgspec.Raw(span) for span in spans]}
+    resource = {"attributes": attributes({"service.name": service})}
+    return msgspec.json.encode({"resourceSpans": [{"resource": resource, "schemaUrl": SCHEMA, "scopeSpans": [told]}]})
+
+
+def attributes(pairs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Names and values as OTLP has them; None is left out."""
+    return [{"key": name, "value": _value(value)} for name, value in pairs.items() if value is not None]
+
+
+def as_unicode(text: str) -> str:
+    """A text that UTF-8 can say: what it cannot is escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(int(value))}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_value(item) for item in cast("list[Any]", value)]}}
+    return {"stringValue": as_unicode(str(value))}
+
+
+def _event(event: SpanEvent) -> dict[str, Any]:
+    at = _nanoseconds(event.at)
+    return {"timeUnixNano": at, "name": event.name, "attributes": attributes(event.attributes)}
+
+
+def _nanoseconds(at: datetime) -> str:
+    return str(max(0, (at - _EPOCH) // timedelta(microseconds=1)) * 1000)

@@ -1,0 +1,128 @@
+"""The tools of a session as spans: when each call was run, whether it may be, and which subagent it started."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from turnlog.log.block import AnyBlock, ToolCall, ToolResult, calls_in
+from turnlog.log.entry import Answer, AnyEntry, Ask, Child, Message, Started
+from turnlog.view.otel import genai
+from turnlog.view.otel.otlp import INTERNAL, SpanEvent, TraceSpan, span_id
+
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Call(Struct):
+    """A call of a tool, as it may be shown; `span` is that of its last result."""
+
+    entry: str
+    id: str
+    block: ToolCall
+    at: datetime
+    turn: TraceSpan
+    started: datetime | None = None
+    span: TraceSpan | None = None
+    results: int = 0
+    events: list[SpanEvent] = []
+
+
+class ToolSpans:
+    """Takes calls and what became of them, in order."""
+
+    def __init__(self, session: str, conversation: str, *, has_content: bool) -> None:
+        self._session = session
+        self._conversation = conversation
+        self._has_content = has_content
+        self._calls: list[_Call] = []
+        self._newest: dict[str, _Call] = {}
+        self._asks: dict[int, _Call] = {}
+        self._spans: list[TraceSpan] = []
+        self._below: dict[str, _Call | TraceSpan] = {}
+
+    def called(self, entry: AnyEntry, blocks: list[AnyBlock], shown: list[AnyBlock], turn: TraceSpan) -> None:
+        """The calls that an entry has, in a turn; an edit repeats those of before."""
+        for block, told in zip(calls_in(blocks), calls_in(shown), strict=True):
+            if isinstance(entry, Message) or block.id not in self._newest:
+                made = _Call(entry.id, block.id, told, at_of(entry), turn)
+                self._newest[block.id] = made
+                self._calls.append(made)
+
+    def started(self, entry: Started) -> None:
+        """A call is about to be run."""
+        if entry.call in self._newest:
+            self._newest[entry.call].started = at_of(entry)
+
+    def asked(self, entry: Ask) -> None:
+        """Somebody has to say whether it may be."""
+        call = self._newest.get(entry.call)
+        if call is not None:
+            self._asks[entry.seq] = call
+            call.events.append(SpanEvent(at_of(entry), "turnlog.approval.asked", {}))
+
+    def answered(self, entry: Answer, shown: AnyEntry) -> None:
+        """Somebody did."""
+        call = self._asks.get(entry.ask)
+        if call is not None and isinstance(shown, Answer):
+            told = {"turnlog.approval.allow": shown.allow, "turnlog.approval.by": shown.by}
+            call.events.append(SpanEvent(at_of(entry), "turnlog.approval.answered", told))
+
+    def spawned(self, entry: Child, turn: TraceSpan) -> None:
+        """A subagent was started, by a call where that is known."""
+        self._below.setdefault(entry.session, self._newest.get(entry.call or "") or turn)
+
+    def results(self, entry: Message, shown: Message, began: datetime, turn: TraceSpan) -> None:
+        """What tools answered. `began` is for a call that nobody knows of."""
+        found, clean = ([block for block in one.blocks if isinstance(block, ToolResult)] for one in (entry, shown))
+        for block, told in zip(found, clean, strict=True):
+            named = ToolCall(id=told.call, name=told.name or "unknown")
+            call = self._newest.get(block.call) or _Call(entry.id, block.call, named, began, turn)
+            start, end = call.started or call.at, at_of(entry)
+            if call.started is None and block.duration_ms:
+                start = end - timedelta(milliseconds=block.duration_ms)
+            said = genai.to_json(genai.result(told)) if self._has_content else None
+            span = self._run(call, start, end, {"gen_ai.tool.call.result": said})
+            if block.is_error:
+                span.error = genai.OTHER_ERROR, ""
+            if block.child is not None:
+                self._below.setdefault(block.child, span)
+
+    def _run(self, call: _Call, start: datetime, end: datetime, more: dict[str, Any]) -> TraceSpan:
+        name = call.block.name
+        key = span_id(self._session, "tool", call.entry, call.id, call.results)
+        span = TraceSpan(call.turn.trace_id, key, f"execute_tool {name}", INTERNAL, start, end, call.turn.id)
+        span.attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.call.id": call.block.id,
+            "gen_ai.conversation.id": self._conversation,
+            "gen_ai.tool.call.arguments": genai.to_json(call.block.input) if self._has_content else None,
+            **more,
+        }
+        span.events, call.events = call.events, []
+        call.span = span
+        call.results += 1
+        cover(call.turn, span)
+        self._spans.append(span)
+        return span
+
+    def finish(self) -> tuple[list[TraceSpan], dict[str, TraceSpan]]:
+        """Every span, and below which span each subagent belongs. A call that nobody began to run has none."""
+        for call in self._calls:
+            if call.started is not None and call.span is None:
+                self._run(call, call.started, call.started, {"turnlog.tool.unfinished": True})
+        below = {name: one if isinstance(one, TraceSpan) else one.span or one.turn for name, one in self._below.items()}
+        return self._spans, below
+
+
+def at_of(entry: AnyEntry) -> datetime:
+    """When it was said."""
+    return entry.at or NEVER
+
+
+def cover(turn: TraceSpan, span: TraceSpan) -> None:
+    """A turn takes as long as what is in it."""
+    turn.start = min(turn.start, span.start)
+    turn.end = max(turn.end, span.end)

@@ -1,0 +1,48 @@
+"""Faults in `compaction`."""
+
+from tests.mutants.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "a policy clears what is to be kept",
+        "compaction.py",
+        " : len(own) - kept]\n",
+        " :]\n",
+        ("tests/session/test_policy.py",),
+    ),
+    Mutant(
+        "a policy clears what a provider compacted",
+        "compaction.py",
+        "        old = own[0 if native is None else native.message : len(own)",
+        "        old = own[0 : len(own)",
+        ("tests/wire/test_native_compaction.py",),
+    ),
+    Mutant(
+        "compaction: half a summary is one",
+        "compaction.py",
+        '    if answer.stop not in (None, "end"):\n',
+        "    if False:\n",
+        ("tests/session/test_policy.py",),
+    ),
+    Mutant(
+        "compaction: what a failed summary cost is not counted",
+        "compaction.py",
+        "        if answer.usage is not None:\n            session.spend",
+        "        if False:\n            session.spend",
+        ("tests/session/test_policy.py",),
+    ),
+    Mutant(
+        "compaction: results are cleared although that is not enough",
+        "compaction.py",
+        "if edits and tokens - saved <= self.limit:",
+        "if edits:",
+        ("tests/session/test_policy.py",),
+    ),
+    Mutant(
+        "compaction: an empty summary is one",
+        "compaction.py",
+        'return "" if text_of(answer.blocks).strip() else "the summary is empty"',
+        'return ""',
+        ("tests/session/test_policy.py",),
+    ),
+]

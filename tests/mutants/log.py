@@ -1,0 +1,82 @@
+"""Faults in `log`."""
+
+from tests.mutants.mutant import Mutant
+
+CRASHES = "tests/store/test_crash_states.py"
+DOUBT = "tests/store/test_doubt.py"
+FORKS = "tests/session/test_forks.py"
+BOTH_SIDES = "tests/moving/test_both_sides.py"
+HOMES = "tests/store/test_homes.py"
+
+MUTANTS = [
+    Mutant(
+        "an unfinished batch counts",
+        "log/assemble.py",
+        "    if following is None:\n        return True\n",
+        "    if following is None:\n        return False\n",
+        (CRASHES,),
+    ),
+    Mutant(
+        "what says `sealed` seals nothing",
+        "log/assemble.py",
+        "    return following[1].sealed > 0 and",
+        "    return False and",
+        (CRASHES,),
+    ),
+    Mutant(
+        "a fold is believed although somebody edited it",
+        "log/fold/__init__.py",
+        "    if entry.unverified or entry.state is None or",
+        "    if entry.state is None or",
+        (DOUBT,),
+    ),
+    Mutant(
+        "a fold is believed although it was counted by other rules",
+        "log/fold/__init__.py",
+        " or entry.rules != RULES:\n",
+        ":\n",
+        (HOMES,),
+    ),
+    Mutant(
+        "a fold is believed whatever it claims to know",
+        "log/fold/__init__.py",
+        "    return state if state.seq == entry.upto else None\n",
+        "    return state\n",
+        (DOUBT,),
+    ),
+    Mutant(
+        "what a fork inherits counts as its own",
+        "log/fold/__init__.py",
+        "    child.models, child.requests, child.peak, child.counts = {}, [], 0, Counts()\n",
+        "    child.requests = []\n",
+        (FORKS,),
+    ),
+    Mutant(
+        "what undo needs keeps its old number",
+        "log/entry.py",
+        "    undoes: EntryRef = 0\n",
+        "    undoes: Number = 0\n",
+        (BOTH_SIDES,),
+    ),
+    Mutant(
+        "what was said while a provider compacted is not sent",
+        "log/shown/nativecompaction.py",
+        "    later = [one for one in before if one.seq > at.last]\n",
+        "    later = [one for one in before if one.seq > message.seq]\n",
+        ("tests/wire/test_native_compaction.py",),
+    ),
+    Mutant(
+        "a provider's compaction is sent on a branch that it never saw",
+        "log/context.py",
+        "        last = max(there, default=0)\n",
+        "        last = max(there, default=1)\n",
+        ("tests/wire/test_native_compaction.py",),
+    ),
+    Mutant(
+        "everything waits while a long text is counted",
+        "log/shown/tokens.py",
+        "    if len(text) <= _PIECE:\n",
+        "    if True:\n",
+        ("tests/log/test_prompt.py",),
+    ),
+]

@@ -1,0 +1,66 @@
+"""Faults in `mcp`."""
+
+from tests.mutants.mutant import Mutant
+
+SERVED = "tests/mcp/test_tools.py"
+SERVED_REWIND = "tests/mcp/test_rewind.py"
+SERVER = "tests/mcp/test_server.py"
+
+MUTANTS = [
+    Mutant(
+        "mcp: the scope is not looked at once more",
+        "mcp/scope.py",
+        "if card is None or not self.covers(card.workspace):",
+        "if card is None:",
+        (SERVED,),
+    ),
+    Mutant(
+        "mcp: what a query says is not narrowed",
+        "mcp/scope.py",
+        "return str(asked.within(*own, *more))",
+        "return str(asked.within(*more))",
+        (SERVED,),
+    ),
+    Mutant(
+        "mcp: the session that asks is found",
+        "mcp/caller.py",
+        'return [Filter("session", hidden, negated=True)] if hidden else [], has_tools',
+        "return [], has_tools",
+        (SERVED,),
+    ),
+    Mutant(
+        "mcp: any token will do",
+        "mcp/tools/rewind.py",
+        "if token != wanted.token:",
+        "if len(token) != len(wanted.token):",
+        (SERVED_REWIND,),
+    ),
+    Mutant(
+        "mcp: what is cancelled is answered",
+        "mcp/protocol.py",
+        "if self._now is not None and self._now in self._cancelled:",
+        "if False:",
+        (SERVER,),
+    ),
+    Mutant(
+        "mcp: an agent may rewind unasked",
+        "mcp/server.py",
+        '        names = [tool["name"] for tool in offered(allow_rewind=self._settings.allow_rewind)]',
+        '        names = [tool["name"] for tool in offered(allow_rewind=True)]',
+        ("tests/mcp/test_server.py", "tests/mcp/test_tools.py", "tests/mcp/test_rewind.py"),
+    ),
+    Mutant(
+        "mcp: what a tool prints is an answer",
+        "mcp/server.py",
+        "    os.dup2(2, 1)  # whatever else prints is heard elsewhere\n",
+        "",
+        ("tests/mcp/test_server.py",),
+    ),
+    Mutant(
+        "mcp: below the home folder is everything",
+        "mcp/scope.py",
+        "(not self._is_alone and any(",
+        "(any(",
+        ("tests/mcp/test_tools.py", "tests/mcp/test_server.py"),
+    ),
+]

@@ -1,0 +1,52 @@
+"""Faults in `reader`."""
+
+from tests.mutants.mutant import Mutant
+
+WEB_FILES = "tests/web/test_files.py"
+WEB_PAGES = "tests/web/test_pages.py"
+SPANS = "tests/reader/test_telemetry.py"
+
+MUTANTS = [
+    Mutant(
+        "files are those of an import that has none",
+        "reader/folder.py",
+        "if _has_checkpoint(home, id)",
+        "if id",
+        ("tests/cli/test_here.py",),
+    ),
+    Mutant(
+        "web: a rewind of another plan than the one on the page",
+        "reader/takeback.py",
+        "        if stamp != stamp_of_plan(session, plan):",
+        "        if not stamp:",
+        (WEB_FILES,),
+    ),
+    Mutant(
+        "web: a result is parted from its call",
+        "reader/conversation.py",
+        """if not (self._asked and (not is_node or kind == "tool")):""",
+        "if not (self._asked and not is_node):",
+        (WEB_PAGES, "tests/reader/test_conversation.py"),
+    ),
+    Mutant(
+        "spans: what is not shown is looked through, and counted as taken out",
+        "reader/otel/telemetry.py",
+        "shown = entry if self.has_content else bare(entry)",
+        "shown = entry",
+        (SPANS,),
+    ),
+    Mutant(
+        "spans: a fork tells what it inherited",
+        "reader/otel/telemetry.py",
+        "session.entries(after=history.inherited_to)",
+        "session.entries()",
+        (SPANS,),
+    ),
+    Mutant(
+        "spans: a collector that is busy is not asked again",
+        "reader/otel/collector.py",
+        "if reply.status not in _BUSY or attempt == _TRIES",
+        "if reply.status not in (503,) or attempt == _TRIES",
+        ("tests/reader/test_collector.py",),
+    ),
+]
