@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import turnlog
+from tests.clock import tick
 from turnlog.catalog import Catalog
 from turnlog.catalog.index.sqlite.database import Database
 from turnlog.catalog.index.texts import path_of, unpack
@@ -142,7 +143,7 @@ class Machine:
     # ── sessions of ours ──────────────────────────────────────────────────────────────────────────
 
     def ours(self, name: str, turns: int = 1) -> None:
-        with turnlog.open(str(self.home), durability="flush", checkpoints=False) as home:
+        with turnlog.open(str(self.home), durability="flush", checkpoints=False, clock=tick) as home:
             session = (
                 home.resume(name) if name in set(derived.ids(home.store)) else home.create(id=name, workspace=self.work)
             )

@@ -61,6 +61,23 @@ def test_ctrl_c_at_the_question_does_nothing(changed: Path, process: Cli, word: 
     assert process("log", "--json").json == before
 
 
+# The other thread takes the signal, so that no read of this one is interrupted by it: as if it had come just before.
+_MISSED = """
+import signal, threading
+from turnlog.cli.draw.question import ask
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+ask("rewind?")
+"""
+
+
+def test_ctrl_c_just_before_the_answer_is_read_is_not_missed():
+    with Terminal("-c", _MISSED) as terminal:
+        terminal.until("rewind? [y/N] ")
+        terminal.type("\x03")
+        terminal.until("nothing was changed")
+
+
 def test_colours_are_for_terminals_that_want_them(changed: Path, process: Cli):
     for words in (["diff"], ["diff", "--stat"], ["rewind", "--dry-run"]):
         with Terminal(*TURNLOG, *words) as terminal:

@@ -60,7 +60,7 @@ class Agent:
                 getattr(relay, event)(*([native] if event != "cut" else []))
 
     def say(self, role: str, text: str, *, turn: str | None = None, **fields) -> None:
-        at = datetime.now(UTC) if self.at is None else self.at
+        at = datetime.fromtimestamp(tick() / 1000, UTC) if self.at is None else self.at
         entry = Message(role=role, blocks=[Text(text=text)], at=at, **fields)
         self.steps.append(Record(entry=entry, key=f"k{len(self.steps)}", turn=turn))
 

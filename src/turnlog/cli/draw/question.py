@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import sys
 
 from turnlog.errors import Invalid
@@ -38,6 +41,7 @@ def ask_words(question: str) -> str:
     try:
         sys.stderr.write(f"{question} ")
         sys.stderr.flush()
+        _wait_for_line()
         answer = sys.stdin.readline()
     except KeyboardInterrupt:
         print("\nnothing was changed", file=sys.stderr)
@@ -46,3 +50,21 @@ def ask_words(question: str) -> str:
         print(file=sys.stderr)
         return answer.strip() or "no"
     return answer.strip()
+
+
+def _wait_for_line() -> None:
+    """Return when there is a line to read.
+
+    Python acts on a signal between two of its own steps. A Ctrl-C that comes after the last one and before the read
+    would wait for a line first; the wakeup descriptor ends this wait whenever it comes.
+    """
+    wakeup, signalled = os.pipe()
+    os.set_blocking(signalled, False)
+    before = signal.set_wakeup_fd(signalled)
+    try:
+        while sys.stdin not in select.select([sys.stdin, wakeup], [], [])[0]:
+            os.read(wakeup, 64)
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(wakeup)
+        os.close(signalled)
