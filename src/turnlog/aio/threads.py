@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
+from turnlog.aio.pool import Pool
 from turnlog.errors import Invalid
 
 _P = ParamSpec("_P")
@@ -21,9 +21,13 @@ class Threads:
     def __init__(self, what: str, *, of: Threads | None = None) -> None:
         self._what = what
         self._of = of
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="turnlog") if of is None else of._pool
-        self._long = ThreadPoolExecutor(_LONG, thread_name_prefix="turnlog-long") if of is None else of._long
         self._is_closed = False
+        if of is None:
+            self._pool, self._long = Pool(_THREADS, "turnlog"), Pool(_LONG, "turnlog-long")
+            for pool in (self._pool, self._long):  # of an object that was forgotten, no thread is left either
+                weakref.finalize(self, pool.close).atexit = False
+        else:
+            self._pool, self._long = of._pool, of._long
 
     @property
     def is_closed(self) -> bool:
@@ -34,22 +38,22 @@ class Threads:
         """The same ones for somebody else, who ends none by closing."""
         return Threads(self._what, of=self)
 
-    async def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Coroutine[Any, Any, _R]:
         """What it returns, when it does. `Invalid` once they are closed."""
-        return await self._on(self._pool, lambda: call(*args, **kwargs))
+        return self._on(self._pool, lambda: call(*args, **kwargs))
 
-    async def run_long(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def run_long(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Coroutine[Any, Any, _R]:
         """The same for what goes through files, or through whole logs."""
-        return await self._on(self._long, lambda: call(*args, **kwargs))
+        return self._on(self._long, lambda: call(*args, **kwargs))
 
-    async def _on(self, pool: ThreadPoolExecutor, call: Callable[[], _R]) -> _R:
-        if self.is_closed:
+    async def _on(self, pool: Pool, call: Callable[[], _R]) -> _R:
+        if self.is_closed or (future := pool.submit(call)) is None:
             raise Invalid(f"this {self._what} is closed", hint="open it again")
-        return await asyncio.get_running_loop().run_in_executor(pool, call)
+        return await future
 
     def close(self) -> None:
         """Take no more; what has begun goes on."""
         self._is_closed = True
         if self._of is None:
-            self._pool.shutdown(wait=False)
-            self._long.shutdown(wait=False)
+            self._pool.close()
+            self._long.close()

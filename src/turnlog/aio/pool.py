@@ -1,0 +1,114 @@
+"""Worker threads for an event loop.
+
+`concurrent.futures` does the same, and its futures chained to those of asyncio cost 60 µs a call: a third of a durable
+append (docs/decisions/0080).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+_R = TypeVar("_R")
+_Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+
+
+class Pool:
+    """Up to `size` threads, each started when no other is idle. What was submitted is done, also when Python exits."""
+
+    def __init__(self, size: int, name: str) -> None:
+        self._size = size
+        self._name = name
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._mutex = threading.Lock()
+        # Who submits takes an idle thread into account at once: one that only wakes up is idle no longer.
+        self._idle = 0
+        self._backlog = 0
+        self._workers: list[threading.Thread] = []
+        self._is_closed = False
+        _pools.add(self)
+
+    def submit(self, call: Callable[[], _R]) -> asyncio.Future[_R] | None:
+        """Its result, from a thread; None once the pool is closed. Cancelled before it began, it is not called."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[_R] = loop.create_future()
+        with self._mutex:
+            if self._is_closed:
+                return None
+            if self._idle:
+                self._idle -= 1
+            elif len(self._workers) < self._size:
+                self._start()
+            else:
+                self._backlog += 1
+            self._jobs.put((loop, future, call))
+        return future
+
+    def _start(self) -> None:
+        # A daemon, or Python would wait for it at its exit before `_finish` can tell it to end.
+        worker = threading.Thread(target=self._work, name=f"{self._name}_{len(self._workers)}", daemon=True)
+        worker.start()
+        self._workers.append(worker)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            loop, future, call = job
+            result, error = None, None
+            if not future.cancelled():
+                try:
+                    result = call()
+                except BaseException as caught:
+                    error = caught
+            with self._mutex:
+                if self._backlog:
+                    self._backlog -= 1
+                else:
+                    self._idle += 1
+            try:
+                loop.call_soon_threadsafe(_settle, future, result, error)
+            except RuntimeError:  # the loop is closed, so nobody waits any more
+                if not loop.is_closed():
+                    raise
+            del job, loop, future, call, result, error  # an idle thread keeps nothing alive
+        self._jobs.put(None)
+
+    def close(self) -> None:
+        """Take no more. The threads end when they have done what was submitted."""
+        with self._mutex:
+            if not self._is_closed:
+                self._is_closed = True
+                self._jobs.put(None)
+
+    def join(self) -> None:
+        """Wait until the threads have ended."""
+        for worker in self._workers:
+            worker.join()
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():  # cancelled meanwhile
+        return
+    if error is None:
+        future.set_result(result)
+    elif isinstance(error, StopIteration):  # which no future takes
+        future.set_exception(RuntimeError("a call raised StopIteration"))
+    else:
+        future.set_exception(error)
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+@atexit.register
+def _finish() -> None:
+    """As Python exits: what has been submitted is finished, as with a thread that is no daemon."""
+    pools = list(_pools)
+    for pool in pools:
+        pool.close()
+    for pool in pools:
+        pool.join()
