@@ -399,3 +399,56 @@ def test_somebody_appends_and_somebody_else_erases_meanwhile(tmp_path: Path):
         assert [e.text for e in fresh.entries(kind="note")] == [f"note {n}" for n in range(60)]  # pyright: ignore
         assert fresh.damage == []
         assert found_in(tmp_path) == []
+
+
+def test_facts_that_one_line_repeats_go_together(home: turnlog.Home):
+    """Every line that says a session-wide fact says all of them, and so does a head."""
+    session = home.create(title="kept")
+    session.user("one")
+    title = session.set("title", f"{SECRET} title")
+    tags = session.set("tags", [f"{SECRET} tag"])
+    model = session.set("model", f"{SECRET} model")
+    session.set("archived", True)
+    session.user("two")
+    session.rewind(turns=1, files=False)
+    fork = session.fork()
+    fork.set("archived", False)
+    receipt = session.erase(title, tags, model)
+    assert [one.seq for one in receipt.entries] == [title.seq, tags.seq, model.seq]
+    both = [(one.session, one.seq) for one in receipt.entries + receipt.also]
+    assert len(both) == len(set(both))
+    for one in (session, fork, home.read(session.id), home.read(fork.id)):
+        assert not any(SECRET in str(entry.to_json()) for entry in one.entries())
+    assert SECRET not in str(session.facts) + str(fork.facts)
+    again = home.resume(session.id)
+    again.user("three")
+    assert said(again)[-1] == "three"
+
+
+@pytest.mark.parametrize("then", ["create", "gc", "purge", "resume"])
+def test_whatever_is_done_next_finishes_what_was_interrupted(tmp_path: Path, then: str):
+    """Between the intent and the rewriting."""
+
+    class Dying(Disk):
+        def rename(self, source: str, target: str) -> None:
+            if os.path.basename(os.path.dirname(target)) == "sessions":
+                raise OSError(errno.EIO, "as if the process had died")
+            super().rename(source, target)
+
+    with turnlog.open(tmp_path / "home", checkpoints=False) as home:
+        session, other = home.create(), home.create()
+        entry = session.user(SECRET)
+        long = session.user(LONG)
+    with home_at(str(tmp_path / "home"), Dying()) as home, pytest.raises(TurnlogError):
+        home.resume(session.id).erase(entry, long)
+    assert found_in(tmp_path / "home" / "sessions")
+    with turnlog.open(tmp_path / "home", checkpoints=False) as home:
+        if then == "create":
+            home.create()
+        elif then == "gc":
+            home.gc()
+        elif then == "purge":
+            home.purge(other.id)
+        else:
+            home.resume(session.id)
+    assert not found_in(tmp_path / "home")

@@ -5,6 +5,8 @@ import zlib
 
 import pytest
 
+import turnlog
+from turnlog.errors import Unavailable
 from turnlog.store.files.names import file_name
 from turnlog.thread import appender, history
 
@@ -99,3 +101,44 @@ def test_a_fold_that_makes_no_sense_is_not_used(files, change):
     path.write_bytes(b"".join(lines))
     again = files.open().resume(session.id)
     assert (again.title, again.get("n"), again.stats().messages, again.damage) == ("right", 19, 21, [])
+
+
+def test_an_entry_that_is_in_the_log_does_not_fail_because_of_its_fold(s, monkeypatch):
+    real = history.derived.version
+    fill(s, 4)
+    calls = []
+
+    def unavailable(log):
+        calls.append(log)
+        if len(calls) == 1:
+            raise Unavailable("the server is gone")
+        return real(log)
+
+    monkeypatch.setattr(history.derived, "version", unavailable)
+    for index in range(20):
+        s.user(f"once {index}")
+    assert len(calls) > 1
+    texts = [message.blocks[0].text for message in s.messages()]
+    assert [texts.count(f"once {index}") for index in range(20)] == [1] * 20
+
+
+def test_what_could_not_be_looked_at_again_is_looked_at_the_next_time(monkeypatch):
+    home = turnlog.open("memory:")
+    session = home.create()
+    session.set("title", "a secret")
+    looking = home.read(session.id)
+    assert looking.facts["title"] == "a secret"
+    session.erase(*[entry for entry in session.entries() if entry.type == "set"])
+    real = history.History._state_before
+    fails = [True]
+
+    def failing(self, *args):
+        if fails.pop() if fails else False:
+            raise Unavailable("the server is gone")
+        return real(self, *args)
+
+    monkeypatch.setattr(history.History, "_state_before", failing)
+    with pytest.raises(Unavailable):
+        looking.history.renew()
+    looking.history.renew()
+    assert "title" not in looking.facts

@@ -1,19 +1,22 @@
 """Removing sessions for good: what goes, what stays and why, and what the receipt says of it."""
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 import turnlog
 from turnlog.errors import Ambiguous, Invalid, NotFound
+from turnlog.thread.removal import expiry
+from turnlog.thread.removal.purging import Found
 
 SECRET = "the launch code is " + "7" * 70_000
 
 
-@pytest.fixture
-def home():
-    return turnlog.open("memory:")
+@pytest.fixture(params=["memory", "files"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> turnlog.Home:
+    return turnlog.open("memory:" if request.param == "memory" else tmp_path / "home")
 
 
 def family(home: turnlog.Home) -> tuple[turnlog.Session, turnlog.Session, turnlog.Session, turnlog.Session]:
@@ -154,6 +157,35 @@ def test_forks_and_subagents_go_with_what_they_were_made_of_or_not_at_all():
     assert {one.id for one in done.left} == {"young", "young child"}
     assert "is newer" in done.left[0].why
     assert home.read("young fork of the fork").messages()[0].blocks[0].text == "long ago"
+
+
+@pytest.mark.parametrize("when", ["while it is read", "at the last moment"])
+def test_what_is_used_meanwhile_stays_with_its_family(home: turnlog.Home, monkeypatch: pytest.MonkeyPatch, when: str):
+    """What takes long is to read everything; what was acknowledged then must not go."""
+    aged = home.create(id="aged")
+    aged.user("long ago")
+    aged.fork(id="aged fork")
+    home.create(id="other").user("long ago")
+    users = home.resume("aged")
+
+    look, take = expiry.Removal.look, expiry.Removal.take
+
+    def use_before(step: Callable[..., None]) -> Callable[..., None]:
+        def stepped(removal: expiry.Removal, one: Found, *args: object, **fields: object) -> None:
+            if one.row.id == "aged fork":
+                users.user("just now")
+            step(removal, one, *args, **fields)
+
+        return stepped
+
+    if when == "while it is read":
+        monkeypatch.setattr(expiry.Removal, "look", use_before(look))
+    else:
+        monkeypatch.setattr(expiry.Removal, "take", use_before(take))
+    done = expiry.expire(home.store, timedelta(0), now=datetime.now(UTC) + timedelta(days=1))
+    assert home.read("aged").messages()[-1].blocks[0].text == "just now"
+    assert ("aged", "aged was used meanwhile") in [(one.id, one.why) for one in done.left]
+    assert {one.id for one in done.removed} == ({"other"} if when == "while it is read" else {"other", "aged fork"})
 
 
 def test_a_trash_that_empties_itself():

@@ -55,6 +55,8 @@ class Disposal:
         """
         from turnlog.thread.removal.expiry import expire
 
+        if not dry_run:
+            self._finish_erasing()
         now = None if self._clock is None else datetime.fromtimestamp(self._clock() / 1000, UTC)
         return expire(self.store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
 
@@ -94,6 +96,7 @@ class Disposal:
 
         store, last = self.store, None if after is None else seq_of(after)
         _refuse_marks(session)
+        self._finish_erasing()
         return exactly(
             lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks, after=last),
             session,

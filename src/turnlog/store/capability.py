@@ -192,7 +192,7 @@ class Erases(Protocol):
         ...
 
     def unsettled(self) -> dict[str, ErasingPlan]:
-        """What was begun, and of which blobs may be left."""
+        """The plans of which blobs may be left. Their lines are erased by then, though whoever began it died."""
         ...
 
     def settle(self, name: str) -> None:

@@ -338,29 +338,31 @@ class Appender:
         )
 
     def _write_fold(self) -> None:
+        """A fold only saves time later: the caller's entry is safe, and must not seem to fail because of it."""
         with self.history.mutex:
-            self.history.renew()  # what was erased since must not come back with it
-            if self.state.calls is None:
-                from turnlog.thread.call.pending import open_calls  # only after a rewind, or in a log of before
-
-                open_calls(self.history)
-            # Nothing happens by it: it has the time of what it is about, and a listing shows no other.
-            draft, blobs = prepare(replace(to_fold(self.state), at=self.state.last_at))
-            size = len(draft.body) + sum(len(data) for data in blobs.values())
-            self._fold_at = max(_FOLD_BYTES, _FOLD_SHARE * size)
-            if self._bytes_since_fold <= self._fold_at and self._entries_since_fold <= _FOLD_ENTRIES:
-                return
-            self._bytes_since_fold = self._entries_since_fold = 0
             try:
-                with self._store.keeping() if blobs else nullcontext():
-                    if blobs:
-                        derived.put(self._store, blobs)
-                    self._absorb(self._log.append([draft], after=self._seen, head=0))
+                self._fold_if_due()
             except BaseException as error:
                 self._is_stale = True
                 if not isinstance(error, TurnlogError):
                     raise
-                # A fold only saves time later; the caller's entry is safe and must not seem to fail.
+
+    def _fold_if_due(self) -> None:
+        self.history.renew()  # what was erased since must not come back with it
+        if self.state.calls is None:
+            from turnlog.thread.call.pending import open_calls  # only after a rewind, or in a log of before
+
+            open_calls(self.history)
+        # Nothing happens by it: it has the time of what it is about, and a listing shows no other.
+        draft, blobs = prepare(replace(to_fold(self.state), at=self.state.last_at))
+        self._fold_at = max(_FOLD_BYTES, _FOLD_SHARE * (len(draft.body) + sum(map(len, blobs.values()))))
+        if self._bytes_since_fold <= self._fold_at and self._entries_since_fold <= _FOLD_ENTRIES:
+            return
+        self._bytes_since_fold = self._entries_since_fold = 0
+        with self._store.keeping() if blobs else nullcontext():
+            if blobs:
+                derived.put(self._store, blobs)
+            self._absorb(self._log.append([draft], after=self._seen, head=0))
 
 
 def batch_of(drafts: Sequence[AnyEntry], id: str | None) -> list[AnyEntry]:

@@ -78,8 +78,9 @@ class History:
         """Look again at what is known, if something of it was erased since: by whomever."""
         version = derived.version(self.log), *self._versions_above()
         if version != self._version:
-            self._version, self._recent = version, []
+            self._recent = []
             self.state, self._recent = self._state_before(self.state.seq + 1)
+            self._version = version  # last: if that fails, we do not know yet what is left
 
     def _versions_above(self) -> list[object]:
         if self.fork is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -12,12 +13,31 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt
 from turnlog.log.asked import is_prompt
 from turnlog.log.codec import Flawed, Header, Unreadable, decode, is_verified, plain_fields
-from turnlog.log.entry import AnyEntry
-from turnlog.log.erasure.content import stripped, void_of, without_part
+from turnlog.log.entry import AnyEntry, Entry
+from turnlog.log.erasure.content import Erasure, stripped, void_of, without_part
 
 _decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _STAMPS = {*Header.__struct_fields__} - {"type"}
+
+
+class Eraser:
+    """What is to be erased in one log, line by line. One line may repeat several things that go."""
+
+    def __init__(self, erasures: Iterable[Erasure]) -> None:
+        self._parts: dict[tuple[str, int], set[str]] = {}
+        for one in erasures:
+            self._parts.setdefault((one.id, one.seq if one.part else 0), set()).add(one.part)
+
+    def concerns(self, entry: Entry) -> bool:
+        """Whether something of that entry goes."""
+        return (entry.id, 0) in self._parts or (entry.id, entry.seq) in self._parts
+
+    def erased(self, line: bytes, entry: Entry) -> bytes:
+        """The line of that entry without what goes."""
+        for part in self._parts.get((entry.id, entry.seq), ()):
+            line = erased_line(line, part)
+        return erased_line(line) if (entry.id, 0) in self._parts else line
 
 
 def erased_line(line: bytes, part: str = "") -> bytes:

@@ -170,7 +170,7 @@ class FileStore:
     def _finish_erasing(self) -> None:
         """Somebody may have died who was erasing: whoever writes next goes on with it first."""
         if self._has(ERASING):
-            self._erasing.finish()
+            self._erasing.unsettled()
 
     def _has(self, place: str) -> bool:
         with disk_errors(f"looking at {self._layout.folder}"):

@@ -16,7 +16,7 @@ from turnlog.errors import Corrupt, NotFound
 from turnlog.layout import SESSIONS, TRASH
 from turnlog.log.codec import Damage, Unreadable, decode
 from turnlog.log.erasure.content import ErasedLog, ErasingPlan, Erasure
-from turnlog.log.erasure.line import erased_line
+from turnlog.log.erasure.line import Eraser
 from turnlog.log.ids import word
 from turnlog.log.written import entry_of, placed_lines
 from turnlog.store import IMPORTED
@@ -44,6 +44,8 @@ class FileErasing:
         self._layout = layout
         self._disk = layout.disk
         self._blobs = blobs
+        self._applied: set[str] = set()
+        """Plans whose lines are done with, by us."""
 
     def _in(self, *names: str) -> str:
         return os.path.join(self._layout.folder, *names)
@@ -58,23 +60,32 @@ class FileErasing:
                     _changes_of(self._disk, path, log.erasures)  # what cannot be done is known before it is begun
             self._layout.write_file(self._in(ERASING, name + _SUFFIX), _encode(plan))
             self._apply(plan)
+            self._applied.add(name)
         return name
 
-    def finish(self) -> None:
-        """Go on with what somebody began and did not finish, as far as lines are concerned."""
-        if not self.unsettled():
-            return
-        with disk_errors(f"erasing in {self._layout.folder}"), self._blobs.exclusively():
-            for plan in self.unsettled().values():
-                self._apply(plan)
-
     def unsettled(self) -> dict[str, ErasingPlan]:
+        """See `Erases.unsettled`. Lines that somebody did not come to are erased first."""
+        if self._plans().keys() - self._applied:
+            with disk_errors(f"erasing in {self._layout.folder}"), self._blobs.exclusively():
+                for name, plan in self._plans().items():
+                    if name not in self._applied:
+                        self._apply(plan)
+                        self._applied.add(name)
+        return self._plans()
+
+    def _plans(self) -> dict[str, ErasingPlan]:
         with disk_errors(f"looking at {self._layout.folder}"):
             plans: dict[str, ErasingPlan] = {}
             for name in self._names(ERASING):
                 with suppress(FileNotFoundError):  # somebody finished it while we looked
-                    plans[name.removesuffix(_SUFFIX)] = _decode_plan(self._read(self._in(ERASING, name)))
+                    plans[name.removesuffix(_SUFFIX)] = self._plan(self._in(ERASING, name))
             return plans
+
+    def _plan(self, path: str) -> ErasingPlan:
+        try:
+            return _decode_plan(self._read(path))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Corrupt(f"{path} is not what we wrote", hint="restore it from a backup") from None
 
     def settle(self, name: str) -> None:
         with disk_errors(f"erasing in {self._layout.folder}"):
@@ -198,7 +209,7 @@ def _changes_of(disk: Disk, path: str, erasures: list[Erasure]) -> list[Change]:
 
 def _changes(read: Read, size: int, erasures: list[Erasure]) -> Iterator[Change]:
     """What has to be written otherwise: the lines of these entries, wherever they stand, and what never was one."""
-    parts = {(one.id, one.seq if one.part else 0): one.part for one in erasures}
+    eraser = Eraser(erasures)
     end = last_newline(read, size)
     counted: set[int] = set()
     given_up: list[tuple[int, int]] = []
@@ -207,32 +218,31 @@ def _changes(read: Read, size: int, erasures: list[Erasure]) -> Iterator[Change]
             if item.kind == "unfinished":
                 given_up.append((item.offset, item.length))
             elif item.kind == "order":
-                yield from _changed(item.offset, read(item.length, item.offset), parts)
+                yield from _changed(item.offset, read(item.length, item.offset), eraser)
             continue
         offset, entry, line = item
         counted.add(offset)
         if entry.sealed:
             given_up.append((offset - entry.sealed, entry.sealed))
-        if (entry.id, 0) in parts or (entry.id, entry.seq) in parts:
-            yield from _changed(offset, line, parts)
+        if eraser.concerns(entry):
+            yield from _changed(offset, line, eraser)
     if end < size:
         if is_adoptable(read, size):
-            yield from _changed(end, read(size - end, end), parts)
+            yield from _changed(end, read(size - end, end), eraser)
         else:
             given_up.append((end, size - end))
     for offset, length in given_up:
         yield from _blanks(offset, read(length, offset), counted)
 
 
-def _changed(offset: int, line: bytes, parts: dict[tuple[str, int], str]) -> Iterator[Change]:
+def _changed(offset: int, line: bytes, eraser: Eraser) -> Iterator[Change]:
     try:
         entry = entry_of(decode(line))
     except Unreadable:
         return
-    for key in {(entry.id, 0), (entry.id, entry.seq)} & parts.keys():
-        left = erased_line(line, parts[key])
-        if left != line:
-            yield offset, left
+    left = eraser.erased(line, entry)
+    if left != line:
+        yield offset, left
 
 
 def _blanks(offset: int, data: bytes, counted: set[int]) -> Iterator[Change]:

@@ -12,7 +12,7 @@ from turnlog.log.codec import Damage, Flawed, decode
 from turnlog.log.draft import Draft, number, to_ms
 from turnlog.log.entry import AnyEntry, is_fence
 from turnlog.log.erasure.content import Erasure
-from turnlog.log.erasure.line import erased_line
+from turnlog.log.erasure.line import Eraser
 from turnlog.log.ids import word
 from turnlog.log.written import WrittenLine, bare, entries_of, entry_of
 from turnlog.store import Clock, in_order
@@ -105,17 +105,18 @@ class MemoryLog:
     def erase(self, erasures: list[Erasure]) -> None:
         """See `Erases.erase`."""
         with self._mutex:
-            parts = {(one.id, one.seq if one.part else 0): one.part for one in erasures}
+            eraser = Eraser(erasures)
             for index, entry in enumerate(self.entries):
-                for key in {(entry.id, 0), (entry.id, entry.seq)} & parts.keys():
-                    line = erased_line(self._lines[entry.seq], parts[key])
-                    if line == self._lines[entry.seq]:
-                        continue
-                    left = entry_of(decode(line))
-                    self._lines[entry.seq], self.entries[index] = line, left
-                    self._flaws.pop(entry.seq, None)
-                    if self._by_id.get(entry.id) is entry:
-                        self._by_id[entry.id] = left
+                if not eraser.concerns(entry):
+                    continue
+                line = eraser.erased(self._lines[entry.seq], entry)
+                if line == self._lines[entry.seq]:
+                    continue
+                left = entry_of(decode(line))
+                self._lines[entry.seq], self.entries[index] = line, left
+                self._flaws.pop(entry.seq, None)
+                if self._by_id.get(entry.id) is entry:
+                    self._by_id[entry.id] = left
             self._version += 1
 
     def version(self) -> object:

@@ -8,7 +8,7 @@ import msgspec
 
 from turnlog.log.codec import Flawed, Unreadable, decode
 from turnlog.log.erasure.content import ErasedLog, ErasingPlan, Erasure
-from turnlog.log.erasure.line import erased_line
+from turnlog.log.erasure.line import Eraser
 from turnlog.log.ids import word
 from turnlog.store import IMPORTED
 from turnlog.store.postgres.names import id_bytes, id_text, key_of
@@ -101,7 +101,7 @@ class PostgresErasing:
                 connection.execute(_REMEMBER, values)
 
     def _erase_in(self, connection: Connection, num: int, root: int, log: ErasedLog) -> None:
-        parts = {(one.id, one.seq if one.part else 0): one.part for one in log.erasures}
+        eraser = Eraser(log.erasures)
         keys, seqs = [key_of(one.id) for one in log.erasures], [one.seq for one in log.erasures]
         for seq, held in connection.execute(_LINES, (self._tenant, root, num, keys, seqs), binary=True).fetchall():
             line = bytes(held)
@@ -110,7 +110,6 @@ class PostgresErasing:
             except Unreadable:
                 continue
             entry = item.entry if isinstance(item, Flawed) else item
-            for key in {(entry.id, 0), (entry.id, entry.seq)} & parts.keys():
-                left = erased_line(line, parts[key])
-                if left != line:
-                    connection.execute("select turnlog.erase_line(%s, %s, %s, %b)", (root, num, seq, left))
+            left = eraser.erased(line, entry)
+            if left != line:
+                connection.execute("select turnlog.erase_line(%s, %s, %s, %b)", (root, num, seq, left))

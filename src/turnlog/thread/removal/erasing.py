@@ -145,12 +145,16 @@ def erase(store: Store, history: History, seqs: Iterable[int], *, by: str, why: 
     if logs:
         eraser.erase(ErasingPlan(logs, sorted(blobs)))
         freed, left = settle(store)
-    erased = [ErasedEntry(one.session, gone.seq, gone.id, types[gone.id]) for one in logs for gone in one.erasures]
-    parts = {(one.session, gone.seq) for one in logs for gone in one.erasures if gone.part}
+    erased: dict[ErasedEntry, bool] = {}
+    """Each once, and whether it was named."""
+    for log in logs:
+        for one in log.erasures:
+            entry = ErasedEntry(log.session, one.seq, one.id, types[one.id])
+            erased[entry] = erased.get(entry, False) or not one.part
     return ErasureReceipt(
         at, by, why,
-        [one for one in erased if (one.session, one.seq) not in parts],
-        [one for one in erased if (one.session, one.seq) in parts],
+        [entry for entry, is_named in erased.items() if is_named],
+        [entry for entry, is_named in erased.items() if not is_named],
         freed.blobs, freed.size_bytes, _needed(store, blobs), _summaries(history, wanted), [], left,
     )  # fmt: skip
 

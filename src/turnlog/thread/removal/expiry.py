@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-from turnlog.errors import Invalid
+from turnlog.errors import Conflict, Invalid, NotFound
 from turnlog.layout import MARKS
+from turnlog.log.entry import Entry
 from turnlog.store import Listed, Store
-from turnlog.thread.removal.purging import Found, Purged, Remnant, Removed, everything, remove
+from turnlog.thread.removal.purging import Found, Purged, Remnant, Removal, Removed, everything
 from turnlog.thread.report import Info, info_of
 
 Keep = Collection[str] | Callable[[Info], bool]
@@ -38,24 +40,58 @@ def expire(
     def is_kept(info: Info) -> bool:
         return keep(info) if callable(keep) else info.id in keep
 
-    going: list[tuple[Found, str]] = []
+    going: list[list[Found]] = []
     left: list[Remnant] = []
     for family in _families(everything(store)):
         reasons = {one.which: _reason(one, limit, is_kept, only_deleted) for one in family}
         past = [one for one in family if not reasons[one.which]]
         stays = next(((one, why) for one in family if (why := reasons[one.which])), None)
         if stays is None:
-            going += [(one, "session") for one in family]
+            going.append(family)
             continue
         for one in past:
             if one.place != "aside":
                 why = f"{stays[0].row.id} was made of it, or it of that, and {stays[1]}"
                 left.append(Remnant(one.row.id, "session", why))
     if dry_run:
-        rows = [one.row for one, _ in going]
-        removed = [Removed(row.id, "session", row.last.seq if row.last else 0, row.size_bytes) for row in rows]
+        removed = [
+            Removed(one.row.id, "session", one.last_seq, one.row.size_bytes) for family in going for one in family
+        ]
         return Purged(moment, removed, left, 0, 0)
-    return remove(store, going, left)
+    removal = Removal(store)
+    for family in reversed(going):
+        left += _remove_unused(store, removal, family)
+    return removal.receipt(left)
+
+
+def _remove_unused(store: Store, removal: Removal, family: list[Found]) -> list[Remnant]:
+    """Remove a family, unless one of them was used since it was listed: to read them all may have taken long."""
+    for one in family:
+        removal.look(one)
+    used = next((one for one in family if _has_grown(store, one)), None)
+    for index in range(len(family) if used is None else 0, 0, -1):
+        one = family[index - 1]
+        try:
+            removal.take(one, "session", after=one.last_seq)
+        except NotFound:
+            continue  # somebody else removed it
+        except Conflict:
+            used, family = one, family[:index]
+            break
+    if used is None:
+        return []
+    why = f"{used.row.id} was used meanwhile"
+    return [Remnant(one.row.id, "session", why) for one in family if one.place != "aside"]
+
+
+def _has_grown(store: Store, one: Found) -> bool:
+    if one.place == "aside":
+        return False
+    try:
+        with closing(store.open(one.row.id, read_only=True, first=one.row.first)) as log:
+            return any(isinstance(item, Entry) for item in log.read(after=one.last_seq))
+    except NotFound:
+        return False
 
 
 def _reason(one: Found, limit: datetime, is_kept: Callable[[Info], bool], only_deleted: bool) -> str:

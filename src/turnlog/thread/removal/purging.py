@@ -55,6 +55,11 @@ class Found(NamedTuple):
         """What tells it from others that are or were called the same."""
         return self.row.id, self.row.first
 
+    @property
+    def last_seq(self) -> int:
+        """The number of its last entry."""
+        return 0 if self.row.last is None else self.row.last.seq
+
 
 def everything(store: Store) -> list[Found]:
     """Every log there is."""
@@ -90,8 +95,7 @@ def purge(
     if len(named) != 1:
         store.purge(session, deleted=deleted, after=after)  # which says why not, or knows it under another name
         return Purged(datetime.now(UTC), [Removed(session, "session", 0, 0)], [], 0, 0)
-    last = named[0].row.last
-    refuse_longer(session, 0 if last is None else last.seq, after)
+    refuse_longer(session, named[0].last_seq, after)
     going = {named[0].which: (named[0], "session")}
     left: dict[tuple[str, str], Remnant] = {}
     for one, _ in (waiting := [going[named[0].which]]):  # grows while it is gone through
@@ -119,22 +123,41 @@ def _why(kind: str, row: Listed) -> str:
 
 def remove(store: Store, going: list[tuple[Found, str]], left: list[Remnant], *, after: int | None = None) -> Purged:
     """Those that build on others first: so whatever stops it, what was named is still there to be named again."""
-    blobs: set[str] = set()
-    removed: list[Removed] = []
-    doubt: list[str] = []
+    removal = Removal(store)
     for one, kind in reversed(going):
+        removal.look(one)
+        removal.take(one, kind, after=after if kind == "session" else None)
+    return removal.receipt(left)
+
+
+class Removal:
+    """Sessions that go one after the other, and then what nobody else needs of their blobs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._blobs: set[str] = set()
+        self._removed: list[Removed] = []
+        self._doubt: list[str] = []
+
+    def look(self, one: Found) -> None:
+        """Which blobs may go with it. Reads all of it."""
         try:
-            blobs |= refers_to(store, one.row.id, one.row.first)
+            self._blobs |= refers_to(self._store, one.row.id, one.row.first)
         except Corrupt as error:
-            doubt.append(error.message)
-        if one.place != "aside":  # what is only kept for others goes with the last of them
-            store.purge(one.row.id, deleted=one.place == "deleted", after=after if kind == "session" else None)
-        last = one.row.last.seq if one.row.last is not None else 0
-        removed.append(Removed(one.row.id, kind, last, one.row.size_bytes))
-    freed = Freed()
-    try:
-        freed = forget_unneeded(store, blobs) if blobs else freed
-    except (Corrupt, NotFound) as error:
-        doubt.append(error.message)
-    left = left + [Remnant(why, "blobs", why) for why in doubt]
-    return Purged(datetime.now(UTC), removed[::-1], left, freed.blobs, freed.size_bytes)
+            self._doubt.append(error.message)
+
+    def take(self, one: Found, kind: str, *, after: int | None) -> None:
+        """Remove it. What is only kept for others goes with the last of them."""
+        if one.place != "aside":
+            self._store.purge(one.row.id, deleted=one.place == "deleted", after=after)
+        self._removed.append(Removed(one.row.id, kind, one.last_seq, one.row.size_bytes))
+
+    def receipt(self, left: list[Remnant]) -> Purged:
+        """What went, and what stayed; the last that was taken comes first."""
+        freed = Freed()
+        try:
+            freed = forget_unneeded(self._store, self._blobs) if self._blobs else freed
+        except (Corrupt, NotFound) as error:
+            self._doubt.append(error.message)
+        left = left + [Remnant(why, "blobs", why) for why in self._doubt]
+        return Purged(datetime.now(UTC), self._removed[::-1], left, freed.blobs, freed.size_bytes)
