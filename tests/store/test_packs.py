@@ -194,3 +194,28 @@ def test_many_blobs_and_big_ones(store):
     fresh = again(store)
     assert fresh.get(digest(big)) == big
     assert all(fresh.get(name) == data for name, data in list(many.items())[::97])
+
+
+def test_a_pack_that_is_collected_while_packs_are_looked_at_costs_nothing(store):
+    """Between listing the packs and opening them somebody collects: what is needed is in another pack then."""
+
+    class CollectedMeanwhile(Disk):
+        left = 1
+
+        def open(self, path, *args, **options):
+            if self.left and path.endswith(".pack"):
+                self.left -= 1
+                other = again(store)
+                other.collect(lambda: {digest(b"needed")})
+            return super().open(path, *args, **options)
+
+    derived.put(store, {digest(data): data for data in (b"needed", b"not needed")})
+    before = packs(store)
+    looking = files.connect(store.folder, disk=CollectedMeanwhile())
+    assert looking.has(digest(b"needed"))
+    assert packs(store) != before
+    assert looking.get(digest(b"needed")) == b"needed"
+
+    derived.put(again(store), {digest(data): data for data in (b"needed", b"another")})
+    listing = files.connect(store.folder, disk=CollectedMeanwhile())
+    assert derived.lacking(listing, {digest(b"needed"), digest(b"another")}) == {digest(b"another")}

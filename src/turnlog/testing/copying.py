@@ -159,6 +159,9 @@ class Copying(Connected):
         fork(store, "s", read(store.open("s"))[2], "child")
         store.purge("s")
         assert bare_lines(store.open("s", read_only=True)) == lines[:3]
+        with pytest.raises(Conflict):
+            store.adopt("s", lines[4:], after=4)
+        assert list(derived.ids(store)) == ["child"]
         store.adopt("s", lines[3:4], after=3, deleted=True)
         assert list(derived.ids(store)) == ["child"]
         store.adopt("s", lines[4:], after=4)

@@ -25,7 +25,7 @@ from turnlog.layout import SESSIONS, TRASH
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Fork
 from turnlog.log.written import entries_of, entry_of
-from turnlog.store import Clock, Listed, ListingCursor, Place, behind, is_like, no_session, now_ms, taken
+from turnlog.store import Clock, Listed, ListingCursor, Place, behind, is_like, no_session, now_ms, refuse_longer, taken
 from turnlog.store.capability import Repaired, Surveyed
 from turnlog.store.files.blobs import FileBlobs
 from turnlog.store.files.disk import Disk, disk_errors
@@ -147,6 +147,9 @@ class FileStore:
         with disk_errors(f"opening session {session_id}"):
             path = self._base_path(session_id, first)
         if not deleted and os.path.dirname(path) == os.path.join(self._layout.folder, BASES):
+            with disk_errors(f"opening session {session_id}"):
+                row = glimpse(self._disk, *os.path.split(path))
+            refuse_longer(session_id, 0 if row is None or row.last is None else row.last.seq, after)
             self._trash.move(session_id, path, self._layout.path(SESSIONS, session_id))
             path = self._layout.path(SESSIONS, session_id)
         log = self._log(path, session_id)
@@ -276,7 +279,9 @@ class FileStore:
     def holder_of(self, entry_id: str) -> str | None:
         """See `Holding`. Bytes are gone through as they lie there; only a file that has the id in it is read."""
         wanted = b'"id":' + encode(entry_id)
-        for name in self._layout.names(SESSIONS):
+        with disk_errors(f"looking for an entry in {self._layout.folder}"):
+            names = self._layout.names(SESSIONS)
+        for name in names:
             path = os.path.join(self._layout.folder, SESSIONS, name)
             with disk_errors(f"looking for an entry in {path}"):
                 if not self._disk.holds(path, wanted):

@@ -180,8 +180,9 @@ class Layout:
         """What never got its name: who wrote it died, or would keep us out; or nobody has touched it for so long."""
         for name in self.disk.listdir(folder) if self.disk.exists(folder) else []:
             path = os.path.join(folder, name)
-            if _is_leftover(name) and time.time() - self.disk.stat(path).st_mtime >= unchanged_s:
-                self.disk.unlink(path)
+            with suppress(FileNotFoundError):  # it got its name meanwhile
+                if _is_leftover(name) and time.time() - self.disk.stat(path).st_mtime >= unchanged_s:
+                    self.disk.unlink(path)
 
     def begin_file(self, place: str) -> tuple[str, int]:
         """A new file that gets its name when it is whole, open and locked: so nobody takes it for abandoned."""

@@ -83,13 +83,18 @@ class Packs:
             return self._places
 
     def _learn_all(self, listed: frozenset[str] | None = None) -> None:
-        names = set(self.names()) if listed is None or self._known - listed else listed
-        if self._known - names:
-            # Somebody collected. What went with a pack may be in one that we knew already: look at all of them.
-            self._places, self._known, self._newer = {}, set(), ""
-            self._named &= names
-        for name in names - self._known:
-            self._learn(name)
+        while True:
+            names = set(self.names()) if listed is None or self._known - listed else listed
+            if self._known - names:
+                # Somebody collected. What went with a pack may be in one that we knew already: look at all of them.
+                self._places, self._known, self._newer = {}, set(), ""
+                self._named &= names
+            try:
+                for name in names - self._known:
+                    self._learn(name)
+                return
+            except FileNotFoundError:
+                listed = None  # collected since it was listed
 
     def make_sure(self) -> None:
         """Every pack that we know of has its name on the disk."""
@@ -228,8 +233,11 @@ class Packs:
                 if alone not in self._known and self._exists(alone)
                 else [name for name in self.names() if name not in self._known]
             )
-            for name in names:
-                self._learn(name)
+            try:
+                for name in names:
+                    self._learn(name)
+            except FileNotFoundError:  # collected since it was listed: what is needed is in another by now
+                self._learn_all()
             place = self._places.get(key)
         return place
 

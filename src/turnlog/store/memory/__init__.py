@@ -142,8 +142,10 @@ class MemoryStore:
             self._deleted_at[session_id] = datetime.fromtimestamp(self._clock() / 1000, UTC)
 
     def restore(self, session_id: str) -> None:
-        self._move(session_id, self._trash, self._logs)
-        self._logs[session_id].is_gone = False
+        with self._mutex:
+            self._move(session_id, self._trash, self._logs)
+            self._logs[session_id].is_gone = False
+            self._deleted_at.pop(session_id, None)
 
     def _move(self, session_id: str, source: dict[str, MemoryLog], target: dict[str, MemoryLog]) -> None:
         with self._mutex:
@@ -169,6 +171,8 @@ class MemoryStore:
             refuse_longer(session_id, holding[0][session_id].entries[-1].seq, after)
             log = holding[0].pop(session_id)
             log.is_gone = True
+            if holding[0] is self._trash:
+                self._deleted_at.pop(session_id, None)
             needed = self._needed(log.first)
             if needed:
                 self._bases[log.first] = log.beginning(needed)

@@ -98,7 +98,8 @@ class MemoryLog:
         """What is kept of it for forks when it is purged."""
         kept = MemoryLog(self.id, self._clock, 1)
         kept._keep(self._between(0, upto + 1))
-        kept._lines, kept._flaws = dict(self._lines), dict(self._flaws)
+        kept._lines = {entry.seq: self._lines[entry.seq] for entry in kept.entries}
+        kept._flaws = {seq: flaw for seq, flaw in self._flaws.items() if seq <= upto}
         kept.is_gone = True
         return kept
 
