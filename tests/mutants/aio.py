@@ -10,4 +10,32 @@ MUTANTS = [
         "                    pass\n",
         ("tests/session/test_aio.py",),
     ),
+    Mutant(
+        "pool: a thread that only wakes up counts as idle",
+        "aio/pool.py",
+        "                self._idle -= 1\n",
+        "                pass\n",
+        ("tests/session/test_pool.py",),
+    ),
+    Mutant(
+        "pool: what was cancelled before it began is done all the same",
+        "aio/pool.py",
+        "            if not future.cancelled():\n",
+        "            if True:\n",
+        ("tests/session/test_pool.py",),
+    ),
+    Mutant(
+        "pool: Python does not wait for what was submitted",
+        "aio/pool.py",
+        "        pool.join()\n",
+        "        pass\n",
+        ("tests/session/test_pool.py",),
+    ),
+    Mutant(
+        "pool: closed, it drops what it has",
+        "aio/pool.py",
+        "                self._is_closed = True\n                self._jobs.put(None)\n",
+        "                self._is_closed = True\n                self._jobs = SimpleQueue()\n                self._jobs.put(None)\n",
+        ("tests/session/test_pool.py",),
+    ),
 ]

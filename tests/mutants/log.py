@@ -79,4 +79,11 @@ MUTANTS = [
         "    if True:\n",
         ("tests/log/test_prompt.py",),
     ),
+    Mutant(
+        "erasing: of several facts that a line repeats, one goes",
+        "log/erasure/line.py",
+        "            self._parts.setdefault((one.id, one.seq if one.part else 0), set()).add(one.part)\n",
+        "            self._parts[one.id, one.seq if one.part else 0] = {one.part}\n",
+        ("tests/session/test_erasing.py",),
+    ),
 ]

@@ -259,4 +259,18 @@ MUTANTS = [
         " if False else tail\n",
         (MOVING_DAMAGE, MOVING_CUT),
     ),
+    Mutant(
+        "erasing: an interrupted one is dropped",
+        "store/files/erasing.py",
+        "        if self._plans().keys() - self._applied:\n",
+        "        if False:\n",
+        ("tests/session/test_erasing.py",),
+    ),
+    Mutant(
+        "packs: one that was collected meanwhile hides what is in another",
+        "store/files/packs.py",
+        "            except FileNotFoundError:\n                listed = None",
+        "            except ZeroDivisionError:\n                listed = None",
+        ("tests/store/test_packs.py",),
+    ),
 ]

@@ -216,4 +216,25 @@ MUTANTS = [
         "        if True:\n",
         ("tests/session/test_approvals.py",),
     ),
+    Mutant(
+        "expiry: what is used while everything is read goes",
+        "thread/removal/expiry.py",
+        '            removal.take(one, "session", after=one.last_seq)\n',
+        '            removal.take(one, "session", after=None)\n',
+        ("tests/session/test_purging.py",),
+    ),
+    Mutant(
+        "expiry: a fork goes although what it was made of is in use",
+        "thread/removal/expiry.py",
+        "    used = next((one for one in family if _has_grown(store, one)), None)\n",
+        "    used = None\n",
+        ("tests/session/test_purging.py",),
+    ),
+    Mutant(
+        "folds: what could not be looked at again is not looked at any more",
+        "thread/history.py",
+        "            self._recent = []\n            self.state,",
+        "            self._recent, self._version = [], version\n            self.state,",
+        ("tests/session/test_folds.py",),
+    ),
 ]

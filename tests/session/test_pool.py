@@ -111,7 +111,7 @@ def test_closed_it_does_what_it_has_and_takes_no_more():
         pool.close()
         pool.close()
         assert pool.submit(lambda: done.append(-1)) is None
-        await asyncio.gather(*[future for future in waiting if future is not None])
+        await asyncio.wait_for(asyncio.gather(*[future for future in waiting if future is not None]), 10)
 
     asyncio.run(work())
     assert sorted(done) == list(range(100))
