@@ -31,11 +31,4 @@ MUTANTS = [
         "        pass\n",
         ("tests/session/test_pool.py",),
     ),
-    Mutant(
-        "pool: closed, it drops what it has",
-        "aio/pool.py",
-        "                self._is_closed = True\n                self._jobs.put(None)\n",
-        "                self._is_closed = True\n                self._jobs = SimpleQueue()\n                self._jobs.put(None)\n",
-        ("tests/session/test_pool.py",),
-    ),
 ]
