@@ -126,3 +126,20 @@ def test_an_agent_that_is_not_here_is_named(person: Path, cli: Cli):
     told = json.loads(cli("setup", "pi", "--yes", "--json").err)["error"]
     assert "'pi'" in told["message"]
     assert "claude-code, codex" in told["hint"]
+
+
+@pytest.mark.parametrize("chosen", ["--home", "TURNLOG_HOME"])
+def test_hooks_and_the_server_are_given_the_home_that_was_chosen(
+    chosen: str, person: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    named = tmp_path / "chosen"
+    words = ("--home", str(named)) if chosen == "--home" else ()
+    monkeypatch.setenv("TURNLOG_HOME", str(tmp_path / "another" if words else named))
+    assert cli(*words, "setup", "--yes", "--anyway").code == 0
+    entry = json.loads((person / ".claude.json").read_text())["mcpServers"]["turnlog"]
+    assert entry["env"] == {"TURNLOG_HOME": str(named)}
+    assert f'TURNLOG_HOME = "{named}"' in (person / ".codex/config.toml").read_text()
+    hook = json.loads((person / ".claude/settings.json").read_text())["hooks"]["Stop"][0]["hooks"][0]["command"]
+    assert f"TURNLOG_HOME={named}" in hook or f"--home {named}" in hook
+    assert cli(*words, "setup", "--undo", "--yes").code == 0
+    assert not (person / ".claude.json").exists()

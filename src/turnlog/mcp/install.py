@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 
 from turnlog.errors import AlreadyExists, Invalid, TurnlogError, Unsupported
 from turnlog.machine.edit import FileEdit, about_file, emptied, imprint_of, restored
+from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.imprint import Imprints
 from turnlog.machine.launcher import is_this
 from turnlog.machine.replace import read_bytes, text_of
 from turnlog.machine.settings import MISSING, as_object, place_of, plain, value_at, with_value, without
 from turnlog.machine.toml import table_at, toml_value, with_table, without_table
 from turnlog.mcp.agents import Entry, ServerAgent, server_agent, server_names
+from turnlog.reader.folder import project
+from turnlog.reader.hooking import filled_home, imprints
 
 HOME = "TURNLOG_HOME"
 _ENVIRONS = ("env", "environment")
@@ -43,6 +46,11 @@ class ServerPlaces(NamedTuple):
         """Whether an agent is here."""
         folder = agent.hooked.folder.path(self.home, self.environ)
         return os.path.isdir(folder) or os.path.exists(self.file(agent, "user"))
+
+
+def server_places(location: str | None) -> ServerPlaces:
+    """The places of here, for a server that looks into that home."""
+    return ServerPlaces(user_folder(), environment(), project(), imprints(location, "mcp"), filled_home(location))
 
 
 class ServerStatus(NamedTuple):

@@ -135,12 +135,9 @@ def _settings(
     from turnlog.cli.draw.mcp import print_server_edits, print_server_statuses
     from turnlog.cli.frame.answer import print_json
     from turnlog.machine.edit import make_edit
-    from turnlog.machine.environment import environment, user_folder
-    from turnlog.mcp.install import ServerPlaces, server_statuses
-    from turnlog.reader.folder import project
-    from turnlog.reader.hooking import filled_home, imprints
+    from turnlog.mcp.install import server_places, server_statuses
 
-    places = ServerPlaces(user_folder(), environment(), project(), imprints(home, "mcp"), filled_home(home))
+    places = server_places(home)
     edits: list[FileEdit] = []
     chosen: list[ServerAgent] = []
     if action != "status":

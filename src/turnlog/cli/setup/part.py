@@ -7,10 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from turnlog.machine.edit import FileEdit, make_edit
-from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.imprint import Imprints
 from turnlog.machine.launcher import launcher, this_launcher
-from turnlog.reader.folder import project
 from turnlog.reader.hooking import hook_places, imprints, see_hooks
 
 if TYPE_CHECKING:
@@ -140,6 +138,6 @@ class ServerPart(SetupPart):
 
     @cached_property
     def _places(self) -> ServerPlaces:
-        from turnlog.mcp.install import ServerPlaces
+        from turnlog.mcp.install import server_places
 
-        return ServerPlaces(user_folder(), environment(), project(), self.imprints)
+        return server_places(self.location)
