@@ -28,7 +28,7 @@ from turnlog.reader.lastseen import last_seen
 from turnlog.session.lookup import is_net_in
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, ability
-from turnlog.thread.alias import is_relayed, session_under
+from turnlog.thread.alias import is_relayed, session_of
 from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
@@ -133,8 +133,7 @@ class SessionNames:
     def _followed(self, ref: SessionRef) -> SessionRef:
         store, name = self._home.store, ref.id
         if ref.source is not None:
-            name = imported_id(ref.source.agent, ref.id)
-            name = name if self._home.exists(name) else session_under(store, ref.source.agent, ref.id) or ""
+            name = session_of(store, ref.source.agent, ref.id) or ""
         try:
             if not name or not is_relayed(store, name):
                 return ref

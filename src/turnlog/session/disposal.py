@@ -11,6 +11,7 @@ from turnlog.layout import MARKS
 from turnlog.session.lookup import exactly, log_to_read
 from turnlog.store import Clock, Store
 from turnlog.store.capability import Erases, ability
+from turnlog.thread.alias import aliases_changed
 from turnlog.thread.history import History
 from turnlog.thread.report import Info, info_of
 from turnlog.thread.settings import Settings
@@ -71,11 +72,13 @@ class Disposal:
         """
         if as_ is None or as_ == session:
             exactly(self.store.restore, session)
+            aliases_changed(self.store)
             return
         from turnlog.transfer.renaming import restore_as
 
         store = self.store
         exactly(lambda name: restore_as(store, name, as_), session)
+        aliases_changed(store)
 
     def purge(
         self,

@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.log.codec import Damage
-from turnlog.log.entry import Start
+from turnlog.log.entry import Alias, Start
 from turnlog.log.written import WrittenLine
 from turnlog.store import Listed, Log, Store, derived
+from turnlog.thread.alias import aliases_changed
 from turnlog.thread.appender import appending
 from turnlog.thread.content import left_out
 from turnlog.thread.garbage import forget_unneeded
@@ -274,7 +275,7 @@ class Mover:
         after = 0 if is_new else meeting.last
         is_live = going.source in self._live
         deleted = not is_live if is_new else not (is_live and going.source in self._wanted)
-        digest, sent = sha256(), 0
+        digest, sent, has_alias = sha256(), 0, False
         first = _BEGINNING_BYTES if is_new else _BYTES
         for portion in _chunks(going.lines(after=meeting.last), row.problems, first):
             chunk = self._erasures.in_flight(going, portion)
@@ -297,8 +298,11 @@ class Mover:
             row.problems += [problem for problem in cargo.problems if problem not in row.problems]
             after = chunk[-1].entry.seq
             sent += len(chunk)
+            has_alias = has_alias or any(isinstance(carried.entry, Alias) for carried in chunk)
             row.private += 0 if self._include_ignored else left_out(carried.entry for carried in chunk)
             row.entries += len(chunk)
+        if has_alias and not self._dry_run:
+            aliases_changed(self._target)
         if sent and not self._dry_run:
             self._compare(_Which(going.id, going.first), meeting.last, after, digest.digest())
 

@@ -1,0 +1,103 @@
+"""Which session goes on under another id of its agent: what its log says counts, wherever the log came from."""
+
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import turnlog
+from turnlog.log.entry import Alias, Start
+from turnlog.session.home import Home
+from turnlog.thread.alias import go_on_under, session_of, session_under
+
+AGENT = "claude-code"
+
+
+def import_one(home: Home, native: str) -> str:
+    """A session that is of another agent."""
+    name = f"{AGENT}-{native}"
+    origin = {"agent": AGENT, "id": native, "identity": native, "path": ""}
+    start = Start(id=name, session=name, agent=AGENT, origin=origin)
+    home.creator.begin([start]).close()
+    return name
+
+
+def alias(native: str) -> Alias:
+    return Alias(agent=AGENT, native=native, head=0, records=0)
+
+
+def go_on(folder: Path, session: str, natives: list[str]) -> None:
+    with turnlog.open(folder) as home:
+        for native in natives:
+            go_on_under(home.store, session, alias(native))
+
+
+def test_two_processes_at_once_lose_none(tmp_path: Path):
+    with turnlog.open(tmp_path) as home:
+        sessions = [import_one(home, name) for name in ("one", "two")]
+        session_under(home.store, AGENT, "nobody")
+    natives = {session: [f"{session}-later-{number}" for number in range(12)] for session in sessions}
+    context = get_context("spawn")
+    workers = [context.Process(target=go_on, args=(tmp_path, *item)) for item in natives.items()]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    with turnlog.open(tmp_path) as home:
+        for session, later in natives.items():
+            assert {session_under(home.store, AGENT, native) for native in later} == {session}
+
+
+def test_who_looked_before_and_writes_it_down_after_hides_nothing(tmp_path: Path):
+    """What a slow reader keeps is of the logs as it saw them, and is not taken for those of now."""
+    with turnlog.open(tmp_path) as home:
+        session = import_one(home, "first")
+        session_under(home.store, AGENT, "nobody")
+        before = home.store.load("aliases")
+        go_on_under(home.store, session, alias("later"))
+        home.store.save("aliases", before)
+        assert session_under(home.store, AGENT, "later") == session
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_an_alias_that_is_pulled_counts(tmp_path: Path, is_new: bool):
+    with turnlog.open(tmp_path / "there") as there, turnlog.open(tmp_path / "here") as here:
+        session = import_one(there, "first")
+        import_one(here, "another")
+        if not is_new:
+            here.pull(there)
+        assert session_of(here.store, AGENT, "later") is None
+        go_on_under(there.store, session, alias("later"))
+        here.pull(there)
+        assert session_of(here.store, AGENT, "later") == session
+
+
+@pytest.mark.parametrize("as_", [None, "another"])
+def test_an_alias_of_a_session_that_was_restored_counts(tmp_path: Path, as_: str | None):
+    with turnlog.open(tmp_path) as home:
+        session = import_one(home, "first")
+        import_one(home, "second")
+        go_on_under(home.store, session, alias("later"))
+        home.delete(session)
+        home.store.save("aliases", b"")
+        assert session_under(home.store, AGENT, "later") is None
+        home.restore(session, as_=as_)
+        assert session_under(home.store, AGENT, "later") == (as_ or session)
+
+
+def test_who_may_not_write_anything_does_not(tmp_path: Path):
+    with turnlog.open(tmp_path) as home:
+        import_one(home, "first")
+        before = sorted(path for path in tmp_path.rglob("*"))
+        assert session_under(home.store, AGENT, "later", remember=False) is None
+        assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_a_store_without_a_cache_looks_each_time():
+    home = turnlog.open("memory:")
+    session = import_one(home, "first")
+    assert session_of(home.store, AGENT, "later") is None
+    go_on_under(home.store, session, alias("later"))
+    assert session_of(home.store, AGENT, "later") == session
+    assert session_of(home.store, AGENT, "first") == session
