@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.ask.query import Filter, parse
+from turnlog.errors import NotFound
 from turnlog.log.ids import imported_id
 from turnlog.machine.environment import environment
 from turnlog.machine.folder import workspace_path
@@ -49,8 +50,17 @@ class Caller:
             natives |= {card.id for card in self._lately(catalog) if not card.is_ours and _has(card, call.encode())}
         if not natives and self.agent:
             natives = {card.id for card in self._lately(catalog) if card.state == "running"}
-        ours = (imported_id(self.agent, native) for native in natives if self.agent)
-        return sorted({*natives, *ours})
+        ours = {name for native in natives if self.agent for name in self._ours(catalog, native)}
+        return sorted(natives | ours)
+
+    def _ours(self, catalog: Catalog, native: str) -> list[str]:
+        """What a session of this agent is called here: by its id, or the one that goes on under that."""
+        names = [imported_id(self.agent, native)]
+        try:
+            card = catalog.find(f"{self.agent}:{native}")
+        except NotFound:
+            return names  # nothing is written yet
+        return [*names, card.copy_of] if card.copy_of else names
 
     def _told(self, meta: dict[str, Any]) -> set[str]:
         ids = [meta.get("threadId"), meta.get("sessionId")]

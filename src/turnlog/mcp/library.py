@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnlog.catalog import Card, Catalog
-from turnlog.errors import NotFound, TurnlogError, Unavailable
-from turnlog.log.ids import imported_id
+from turnlog.errors import NotFound, TurnlogError
 from turnlog.mcp.quote import Quotes
+from turnlog.thread.alias import session_of
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
+    from turnlog.formats import Source
     from turnlog.mcp.caller import Caller
     from turnlog.mcp.scope import Scope
+    from turnlog.reader.follow import FileStamps
     from turnlog.reader.opener import OpenedSession
     from turnlog.session import ReadOnlySession
 
@@ -28,7 +29,8 @@ _FRESH_S = 2.5
 class _Held(NamedTuple):
     """Another agent's session that was read, for as long as its file is as it was."""
 
-    file: tuple[str, str, int, int]
+    source: Source
+    stamps: FileStamps
     opened: OpenedSession
     stack: ExitStack
 
@@ -84,9 +86,9 @@ class Library:
         from turnlog.session import open_home
 
         card = self.scope.session(self.catalog, name)
-        own = card.id if card.is_ours else imported_id(card.agent or "", card.id)
         with open_home(self.location) as home:
-            if not home.exists(own):
+            own = card.id if card.is_ours else session_of(home.store, card.agent or "", card.id, remember=False)
+            if own is None:
                 hint = "`turnlog hooks install` has its agent tell of every turn from then on"
                 raise NotFound(f"session {card.id} has no checkpoints of files", hint=hint)
             with home.read(own) as session:
@@ -94,23 +96,21 @@ class Library:
 
     def _foreign(self, card: Card) -> OpenedSession:
         """Read once, as long as nothing is written to it: it is asked for page by page."""
-        try:
-            status = os.stat(card.path)
-        except OSError as error:
-            raise Unavailable(f"session {card.id} cannot be read: {error.strerror}") from None
-        wal = os.stat(f"{card.path}-wal").st_mtime_ns if os.path.exists(f"{card.path}-wal") else 0
-        file = (card.path, card.key, status.st_size, status.st_mtime_ns + wal)
-        if self._held is not None and self._held.file == file:
-            return self._held.opened
-        self._let_go()
+        from turnlog.exchange.kept import place_of
         from turnlog.formats import Source
+        from turnlog.reader.follow import stamp_of
         from turnlog.reader.name import SessionRef
         from turnlog.reader.opener import SessionOpener
 
-        ref = SessionRef(card.id, Source(card.agent or "", card.path, card.key), card.workspace)
+        source = Source(card.agent or "", card.path, card.key)
+        stamps = stamp_of(place_of(self.location, source))
+        if self._held is not None and (self._held.source, self._held.stamps) == (source, stamps):
+            return self._held.opened
+        self._let_go()
         with ExitStack() as stack:
+            ref = SessionRef(card.id, source, card.workspace)
             opened = stack.enter_context(SessionOpener(self.location).read_foreign(ref))
-            self._held = _Held(file, opened, stack.pop_all())
+            self._held = _Held(source, stamps, opened, stack.pop_all())
         return opened
 
     def _let_go(self) -> None:
