@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from tests.mcp.desk import Desk
 from turnlog.cli.frame.program import run
 from turnlog.hooks import agent
 from turnlog.live.event import LiveEvent
-from turnlog.live.follow import catch_up
+from turnlog.live.follow import catch_up, one_at_a_time
 from turnlog.live.payload import Payload
-from turnlog.log.entry import Alias
+from turnlog.log.entry import Alias, Note
 from turnlog.thread.alias import go_on_under
 
 FIRST = "0a1b2c3d-1111-4222-8333-444444444444"
@@ -121,3 +122,29 @@ def test_the_session_that_asks_is_left_out_whichever_its_id_is(
     desk = Desk(client="claude-code")
     assert desk.sessions("vouchers vanish") == [other.id]
     desk.close()
+
+
+def test_a_rewind_says_who_asked_for_it(keeper: Desk, hooked: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", LATER)
+    plan = keeper.data("rewind", session=hooked, to="turn:1")["plan"]
+    keeper.data("rewind", session=hooked, to="turn:1", confirm=plan)
+    with turnlog.open() as home:
+        [note] = [entry for entry in home.read(hooked).entries() if isinstance(entry, Note)]
+    assert note.data == {"asked_by": f"claude-code-{LATER}", "asked": "rewind"}
+
+
+def test_nothing_is_brought_in_while_a_hooked_session_is_rewound(keeper: Desk, hooked: str):
+    """Hooks and a rewind take turns: the rewind waits for who brings something in."""
+    plan = keeper.data("rewind", session=hooked, to="turn:1")["plan"]
+    done: list[dict[str, Any]] = []
+    with turnlog.open() as home, one_at_a_time(home.store, hooked):
+        thread = threading.Thread(
+            target=lambda: done.append(keeper.call("rewind", session=hooked, to="turn:1", confirm=plan)), daemon=True
+        )
+        thread.start()
+        thread.join(0.5)
+        assert not done
+        assert Path("a.txt").read_text() == "one\n"
+    thread.join(20)
+    assert not done[0].get("isError"), done
+    assert Path("a.txt").read_text() == "zero\n"

@@ -17,7 +17,7 @@ MUTANTS = [
     Mutant(
         "web: a rewind of another plan than the one on the page",
         "reader/takeback.py",
-        "        if stamp != stamp_of_plan(session, plan):",
+        "        if stamp != proposed.stamp:",
         "        if not stamp:",
         (WEB_FILES,),
     ),

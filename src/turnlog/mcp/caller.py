@@ -22,6 +22,7 @@ _CLIENTS = {
 }  # fmt: skip
 """What an agent calls itself begins with this or has it in it, and what its sessions are called."""
 _TAIL = 1 << 20
+_NAME_CHARACTERS = 80
 _LATELY = 5
 """So many of the newest sessions of an agent may be the one that asks."""
 _TOOLS = frozenset(tool["name"] for tool in offered(allow_rewind=True))
@@ -44,14 +45,26 @@ class Caller:
 
     def sessions(self, catalog: Catalog, meta: dict[str, Any]) -> list[str]:
         """The ids of its own session: with its agent, and with us."""
+        natives = self._natives(catalog, meta)
+        ours = {name for native in natives if self.agent for name in self._ours(catalog, native)}
+        return sorted(natives | ours)
+
+    def _natives(self, catalog: Catalog, meta: dict[str, Any]) -> set[str]:
+        """What its agent calls its session, as far as that can be told."""
         natives = self._told(meta)
         call = meta.get("claudecode/toolUseId")
         if isinstance(call, str) and call:
             natives |= {card.id for card in self._lately(catalog) if not card.is_ours and _has(card, call.encode())}
         if not natives and self.agent:
             natives = {card.id for card in self._lately(catalog) if card.state == "running"}
-        ours = {name for native in natives if self.agent for name in self._ours(catalog, native)}
-        return sorted(natives | ours)
+        return natives
+
+    def asker(self, catalog: Catalog, meta: dict[str, Any]) -> str:
+        """Who asks, as a log says it: the session if only one can be meant, or else the agent, or its client."""
+        ids = sorted(self._natives(catalog, meta))
+        if self.agent and len(ids) == 1:
+            return imported_id(self.agent, ids[0])
+        return self.agent or self.client[:_NAME_CHARACTERS]
 
     def _ours(self, catalog: Catalog, native: str) -> list[str]:
         """What a session of this agent is called here: by its id, or the one that goes on under that."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.errors import Conflict
+from turnlog.errors import Conflict, NotFound
 from turnlog.reader.place import checkpoint_at, place_of
 from turnlog.thread.outline import PROMPT
 from turnlog.workspace.plan import Plan
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from turnlog.reader.desk import LookedAt
     from turnlog.session import Home, Session
     from turnlog.session.readonly import ReadOnlySession
+    from turnlog.workspace.restore import Outcome
 
 BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}
 """What takes each of them back."""
+NO_CHECKPOINT = "there is no checkpoint that far back, so files stay as they are"
 
 
 class TurnRow(NamedTuple):
@@ -46,36 +49,79 @@ def turns_in(looked: LookedAt) -> list[TurnRow]:
     return [TurnRow(number, prompts.get(turn, ""), seq) for number, (turn, seq) in enumerate(begun, 1)]
 
 
-def plan_for(session: ReadOnlySession, target: str) -> tuple[Plan, str]:
-    """What going there would do, and how the place is called."""
+class ProposedRewind(NamedTuple):
+    """What going back would do, as it is shown before anybody is asked."""
+
+    plan: Plan
+    words: str
+    """How the place is called."""
+    place: int | None
+    """The entry to go back to; None for an undo or a redo."""
+    leaving: int
+    """How many messages are left behind as a branch."""
+    has_files: bool
+    """Whether files go back, too."""
+    stamp: str
+    """What tells it from every other: the files, the place, and where the conversation stands."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would be done."""
+        return not self.plan.to_do and not self.leaving
+
+
+def propose(session: ReadOnlySession, target: str, only: list[str] | None = None) -> ProposedRewind:
+    """What going there would do: to a place, `undo` or `redo`. With `only`, these paths alone go back."""
     if target in ("undo", "redo"):
-        return (
-            session.plan_undo() if target == "undo" else session.plan_redo()
-        ), f"the last {'rewind' if target == 'undo' else 'undo'} taken back"
+        is_undo = target == "undo"
+        plan = session.plan_undo() if is_undo else session.plan_redo()
+        words = f"the last {'rewind' if is_undo else 'undo'} taken back"
+        return ProposedRewind(plan, words, None, 0, True, _stamp(session, None, None, plan))
     place = place_of(session, target or None)
-    if checkpoint_at(session, place) is None:
-        return Plan([], "there is no checkpoint that far back, so files stay as they are"), place.words
-    return session.plan_rewind(place.seq), place.words
+    has_files = checkpoint_at(session, place) is not None
+    if only and not has_files:
+        raise NotFound(f"there is no checkpoint of files at or before {place.words}", hint="see `turnlog checkpoints`")
+    plan = session.plan_rewind(place.seq, only=only) if has_files else Plan([], NO_CHECKPOINT)
+    leaving = 0 if only else sum(message.seq > place.seq for message in session.messages())
+    return ProposedRewind(plan, place.words, place.seq, leaving, has_files, _stamp(session, place.seq, only, plan))
 
 
-def stamp_of_plan(session: ReadOnlySession, plan: Plan) -> str:
-    """What tells this plan for this conversation from any other."""
-    return f"{session.head}.{plan.digest}"
+def _stamp(session: ReadOnlySession, place: int | None, only: list[str] | None, plan: Plan) -> str:
+    facts = (session.id, place, session.head, sorted(only or []), plan.digest)
+    return sha256(repr(facts).encode()).hexdigest()[:24]
 
 
-def carry_out(home: Home, id: str, target: str, stamp: str) -> Head:
-    """Do what a plan said, to the letter. `Conflict` if it would be another one by now: then nothing is done."""
+class DoneRewind(NamedTuple):
+    """What was done: the entry that says so, and what files stay as they are because something went wrong."""
+
+    entry: Head
+    problems: list[Outcome]
+
+
+def carry_out(
+    home: Home, id: str, target: str, stamp: str, *, only: list[str] | None = None, asked_by: str | None = None
+) -> DoneRewind:
+    """Do what was proposed, to the letter. `Conflict` if it would be something else by now: then nothing is done."""
     with home.resume(id) as session, undisturbed(home, session):
-        plan, _ = plan_for(session, target)
-        if stamp != stamp_of_plan(session, plan):
-            raise Conflict("something changed since the plan was shown: nothing was done, this is the new one")
-        if target == "undo":
-            return session.undo(plan=plan.digest)
-        if target == "redo":
-            return session.redo(plan=plan.digest)
-        place = place_of(session, target or None)
-        has_files = checkpoint_at(session, place) is not None
-        return session.rewind(place.seq, files=has_files, plan=plan.digest if has_files else None)
+        proposed = propose(session, target, only)
+        if stamp != proposed.stamp:
+            raise Conflict("something changed since the plan was shown: nothing was done", hint="look at it again")
+        digest = proposed.plan.digest
+        note_asked(session, target if proposed.place is None else "rewind", asked_by)
+        if proposed.place is None:
+            entry = session.undo(plan=digest) if target == "undo" else session.redo(plan=digest)
+        else:
+            entry = session.rewind(
+                proposed.place, files=proposed.has_files, conversation=not only, only=only,
+                plan=digest if proposed.has_files else None,
+            )  # fmt: skip
+        return DoneRewind(entry, session.problems())
+
+
+def note_asked(session: Session, what: str, who: str | None) -> None:
+    """Where an agent asked for something, the session says so: what was asked, and which session or agent asked."""
+    if who:
+        session.note(f"{what}, asked for by {who}", data={"asked_by": who, "asked": what})
 
 
 @contextmanager

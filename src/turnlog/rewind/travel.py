@@ -21,7 +21,7 @@ from turnlog.rewind.planner import Planner
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
 from turnlog.thread.target import move_back
-from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan
+from turnlog.workspace.plan import Plan
 from turnlog.workspace.restore import Outcome
 
 
@@ -119,7 +119,7 @@ class Travel:
     def _done(self, head: Head, intent: Intent, plan: Plan, outcomes: list[Outcome]) -> Rewound:
         after = self._checkpoint("after")
         counts = Counter(outcome.step.action if outcome.is_done else "kept" for outcome in outcomes)
-        counts.update(step.action for step in plan.of(CONFLICT, UNSURE, SKIPPED))
+        counts.update(step.action for step in plan.staying)
         self.problems = [outcome for outcome in outcomes if not outcome.is_done]
         self.notes = [outcome for outcome in outcomes if outcome.note]
         head = replace(head, before=intent.before, after=after.seq, intent=intent.seq, files=dict(counts))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.reader.takeback import BACK, plan_for, stamp_of_plan
+from turnlog.reader.takeback import BACK, propose
 from turnlog.tui.paper import PAPER
 from turnlog.view.number import came_out, count
 from turnlog.view.typeset import diff_line
 from turnlog.view.visible import clip, readable, safe, width
-from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
+from turnlog.workspace.plan import Plan, Step
 
 if TYPE_CHECKING:
     from turnlog.log.entry import Head
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _LONGEST = 2_000
 """So many lines are shown of one file."""
 _ACTIONS = {"created": "green", "create": "green", "deleted": "red", "delete": "red", "conflict": "purple"}
-_STAYS = (CONFLICT, UNSURE, SKIPPED)
 
 
 def path_line(path: str) -> str:
@@ -81,19 +80,14 @@ def ask_plan(home: Home, id: str, target: str, room: int) -> ShownPlan:
             name = safe(session.handle)
             told = f"a rewind was begun and not finished: `turnlog rewind --continue -s {name}` finishes it"
             return ShownPlan([told], "", is_empty=True)
-        plan, words = plan_for(session, target)
-        leaving = _leaving(session, target)
-        lines = [f"Goes back to {safe(words)}.", *_told(plan, leaving), "", *_steps(session, plan, room)]
-        return ShownPlan(lines, stamp_of_plan(session, plan), is_empty=not plan.to_do and not leaving)
-
-
-def _leaving(session: ReadOnlySession, target: str) -> int:
-    from turnlog.reader.place import place_of
-
-    if target in ("undo", "redo"):
-        return 0
-    seq = place_of(session, target).seq
-    return sum(message.seq > seq for message in session.messages())
+        proposed = propose(session, target)
+        lines = [
+            f"Goes back to {safe(proposed.words)}.",
+            *_told(proposed.plan, proposed.leaving),
+            "",
+            *_steps(session, proposed.plan, room),
+        ]
+        return ShownPlan(lines, proposed.stamp, is_empty=proposed.is_empty)
 
 
 def _told(plan: Plan, leaving: int) -> list[str]:
@@ -102,7 +96,7 @@ def _told(plan: Plan, leaving: int) -> list[str]:
 
 
 def _steps(session: ReadOnlySession, plan: Plan, room: int) -> list[str]:
-    doing, staying = plan.to_do, plan.of(*_STAYS)
+    doing, staying = plan.to_do, plan.staying
     made = [f"{count(len(doing), 'path')} would change:" if doing else "No file changes."]
     made += [_step(session, step, room) for step in doing]
     if staying:

@@ -75,6 +75,11 @@ class Plan(Struct, frozen=True):
         """The steps that change something."""
         return self.of(CREATE, MODIFY, DELETE, MODE)
 
+    @property
+    def staying(self) -> list[Step]:
+        """The steps whose paths stay as they are."""
+        return self.of(CONFLICT, UNSURE, SKIPPED)
+
 
 Covered = Callable[[bytes], bool]
 """Whether a tree would have this path, were it there: not ignored, or covered all the same."""

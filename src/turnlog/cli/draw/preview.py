@@ -12,7 +12,7 @@ from msgspec import Struct
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import coloured, path_of
 from turnlog.view.number import count
-from turnlog.workspace.plan import CONFLICT, CREATE, DELETE, SKIPPED, UNSURE, Plan, Step
+from turnlog.workspace.plan import CREATE, DELETE, Plan, Step
 from turnlog.workspace.tree import FOLDER, path_bytes
 
 _COLOURS = {
@@ -21,7 +21,6 @@ _COLOURS = {
 }  # fmt: skip
 _SHOWN = 30
 _FEW = 4
-STAYS = (CONFLICT, UNSURE, SKIPPED)
 
 
 class PreviewRow(Struct, frozen=True):
@@ -71,7 +70,7 @@ def preview(plan: Plan, workspace: str | None, *, everything: bool) -> Iterator[
     """The table: what is done, then what stays, and why. Long ones are cut, unless everything is asked for."""
     cells: list[tuple[str, str, str]] = []
     left: list[str] = []
-    for steps in (plan.to_do, plan.of(*STAYS)):
+    for steps in (plan.to_do, plan.staying):
         rows = rows_of(steps, everything=everything)
         most = len(rows) if everything or len(rows) <= _SHOWN + 5 else _SHOWN
         cells += [row.cells(workspace) for row in rows[:most]]
@@ -102,7 +101,7 @@ def in_words(counts: dict[str, int]) -> str:
 def totals(plan: Plan) -> str:
     """What happens, and what stays, in a line."""
     doing = len(plan.to_do)
-    staying = plan.of(*STAYS)
+    staying = plan.staying
     does = f"{count(doing, 'change')} to the files: {in_words(_counts(plan.to_do))}" if doing else "no file changes"
     return does + (f"; stays as it is: {in_words(_counts(staying))}" if staying else "")
 

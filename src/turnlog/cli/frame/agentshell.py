@@ -24,9 +24,9 @@ def refuse_agent(what: str) -> None:
 
 def note_agent(session: Session, what: str) -> None:
     """Where an agent asked for something, its session says so: what was asked, and which session asked."""
-    who = asked_by(environment())
-    if who is not None:
-        session.note(f"{what}, asked for by {who}", data={"asked_by": who, "asked": what})
+    from turnlog.reader.takeback import note_asked
+
+    note_asked(session, what, asked_by(environment()))
 
 
 def is_agents() -> bool:

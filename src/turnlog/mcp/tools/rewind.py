@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from turnlog.errors import Conflict, Invalid, NotFound
+from turnlog.errors import Conflict, Invalid
 from turnlog.mcp.page import SEARCH_BYTES, fitted, result
-from turnlog.reader.place import Place, checkpoint_at, place_of
-from turnlog.view.number import count
+from turnlog.reader.takeback import carry_out, propose
+from turnlog.view.number import came_out, count
 from turnlog.view.visible import one_line
 from turnlog.workspace.tree import path_bytes
 
@@ -18,89 +17,70 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from turnlog.mcp.library import Library
-    from turnlog.session import ReadOnlySession, Session
-    from turnlog.workspace.plan import Plan
+    from turnlog.reader.takeback import DoneRewind, ProposedRewind
+    from turnlog.session import ReadOnlySession
+
+_PROBLEMS = 20
+"""The most problems that are listed."""
 
 
 def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
     """See `turnlog.mcp.offer`."""
-    token = arguments.get("confirm")
-    with library.covered(arguments["session"]) as (_, reading):
-        wanted = _Wanted(reading, arguments.get("to"), arguments.get("only"))
-        if token is None:
-            return wanted.shown(library)
-    if token != wanted.token:
+    confirmed, target = arguments.get("confirm"), arguments.get("to") or ""
+    with library.covered(arguments["session"]) as (_, session):
+        if session.interrupted():
+            hint = f"a person has to type `turnlog rewind --continue -s {session.handle}`, or `--abort`"
+            raise Conflict("a rewind of this session was begun and not finished", hint=hint)
+        only = [_inside(session, path) for path in arguments.get("only") or ()] or None
+        proposed = propose(session, target, only)
+        if confirmed is None:
+            return _shown(library, session.id, proposed)
+    if confirmed != proposed.stamp:
         raise Conflict(
             "that is not the plan as of now: something changed since, or the arguments did; nothing was done",
             hint="call it without confirm for the plan as of now",
         )
     from turnlog.session import open_home
 
-    with open_home(library.location) as home, home.resume(reading.id) as session:
-        return wanted.carried_out(session)
+    with open_home(library.location) as home:
+        asker = library.caller.asker(library.catalog, meta)
+        return _done(session, carry_out(home, session.id, target, confirmed, only=only, asked_by=asker))
 
 
-class _Wanted:
-    """What is asked for, and what it would do."""
+def _shown(library: Library, id: str, proposed: ProposedRewind) -> dict[str, Any]:
+    """The plan, in words. Nothing is done."""
+    plan, leaving, stamp = proposed.plan, proposed.leaving, proposed.stamp
+    steps = [
+        {"action": step.action, "path": library.quotes.line(step.path), "reason": library.quotes.line(step.reason)}
+        for step in plan.steps
+    ]
 
-    def __init__(self, session: ReadOnlySession, to: str | None, only: list[str] | None) -> None:
-        if session.interrupted():
-            hint = f"a person has to type `turnlog rewind --continue -s {session.handle}`, or `--abort`"
-            raise Conflict("a rewind of this session was begun and not finished", hint=hint)
-        self._id = session.id
-        self._place: Place = place_of(session, to)
-        self._only = None if not only else [_inside(session, path) for path in only]
-        if checkpoint_at(session, self._place) is None and self._only:
-            raise NotFound(f"there is no checkpoint of files at or before {self._place.words}")
-        self._plan: Plan = session.plan_rewind(self._place.seq, only=self._only)
-        self._leaving = 0 if self._only else sum(one.seq > self._place.seq for one in session.messages())
-        self._head = session.head
-
-    @property
-    def token(self) -> str:
-        """Of this plan and no other: of these files, and of the conversation where it stands."""
-        facts = (self._id, self._place.seq, self._head, sorted(self._only or []), self._plan.digest)
-        return sha256(repr(facts).encode()).hexdigest()[:24]
-
-    def shown(self, library: Library) -> dict[str, Any]:
-        """The plan, in words. Nothing is done."""
-        steps = [
-            {"action": step.action, "path": library.quotes.line(step.path), "reason": library.quotes.line(step.reason)}
-            for step in self._plan.steps
-        ]
-
-        def make(some: Sequence[dict[str, str]]) -> dict[str, Any]:
-            lines = [f"{step['action']} {step['path']} {step['reason']}".rstrip() for step in some]
-            left = len(steps) - len(some)
-            head = f"Plan for session {self._id}, back to {self._place.words}. Nothing was done yet."
-            does = [f"{count(self._leaving, 'message')} left behind as a branch"] if self._leaving else []
-            more = [f"and {left:,} more paths"] if left else []
-            notes = [self._plan.note] if self._plan.note else []
-            foot = f"If the user agrees: call again with confirm = {self.token}"
-            data = {
-                "session": self._id, "plan": self.token, "target": self._place.words, "steps": list(some),
-                "counts": dict(Counter(step["action"] for step in steps)), "left": left,
-                "messages_left_behind": self._leaving, "note": self._plan.note,
-            }  # fmt: skip
-            return result("\n".join([head, *lines, *more, *does, *notes, foot]), data)
-
-        return fitted(steps, make, SEARCH_BYTES)
-
-    def carried_out(self, session: Session) -> dict[str, Any]:
-        """By that plan, or not at all."""
-        rewound = session.rewind(self._place.seq, conversation=not self._only, only=self._only, plan=self._plan.digest)
-        stays = [one_line(f"{one.step.path} stays as it is: {one.problem}") for one in session.problems()]
-        back = f"turnlog undo -s {session.handle}"
-        counts = ", ".join(f"{number:,} {action}" for action, number in rewound.files.items()) or "no files"
-        text = "\n".join([f"Done, entry {rewound.seq}: {counts}.", *stays[:20], f"`{back}` takes it back."])
+    def make(some: Sequence[dict[str, str]]) -> dict[str, Any]:
+        lines = [f"{step['action']} {step['path']} {step['reason']}".rstrip() for step in some]
+        left = len(steps) - len(some)
+        head = f"Plan for session {id}, back to {proposed.words}. Nothing was done yet."
+        does = [f"{count(leaving, 'message')} left behind as a branch"] if leaving else []
+        more = [f"and {left:,} more paths"] if left else []
+        notes = [plan.note] if plan.note else []
+        foot = f"If the user agrees: call again with confirm = {stamp}"
         data = {
-            "session": session.id,
-            "done": True,
-            "entry": rewound.seq,
-            "files": rewound.files,
-            "problems": stays[:20],
-        }
-        return result(text, {**data, "undo": back})
+            "session": id, "plan": stamp, "target": proposed.words, "steps": list(some),
+            "counts": dict(Counter(step["action"] for step in steps)), "left": left,
+            "messages_left_behind": leaving, "note": plan.note,
+        }  # fmt: skip
+        return result("\n".join([head, *lines, *more, *does, *notes, foot]), data)
+
+    return fitted(steps, make, SEARCH_BYTES)
+
+
+def _done(session: ReadOnlySession, done: DoneRewind) -> dict[str, Any]:
+    """What was done, what could not be, and how to take it back."""
+    stays = [one_line(f"{one.step.path} stays as it is: {one.problem}") for one in done.problems][:_PROBLEMS]
+    back = f"turnlog undo -s {session.handle}"
+    entry, files = done.entry.seq, done.entry.files
+    text = [f"Done, entry {entry}: {came_out(files) if files else 'no files'}.", *stays, f"`{back}` takes it back."]
+    data = {"session": session.id, "done": True, "entry": entry, "files": files, "problems": stays, "undo": back}
+    return result("\n".join(text), data)
 
 
 def _inside(session: ReadOnlySession, path: str) -> str:

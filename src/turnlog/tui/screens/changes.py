@@ -189,7 +189,7 @@ class ChangesScreen(Full[None]):
         self._is_acting = True
         self._draw()
         stage, id, target = self.stage, self._looked.card.id, f"turn:{self.turn}"
-        stage.acting.do(lambda: carry_out(stage.home, id, target, stamp), self._acted, self._failed)
+        stage.acting.do(lambda: carry_out(stage.home, id, target, stamp).entry, self._acted, self._failed)
 
     def _acted(self, done: Head) -> None:
         self._is_acting, self._top, self._problem = False, 0, ""

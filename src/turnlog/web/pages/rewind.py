@@ -12,20 +12,17 @@ from starlette.routing import Route
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Head
-from turnlog.reader.place import place_of
-from turnlog.reader.takeback import BACK, carry_out, plan_for, stamp_of_plan
+from turnlog.reader.takeback import BACK, carry_out, propose
 from turnlog.view.number import came_out, count
 from turnlog.web.frame import address_of, button, esc, link, page, table, tabs
 from turnlog.web.pages.writing import decoded
 from turnlog.web.viewer import Viewer, name_in, viewer_of
-from turnlog.workspace.plan import CONFLICT, SKIPPED, UNSURE, Plan, Step
+from turnlog.workspace.plan import Plan, Step
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from turnlog.session.readonly import ReadOnlySession
-
-_STAYS = (CONFLICT, UNSURE, SKIPPED)
 
 
 class _Confirmed(msgspec.Struct):
@@ -53,15 +50,10 @@ def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
     if session.interrupted():
         told = "A rewind of this session was begun and not finished: "
         return f'<p role="alert">{told}<code>turnlog rewind --continue</code> finishes it.</p>'
-    plan, words = plan_for(session, target)
-    leaving = 0
-    if target not in ("undo", "redo"):
-        seq = place_of(session, target or None).seq
-        leaving = sum(message.seq > seq for message in session.messages())
+    proposed = propose(session, target)
+    plan, words, leaving = proposed.plan, proposed.words, proposed.leaving
     told = [
-        f"<p>Goes back to {esc(words)}.</p>"
-        if target not in ("undo", "redo")
-        else f"<p>{esc(words.capitalize())}.</p>",
+        f"<p>{esc(words.capitalize())}.</p>" if proposed.place is None else f"<p>Goes back to {esc(words)}.</p>",
         f"<p>{count(leaving, 'message')} of the conversation stay as a branch.</p>" if leaving else "",
         f'<p class="note">{esc(plan.note)}</p>' if plan.note else "",
     ]
@@ -70,10 +62,10 @@ def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
     if not viewer.is_read_only:
         post = address_of(session.handle, "rewind", to=target)
         made = button("Do exactly this", "confirm", command=post, testid="confirm")
-        confirm = made.replace("<button", f'<button data-plan="{stamp_of_plan(session, plan)}"', 1).replace(
+        confirm = made.replace("<button", f'<button data-plan="{proposed.stamp}"', 1).replace(
             "needs-script", "needs-script confirm"
         )
-    nothing = "" if plan.to_do or leaving else "<p>There is nothing to do.</p>"
+    nothing = "<p>There is nothing to do.</p>" if proposed.is_empty else ""
     return (
         f'<h2>What would be done</h2>{"".join(told)}<div data-testid="plan">{steps}</div>{nothing}'
         f"<p>{confirm} {link(address_of(session.handle, 'changes'), 'Leave everything as it is')}</p>"
@@ -86,7 +78,7 @@ def _steps(session: ReadOnlySession, plan: Plan) -> str:
         return "<p>No file changes.</p>"
     rows = [_row(session, step) for step in plan.to_do]
     made = table(("", "path", "why"), rows, caption=f"{count(len(rows), 'path')} would change") if rows else ""
-    stays = [_row(session, step) for step in plan.of(*_STAYS)]
+    stays = [_row(session, step) for step in plan.staying]
     if stays:
         made += table(("", "path", "why"), stays, caption=f"{count(len(stays), 'path')} would stay as they are")
     return made
@@ -121,7 +113,7 @@ async def act(request: Request) -> Response:
         card = viewer.card(name_in(request))
         if not card.is_ours:
             raise Invalid(f"{card.name} is a session of {card.agent}, which is only read")
-        entry = carry_out(viewer.home, card.id, target, given.plan)
+        entry = carry_out(viewer.home, card.id, target, given.plan).entry
         viewer.catalog.sync()
         return {"address": address_of(card.name, "rewind", done=entry.seq)}
 
