@@ -9,7 +9,9 @@ import pytest
 
 import turnlog
 from tests.cli.scene import Cli, Done
+from tests.cli.terminal import Terminal
 from turnlog.cli.demo.files import digest
+from turnlog.errors import Conflict
 
 # Ends the process at the N-th time that the files of the workspace are about to be changed.
 KILLED = """
@@ -363,3 +365,30 @@ def test_what_is_not_there_is_said_before_that_nobody_can_be_asked(work: Path, p
         assert done.code == 3, done.err
         assert "terminal" not in done.err
     assert "there is no terminal" in process("rewind", "turn:2").err
+
+
+@pytest.mark.parametrize("what", ["rewind", "undo"])
+def test_what_changes_while_it_asks_makes_it_another_plan_and_nothing_is_done(work: Path, process: Cli, what: str):
+    if what == "undo":
+        assert process("rewind", "--yes").code == 0
+    with Terminal("-m", "turnlog", what) as terminal:
+        terminal.until(f"{what}?")
+        (work / "c").unlink()
+        before = digest(work)
+        terminal.type("y\n")
+        assert terminal.end() == Conflict.exit_code
+        assert "something changed since the plan was shown" in terminal.text
+    assert digest(work) == before
+
+
+def test_what_is_said_while_it_asks_is_not_left_behind_unseen(work: Path, process: Cli):
+    with turnlog.open() as home:
+        session = home.create(workspace=".")
+        with session.turn():
+            session.user("first")
+        with Terminal("-m", "turnlog", "rewind", "-s", session.id) as terminal:
+            terminal.until("rewind?")
+            session.user("second")
+            terminal.type("y\n")
+            assert terminal.end() == Conflict.exit_code
+        assert len(list(session.messages())) == 2

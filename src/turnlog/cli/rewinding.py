@@ -73,7 +73,7 @@ def take_back(what: Literal["undo", "redo"], word: str | None, how: How, *, forc
             refuse_agent(f"`{what} --force`")
         with patience():
             plan = (session.plan_undo if what == "undo" else session.plan_redo)(force=force)
-        act = partial(session.undo if what == "undo" else session.redo, force=force)
+        act = partial(session.undo if what == "undo" else session.redo, force=force, plan=plan.digest)
         show_and_rewind(home, session, what, plan, act, how, words=[], more={"dry_run": how.dry_run})
 
 

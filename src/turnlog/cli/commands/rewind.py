@@ -19,6 +19,7 @@ from turnlog.errors import Conflict, NotFound
 from turnlog.log.entry import Head
 from turnlog.machine.folder import named_here
 from turnlog.reader.place import checkpoint_at, place_of
+from turnlog.reader.takeback import NO_CHECKPOINT
 from turnlog.session import Session
 from turnlog.workspace.plan import Plan
 from turnlog.workspace.tree import path_bytes
@@ -92,13 +93,17 @@ def command(
             raise NotFound(f"there is no checkpoint at or before {goal.words}", hint="see `turnlog checkpoints`")
         chosen: list[str] | None = [_inside(rewound, path) for path in only]
         chosen = None if not chosen or "." in chosen else chosen
-        plan = Plan([], "" if not files else "there is no checkpoint that far back, so files stay as they are")
+        plan = Plan([], NO_CHECKPOINT if files else "")
         if checkpoint is not None:
             with patience():
                 plan = rewound.plan_rewind(goal.seq, only=chosen, force=force)
 
+        head, digest = rewound.head, plan.digest if checkpoint is not None else None
+
         def act() -> Head:
-            return rewound.rewind(goal.seq, files=files, conversation=conversation, only=chosen, force=force)
+            return rewound.rewind(
+                goal.seq, files=files, conversation=conversation, only=chosen, force=force, plan=digest, after=head
+            )
 
         words, leaving = [f"target: {goal.words}"], 0
         if conversation:
