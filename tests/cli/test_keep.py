@@ -276,3 +276,17 @@ def test_asked_on_a_terminal_the_edit_is_shown_first_and_made_on_yes_alone(key: 
         assert settings.read_bytes() == before
         assert "~/.claude/settings.json was not changed" in terminal.plain
     assert "claude-code  yes" in terminal.plain, "it is kept all the same"
+
+
+def test_a_home_that_another_program_is_told_of_is_none_of_ours(folder: Path, process: Cli, tmp_path: Path):
+    session_file(tmp_path).parent.mkdir(parents=True)
+    session_file(tmp_path).write_text(transcript(1))
+    process("keep", "claude-code")
+    process("keep", "--now")
+    told = next((tmp_path / "person/.local/state/turnlog/keep").glob("*.told"))
+    os.utime(told, (0, 0))
+    assert process("run", "-q", "--", "true", "--home", str(tmp_path / "another")).code == 0
+    deadline = time.monotonic() + 10
+    while told.stat().st_mtime == 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

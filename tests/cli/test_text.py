@@ -7,6 +7,7 @@ import pytest
 
 import turnlog
 from tests.cli.scene import Cli
+from tests.cli.terminal import Terminal
 from turnlog import Text, ToolCall
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import clip, one_line, safe, width
@@ -67,3 +68,17 @@ def test_wide_and_narrow_characters_are_counted():
 
 def test_tables_align():
     assert table(("A", "N"), [("你好", "1"), ("x", "22")], right=(1,)) == ["A      N", "你好   1", "x     22"]
+
+
+def test_a_note_with_wide_characters_is_broken_where_the_screen_ends():
+    text = (
+        "有些会话读不出来 " * 12
+        + "`turnlog doctor 12345678 --repair-with-a-very-long-option-name-that-is-typed-or-copied-as-it-stands-here` ok"
+    )
+    with Terminal("-c", f"from turnlog.cli.draw.text import tell; tell({text!r})", columns=60) as terminal:
+        assert terminal.end() == 0
+    lines = terminal.text.splitlines()
+    assert " ".join(lines) == text
+    long = [line for line in lines if width(line) > 60]
+    assert [len(line.split()) for line in long] == [1]  # what is copied is not broken
+    assert max(width(line) for line in lines if line not in long) > 50

@@ -55,6 +55,21 @@ def test_a_session_is_read_from_its_end_from_prompt_to_prompt_and_unfolded(machi
     drive(machine, body, "session:talk-one")
 
 
+def test_what_was_said_of_a_place_is_not_said_of_another(machine: Machine):
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "answer 59 is fine")
+        for keys, missing in (("]", "no prompt below"), ("[", "no prompt above")):
+            for leave in ("home", "end", "up", "pagedown"):
+                await pilot.press("end" if keys == "]" else "home")
+                await until(pilot, lambda keys=keys: ("answer 59" if keys == "]" else "case 0") in text_of(browser))
+                await pilot.press(keys)
+                await until(pilot, lambda missing=missing: missing in lines(browser)[-1])
+                await pilot.press(leave)
+                await until(pilot, lambda missing=missing: missing not in lines(browser)[-1])
+
+    drive(machine, body, "session:talk-one")
+
+
 def test_a_line_that_is_cut_can_be_read_to_its_end(machine: Machine):
     with turnlog.open(str(machine.home), checkpoints=False) as home, home.create(id="long-lines") as session:
         session.user("read it")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 
 from turnlog.version import __version__
 
@@ -53,12 +52,13 @@ def main() -> None:
     gc.set_threshold(100_000)  # modules and thousands of rows are no garbage, and the process ends soon
     code = run(arguments)
     gc.freeze()  # nor does it need to look through everything once more when it ends
-    leave_the_rest(arguments)
+    leave_the_rest()
     sys.exit(code)
 
 
-def leave_the_rest(arguments: Sequence[str]) -> None:
+def leave_the_rest() -> None:
     """Let other processes make the index and keep what agents would delete, if that is wanted: see `turnlog keep`."""
+    from turnlog.cli.frame.home import home_location
     from turnlog.errors import TurnlogError
     from turnlog.machine.environment import default_home
     from turnlog.machine.keepstate import keep_going
@@ -66,16 +66,6 @@ def leave_the_rest(arguments: Sequence[str]) -> None:
 
     do_rest()
     try:
-        keep_going(_home_in(arguments) or default_home())
+        keep_going(home_location() or default_home())
     except (TurnlogError, OSError):
         pass  # there is no home to keep anything in; the command said so if that mattered
-
-
-def _home_in(arguments: Sequence[str]) -> str | None:
-    """What `--home` says, wherever it stands."""
-    for index, word in enumerate(arguments):
-        if word.startswith("--home="):
-            return word.removeprefix("--home=")
-        if word == "--home" and index + 1 < len(arguments):
-            return arguments[index + 1]
-    return None

@@ -121,6 +121,21 @@ def _fitting(some: Iterable[str], room: int) -> int:
     return length
 
 
+def in_lines(text: str, room: int) -> list[str]:
+    """The words of a text in lines of at most so many columns. A word is never broken: it may be something to copy."""
+    lines: list[str] = []
+    used = 0
+    for word in text.split():
+        size = width(word)
+        if lines and used + 1 + size <= room:
+            lines[-1] += f" {word}"
+            used += 1 + size
+        else:
+            lines.append(word)
+            used = size
+    return lines
+
+
 def clip(text: str, room: int) -> str:
     """At most so many columns of a text, with an ellipsis where something was left out."""
     if width(text) <= room:

@@ -30,11 +30,14 @@ from turnlog.reader.hooking import last_told
 from turnlog.session import Home
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, Region, ability
+from turnlog.view.visible import in_lines
 
 if TYPE_CHECKING:
     from turnlog.reader.presence import AgentPresence
 
 _SHOWN = 20
+_READABLE = 85
+"""How many columns of text are easy to read."""
 _NAMED = ("backend", "location", "ok")
 CHANGES = shape.LOG
 FIELDS = {
@@ -229,8 +232,7 @@ def _about(store: dict[str, Any]) -> Iterator[str]:
         return
     facts = [f"{name.replace('_', ' ')} {_word(value)}" for name, value in store.items() if name not in _NAMED]
     yield one_line(f"{store['location']}: {'works' if store['ok'] else 'SOMETHING IS WRONG WITH IT'}")
-    for text in _wrapped(", ".join(facts)):
-        yield text[3:]
+    yield from _wrapped(", ".join(facts), indent="  ")
     yield ""
 
 
@@ -280,12 +282,6 @@ def _describe_region(number: int, region: Region) -> Iterator[str]:
     yield from _wrapped(loss(region))
 
 
-def _wrapped(text: str) -> Iterator[str]:
+def _wrapped(text: str, indent: str = "     ") -> Iterator[str]:
     """Words in lines of a readable length."""
-    line = ""
-    for word in one_line(text).split():
-        if line and len(line) + len(word) > 84:
-            yield f"     {line}"
-            line = ""
-        line = f"{line} {word}" if line else word
-    yield f"     {line}"
+    return (indent + line for line in in_lines(one_line(text), _READABLE) or [""])

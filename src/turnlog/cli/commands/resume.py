@@ -284,7 +284,7 @@ def _run(words: list[str], cwd: str) -> None:
     from turnlog.cli import leave_the_rest
     from turnlog.cli.frame.foreground import NoCommand, NotRunnable
 
-    leave_the_rest(sys.argv[1:])
+    leave_the_rest()
     sys.stdout.flush()
     sys.stderr.flush()
     try:

@@ -13,7 +13,7 @@ from typing import TextIO
 from turnlog.view.number import ago as ago
 from turnlog.view.number import count as count
 from turnlog.view.number import size as size
-from turnlog.view.visible import UNSEEN, beginning, clip, ending, is_safe, odd_parts, one_line, safe, width
+from turnlog.view.visible import UNSEEN, beginning, clip, ending, in_lines, is_safe, odd_parts, one_line, safe, width
 
 __all__ = ["beginning", "clip", "count", "ending", "one_line", "safe", "size", "width"]
 
@@ -64,9 +64,7 @@ def told_lines(text: str) -> list[str]:
     room = screen_width() if sys.stderr.isatty() else None
     if room is None or width(line) <= room:
         return [line]
-    from textwrap import wrap
-
-    return wrap(line, max(room, 20), break_long_words=False, break_on_hyphens=False)
+    return in_lines(line, max(room, 20))
 
 
 def plain(text: str) -> str:

@@ -225,6 +225,8 @@ def _agents() -> list[str]:
 def _home(words: list[str]) -> str | None:
     """The home that is named on the line."""
     for index, word in enumerate(words[:-1]):
+        if word == "--":
+            return None  # what follows is another program's
         if word == "--home":
             return words[index + 1]
         if word.startswith("--home="):

@@ -136,6 +136,11 @@ class SessionScreen(Full[None]):
 
         self._reading.do(work, partial(self._framed, missing=missing), self._failed, kind)
 
+    def _move(self, move: Move) -> None:
+        """Go somewhere else: what was said of the place before is said no more."""
+        self._said = ""
+        self._do(move)
+
     def _look(self) -> None:
         if self.is_current and self.frame is not None:
             self._do(lambda made: made.look(), kind="look")
@@ -220,32 +225,30 @@ class SessionScreen(Full[None]):
         if event.canvas is self._last and (action := self._foot.action_at(event.x)):
             self.call_later(self.run_action, action)
         elif event.canvas is self._bar:
-            self._do(lambda made: made.to_part(event.y / max(1, self._height() - 1)))
+            self._move(lambda made: made.to_part(event.y / max(1, self._height() - 1)))
         elif event.canvas is self._text and self.frame is not None and event.y < len(self.frame.pieces):
             piece = self.frame.pieces[event.y]
             self._do(lambda made: made.unfold([piece]) or None)
 
     def on_canvas_turned(self, event: Canvas.Turned) -> None:
         """The wheel scrolls."""
-        self._do(lambda made: made.scroll(event.lines))
+        self._move(lambda made: made.scroll(event.lines))
 
     def action_scroll(self, by: int) -> None:
         """Lines."""
-        self._said = ""
-        self._do(lambda made: made.scroll(by))
+        self._move(lambda made: made.scroll(by))
 
     def action_page(self, by: int) -> None:
         """Screens."""
-        self._said = ""
-        self._do(lambda made: made.page(by))
+        self._move(lambda made: made.page(by))
 
     def action_beginning(self) -> None:
         """The oldest."""
-        self._do(lambda made: made.to_beginning())
+        self._move(lambda made: made.to_beginning())
 
     def action_end(self) -> None:
         """The newest."""
-        self._do(lambda made: made.to_end())
+        self._move(lambda made: made.to_end())
 
     def action_prompt(self, by: int) -> None:
         """From prompt to prompt."""
