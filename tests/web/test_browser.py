@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("playwright", reason="`make test-web` installs what drives a browser")
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 import turnlog
 from tests.catalog.machine import Machine
@@ -392,3 +392,71 @@ def test_an_exported_page_is_read_searched_and_unfolded_without_a_server(
     expect(page.locator("details.output[open] pre", has_text="# reason7\n")).to_be_in_viewport()
     expect(page.locator("details.output[open]")).to_have_count(1)
     page.close()
+
+
+def test_a_quick_answer_does_not_hide_that_a_slow_one_is_waited_for(served: Served, browser: Browser):
+    there = watched(served, browser)
+    held: list[Route] = []
+    there.page.route("**/s/long-one/rows?*", lambda route: held.append(route))
+    page = there.go("/s/long-one")
+    page.evaluate("scrollTo(0, 0)")
+    expect(page.locator("#waiting")).to_have_text("Loading messages …")
+    page.get_by_test_id("title-edit").click()
+    page.get_by_test_id("title-input").fill("Still long")
+    page.get_by_test_id("title-input").press("Enter")
+    expect(page.locator("h1")).to_have_text("Still long")
+    expect(page.locator("#waiting")).to_be_visible()
+    for route in held:
+        route.continue_()
+    there.page.unroute("**/s/long-one/rows?*")
+    expect(page.locator("#waiting")).to_be_hidden()
+    assert there.problems == []
+    there.context.close()
+
+
+COUNTED = """
+const Real = EventSource;
+window.sources = [];
+window.EventSource = class extends Real { constructor(address) { super(address); sources.push(this); } };
+EventSource.CLOSED = Real.CLOSED;
+"""
+SEEN = """(hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def closed(page: Page, number: int) -> None:
+    """Wait until there were so many connections, and the last one is closed."""
+    for _ in range(200):
+        if page.evaluate("[sources.length, sources.at(-1)?.readyState]") == [number, 2]:
+            return
+        page.wait_for_timeout(25)
+    raise AssertionError(page.evaluate("sources.map((source) => source.readyState)"))
+
+
+def test_a_page_that_is_hidden_does_not_connect_again_and_one_that_is_shown_does_so_once(
+    served: Served, browser: Browser
+):
+    there = watched(served, browser)
+    page = there.page
+    page.add_init_script(COUNTED)
+    page.route("**/s/talk-one/stream*", lambda route: route.fulfill(status=404, body="not now"))
+    there.go("/s/talk-one")
+    closed(page, 1)
+    page.evaluate(SEEN, True)
+    page.wait_for_timeout(2_500)
+    assert page.evaluate("sources.length") == 1
+    page.unroute("**/s/talk-one/stream*")
+    page.evaluate(SEEN, False)
+    expect(page.get_by_test_id("live")).to_have_attribute("data-state", "live")
+    page.route("**/s/talk-one/stream*", lambda route: route.fulfill(status=404, body="not now"))
+    page.evaluate(SEEN, True)
+    page.evaluate(SEEN, False)
+    closed(page, 3)
+    page.unroute("**/s/talk-one/stream*")
+    page.evaluate(SEEN, True)
+    page.evaluate(SEEN, False)
+    page.wait_for_timeout(2_500)
+    assert page.evaluate("sources.filter((source) => source.readyState !== EventSource.CLOSED).length") == 1
+    there.context.close()

@@ -15,10 +15,11 @@
   const waiting = one("#waiting");
   let waits = 0;
   async function patiently(what, work) {
-    const timer = setTimeout(() => { waits += 1; waiting.textContent = what; waiting.hidden = false; }, 300);
+    let isTold = false;
+    const timer = setTimeout(() => { isTold = true; waits += 1; waiting.textContent = what; waiting.hidden = false; }, 300);
     try { return await work; } finally {
       clearTimeout(timer);
-      if (waits && !(waits -= 1)) waiting.hidden = true;
+      if (isTold && !(waits -= 1)) waiting.hidden = true;
     }
   }
   function gone() {
@@ -104,17 +105,18 @@
 
   // ── following: what is missed while away comes with the next event ──
   function follow(address, since, changed, state) {
-    let source = null;
+    let source = null, again = 0;
     const start = () => {
+      clearTimeout(again);
       source = new EventSource(since ? `${address}?since=${since}` : address);
       source.onopen = () => state?.("live");
       source.onmessage = (event) => { since = event.lastEventId; changed(JSON.parse(event.data)); };
       source.onerror = () => {
         state?.("reconnecting");
-        if (source.readyState === EventSource.CLOSED) setTimeout(start, 2000);
+        if (source.readyState === EventSource.CLOSED) again = setTimeout(start, 2000);
       };
     };
-    const stop = () => { source?.close(); source = null; };
+    const stop = () => { clearTimeout(again); source?.close(); source = null; };
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) stop(); else if (!source) start();
     });
