@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from tests.catalog.machine import Machine
 from turnlog import Message, Session, Text, ToolCall, ToolResult
 from turnlog.catalog import Catalog
 from turnlog.catalog.ask import detail
 from turnlog.catalog.ask.usage import usage_by_two
+from turnlog.formats import Source
 from turnlog.log.entry import ENTRIES, Answer, AnyEntry, Ask, Child, Compaction, Custom, Note, Set, Spent, Turn
 from turnlog.log.usage import Usage
 from turnlog.reader.conversation import ConversationPieces, OwnEntries, outline_for
+from turnlog.reader.foreignlog import ForeignLog
 from turnlog.reader.part import Part
 from turnlog.thread.outline import Outline, is_seen, outline_of
 from turnlog.view.row import Rows
@@ -185,7 +188,25 @@ def test_tools_context_files_and_spending_of_a_session(tmp_path: Path) -> None:
             ("/srv/f0.py", 3),
             ("/srv/f1.py", 2),
         ]
-        assert sum(cost for _, cost in catalog.ask(detail.spent_by_step, card)) == 10
+        assert sum(cost for _, cost in catalog.ask(detail.spent_by_entry, card)) == 10
+
+
+def test_details_of_another_agents_session_name_its_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Machine(tmp_path, monkeypatch).claude("aaaa1111", 3)
+    entries = {entry.seq: entry for entry in ForeignLog(Source("claude-code", str(path))).forward()}
+    with Catalog(fresh_for=0) as catalog:
+        card = catalog.find("claude-code:aaaa1111")
+        points = catalog.ask(detail.context, card)
+        assert len(points) == 6
+        for point in points:
+            entry = entries[point.seq]
+            assert isinstance(entry, Message)
+            assert entry.usage is not None
+            assert entry.usage.input_tokens + entry.usage.cache_read_tokens == point.tokens
+        spent = catalog.ask(detail.spent_by_entry, card)
+        assert [seq for seq, _ in spent] == [point.seq for point in points]
+        second = spent[1][0]
+        assert catalog.ask(detail.spent_by_entry, card, first=second, last=second) == spent[1:2]
 
 
 def test_usage_by_two_things_comes_to_the_same_sums(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ class ToolUse(NamedTuple):
 class ContextPoint(NamedTuple):
     """A request to a model, and how much it was given to read; or a compaction."""
 
-    step: int
+    seq: int
     """The number of the entry."""
     at_ms: int
     model: str
@@ -251,7 +251,7 @@ class TouchedPath(NamedTuple):
 
     path: str
     times: int
-    step: int
+    seq: int
     """The number of the last entry that names it."""
 
 

@@ -1,7 +1,7 @@
 """Another agent's session as entries in memory: read once, grown from the mark, any stretch of it without the rest.
 
 It is for who looks, and quicker than an import by far: nothing is checked, folded or written. Records are numbered as
-they come, from 1, which is how the catalog counts them; their ids are those that an import gives them.
+they come, from 1, as every entry is (an index counts them from 0); their ids are those that an import gives them.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def context(indexes: Sequence[Index], card: Card, *, most: int = _MOST) -> list[
     """How full the context was with each request, oldest first; of many, the fullest of neighbours, and compactions."""
     for index in indexes:
         for row in _ids(index, _is(card)):
-            return _points(index, row, most)
+            return [point._replace(seq=point.seq + _shift(card)) for point in _points(index, row, most)]
     return []
 
 
@@ -75,22 +75,24 @@ def files(indexes: Sequence[Index], card: Card) -> list[TouchedPath]:
                 f"WHERE docs.session = {mark} GROUP BY paths.path ORDER BY 2 DESC, 1",
                 (row,),
             )
-            return [TouchedPath(*path_row) for path_row in rows]
+            return [TouchedPath(path, times, step + _shift(card)) for path, times, step in rows]
     return []
 
 
-def spent_by_step(
+def spent_by_entry(
     indexes: Sequence[Index], card: Card, *, first: int = 0, last: int | None = None
 ) -> list[tuple[int, int]]:
-    """What a session spent itself, in micro-dollars, by the number of the entry; oldest first, from step to step."""
+    """What a session spent itself, in micro-dollars, by the number of the entry; oldest first, `first` to `last`."""
+    shift = _shift(card)
     for index in indexes:
         for row in _ids(index, _is(card)):
             sql = (
                 f"SELECT step, cost FROM {index.engine.table('spent')} "
                 f"WHERE session = {index.engine.mark} AND NOT is_inherited AND cost IS NOT NULL "
-                f"AND step >= {int(first)}{'' if last is None else f' AND step <= {int(last)}'} ORDER BY step"
+                f"AND step >= {int(first) - shift}"
+                f"{'' if last is None else f' AND step <= {int(last) - shift}'} ORDER BY step"
             )
-            return [(step, rounded(int(cost))) for step, cost in index.engine.rows(sql, (row,))]
+            return [(step + shift, rounded(int(cost))) for step, cost in index.engine.rows(sql, (row,))]
     return []
 
 
@@ -109,6 +111,11 @@ def _is(card: Card) -> Condition:
     if card.is_ours:
         return Condition("=", "sessions.native", card.id).and_(Condition("is", "sessions.is_ours"))
     return Condition("=", "sessions.name", card.name).and_(Condition("not", "sessions.is_ours"))
+
+
+def _shift(card: Card) -> int:
+    """From the step of an index to the number of an entry: another agent's records are counted from 0 there."""
+    return 0 if card.is_ours else 1
 
 
 def _ids(index: Index, sessions: Condition) -> list[int]:

@@ -282,11 +282,10 @@ def _costs(
     prompts = [item.seq for _, item in marks[low:] if item.is_prompt][: high - low + 1]
     if not prompts:
         return {}
-    shift = 0 if looked.card.is_ours else 1  # the catalog counts another agent's records from 0
-    last = prompts[-1] - shift if high < len(marks) else None
+    last = prompts[-1] if high < len(marks) else None
     sums: dict[int, int] = {}
-    for step, cost in viewer.catalog.ask(detail.spent_by_step, looked.card, first=prompts[0] - shift, last=last):
-        index = bisect_left(prompts, step + shift + 1) - 1
+    for seq, cost in viewer.catalog.ask(detail.spent_by_entry, looked.card, first=prompts[0], last=last):
+        index = bisect_left(prompts, seq + 1) - 1
         if index >= 0:
             sums[prompts[index]] = sums.get(prompts[index], 0) + cost
     return sums

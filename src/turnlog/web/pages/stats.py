@@ -71,13 +71,13 @@ def _context(viewer: Viewer, card: Card) -> str:
     if not requests:
         return ""
     values = [point.tokens for point in requests]
-    cuts = [bisect_left([one.step for one in requests], point.step) for point in points if point.is_compaction]
+    cuts = [bisect_left([one.seq for one in requests], point.seq) for point in points if point.is_compaction]
     drawn = line(
         "Context per request", values, cuts, most=tokens(max(values)), first=moment(requests[0].at_ms),
         last=moment(requests[-1].at_ms),
     )  # fmt: skip
     rows = [
-        (link(address_of(card.name, at=_seq(card, point.step)), str(_seq(card, point.step))), moment(point.at_ms),
+        (link(address_of(card.name, at=point.seq), str(point.seq)), moment(point.at_ms),
          "compacted" if point.is_compaction else f"{point.tokens:,}", esc(point.model))
         for point in points
     ]  # fmt: skip
@@ -87,18 +87,14 @@ def _context(viewer: Viewer, card: Card) -> str:
     return f"<h2>Context, at most {tokens(max(values))} tokens{told}</h2>{drawn}{more}"
 
 
-def _seq(card: Card, step: int) -> int:
-    return step if card.is_ours else step + 1  # the catalog counts another agent's records from 0
-
-
 def _costs(viewer: Viewer, looked: LookedAt) -> str:
     prompts = [item for _, item in looked.pieces.landmarks() if item.is_prompt]
     if not prompts:
         return ""
     seqs = [item.seq for item in prompts]
     sums = [0] * len(prompts)
-    for step, cost in viewer.catalog.ask(detail.spent_by_step, looked.card):
-        index = bisect_left(seqs, _seq(looked.card, step) + 1) - 1
+    for seq, cost in viewer.catalog.ask(detail.spent_by_entry, looked.card):
+        index = bisect_left(seqs, seq + 1) - 1
         sums[max(index, 0)] += cost
     if not any(sums):
         return ""
@@ -140,7 +136,7 @@ def _files(viewer: Viewer, card: Card) -> str:
     if not found:
         return ""
     rows = [
-        (f"<code>{esc(one.path)}</code>", link(address_of(card.name, at=_seq(card, one.step)), f"{one.times:,}"))
+        (f"<code>{esc(one.path)}</code>", link(address_of(card.name, at=one.seq), f"{one.times:,}"))
         for one in found[:_ROWS]
     ]
     more = f"<p>… and {len(found) - _ROWS:,} more</p>" if len(found) > _ROWS else ""
