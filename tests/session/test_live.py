@@ -1,19 +1,23 @@
 """A message that others see while it arrives: in order, from its beginning, from any process, and kept nowhere."""
 
+import asyncio
 import os
 import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import turnlog
-from turnlog import Delta
+from turnlog import Delta, aio
 from turnlog.cli.frame.program import run
+from turnlog.store.files.disk import Disk
 from turnlog.thread import live as thread_live
+from turnlog.thread.live import Listening
 from turnlog.wire import anthropic
 
 BEGIN = [
@@ -61,6 +65,72 @@ def test_text_comes_as_it_streams_and_then_the_entry(s, place):
     later = s.note("later")
     assert next(source) == later  # and nothing of what was over
     source.close()
+
+
+@pytest.mark.parametrize("half", ["\ud83d", "so \udc00 far"], ids=["first", "second"])
+def test_half_a_character_ends_nobodys_live_text(s, place, half):
+    """A stream may be cut inside of a character; whoever speaks after that is heard as well."""
+    other = s.fork()
+    sources = [place.open().read(one.id).follow(deltas=True) for one in (s, other)]
+    with s.live(anthropic.Stream()) as live:
+        feed(live, *BEGIN, word(half))
+        text_until(sources[0], half.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        feed(live, word(" ends"))
+        assert next(sources[0]).text == " ends"
+        with other.live(anthropic.Stream()) as second:
+            feed(second, *BEGIN, word("I am fine"))
+            text_until(sources[1], "I am fine")
+    for source in sources:
+        source.close()
+
+
+def test_a_character_that_comes_in_halves_is_one_in_the_end(s, place):
+    source = place.open().read(s.id).follow(deltas=True)
+    with s.live(anthropic.Stream()) as live:
+        feed(live, *BEGIN, word("ok \ud83d"))
+        text_until(source, "ok \ufffd")
+        feed(live, word("\ude00!"))
+        again = next(source)
+        assert (again.at, again.text) == (0, "ok 😀!")
+    source.close()
+
+
+def test_a_pipe_that_cannot_get_its_name_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with turnlog.open(tmp_path) as home:
+        log = home.create().history.log
+
+        def full(*_: object) -> None:
+            raise OSError(28, "no space left on device")
+
+        monkeypatch.setattr(Disk, "rename", full)
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            Listening(log, deltas=True).close()
+        assert len(os.listdir("/proc/self/fd")) == before
+        assert os.listdir(tmp_path / "listening") == []
+
+
+def test_who_gives_up_before_it_began_to_follow_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    begun, make_pipe = threading.Event(), Disk.make_pipe
+
+    def slow(self: Disk, path: str) -> None:
+        begun.set()
+        time.sleep(0.1)
+        make_pipe(self, path)
+
+    async def give_up() -> None:
+        async with aio.open(tmp_path) as home:
+            session = await home.create()
+            task = asyncio.ensure_future(anext(session.follow(deltas=True)))
+            await asyncio.to_thread(begun.wait)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.sleep(0.3)
+            assert os.listdir(tmp_path / "listening") == []
+
+    monkeypatch.setattr(Disk, "make_pipe", slow)
+    asyncio.run(give_up())
 
 
 def test_who_comes_back_gets_what_was_missed_and_the_text_so_far(s, place):

@@ -1,6 +1,7 @@
 """Tenants on every store: the same calls, each a home of its own, dropped with all that they have."""
 
 import asyncio
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,7 +11,7 @@ import pytest
 
 import turnlog
 from tests.pgserver import Server
-from tests.session.test_live import BEGIN, text_until, word
+from tests.session.test_live import BEGIN, feed, text_until, word
 from turnlog import aio
 from turnlog.errors import Conflict, Invalid, NotFound, Unsupported
 from turnlog.store import derived
@@ -215,3 +216,21 @@ def test_who_waits_is_listed_for_its_own_tenant_only(location: str, tmp_path: Pa
             session.answer(ask, allow=True, by="ada")
             mine.refresh(at_once=True)
             assert mine.cards("is:waiting") == []
+
+
+def test_live_text_of_other_tenants_goes_on_when_one_is_dropped(home: turnlog.Home):
+    gone, there = home.tenant("acme").create(id="s"), home.tenant("other").create(id="s")
+    source = home.tenant("other").read("s").follow(deltas=True)
+    listener = home.tenant("acme").read("s").follow(deltas=True)
+    with gone.live(anthropic.Stream()) as live, there.live(anthropic.Stream()) as other:
+        feed(live, *BEGIN, word("soon gone"))
+        text_until(listener, "soon gone")
+        feed(other, *BEGIN, word("before"))
+        text_until(source, "before")
+        home.drop_tenant("acme")
+        feed(live, word(" into nowhere"))
+        time.sleep(0.3)
+        feed(other, word(" and after"))
+        assert next(source).text == " and after"
+    source.close()
+    listener.close()

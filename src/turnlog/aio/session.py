@@ -207,8 +207,7 @@ class ReadOnlySession:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to be told
                 loop.call_soon_threadsafe(news.set)
 
-        stop = await self.threads.run(self.blocking.listen, tell)
-        listening = await self.threads.run(Listening, self.blocking.history.log, deltas=deltas)
+        stop, listening = await self._begin_follow(tell, deltas=deltas)
         try:
             while not self.blocking.is_closed:
                 before = last
@@ -238,6 +237,35 @@ class ReadOnlySession:
             if deltas and not self.threads.is_closed:
                 await self.threads.run(listening.close)
             listening.close()
+
+    async def _begin_follow(
+        self, tell: Callable[[], None], *, deltas: bool
+    ) -> tuple[Callable[[], None] | None, Listening]:
+        """Both or neither: whoever is cancelled meanwhile, or fails half-way, leaves nobody listening."""
+
+        def begin() -> tuple[Callable[[], None] | None, Listening]:
+            stop = self.blocking.listen(tell)
+            try:
+                return stop, Listening(self.blocking.history.log, deltas=deltas)
+            except BaseException:
+                if stop is not None:
+                    stop()
+                raise
+
+        def end(begun: asyncio.Task[tuple[Callable[[], None] | None, Listening]]) -> None:
+            if begun.cancelled() or begun.exception() is not None:
+                return
+            stop, listening = begun.result()
+            if stop is not None:
+                stop()
+            listening.close()
+
+        beginning = asyncio.ensure_future(self.threads.run(begin))
+        try:
+            return await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            beginning.add_done_callback(end)
+            raise
 
 
 class Session(ReadOnlySession):

@@ -75,12 +75,12 @@ def to_text(ms: int) -> str:
     if type(ms) is not int or not _FIRST_MS <= ms <= _LAST_MS:
         raise _no_time(ms)
     second, rest = divmod(ms, 1000)
-    global _second, _second_text
-    if second != _second:
+    global _newest
+    known, text = _newest  # both at once: another thread may have another second
+    if second != known:
         text = (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S.")
-        _second, _second_text = second, text
-        return f"{text}{rest:03d}Z"
-    return f"{_second_text}{rest:03d}Z"
+        _newest = second, text
+    return f"{text}{rest:03d}Z"
 
 
 def _no_time(ms: object) -> Invalid:
@@ -88,7 +88,8 @@ def _no_time(ms: object) -> Invalid:
     return Invalid(f"the time {ms!r:.80} is none", hint=hint)
 
 
-_second, _second_text = 0, "1970-01-01T00:00:00."
+_newest = 0, "1970-01-01T00:00:00."
+"""The last second that was asked for, and its text: entries of one second follow each other."""
 
 
 def prepare(entry: Entry) -> tuple[Draft, Blobs]:

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from turnlog.log.block import Text, Thinking
+from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import Message
 
 PAUSE_S = 0.05
@@ -78,7 +79,7 @@ class LiveText:
         """Take in what there is to say by now."""
         before = self._said
         try:
-            self._said = self._look()
+            self._said = [(kind, _sendable(text)) for kind, text in self._look()]
         except Exception as error:  # whose stream it is, is told when the message is made; nobody waits for that here
             import logging  # hardly anybody gets here
 
@@ -110,6 +111,15 @@ class LiveText:
     def forget(self) -> None:
         """Nobody knows what arrived: whoever listens is told from the beginning."""
         self._told.clear()
+
+
+def _sendable(text: str) -> str:
+    """The text with half a character replaced: a stream may be cut there, and nothing else can be sent of it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return without_surrogates(text)
+    return text
 
 
 def delta_of(frame: bytes) -> Delta | None:

@@ -11,6 +11,7 @@ import errno
 import os
 import select
 import threading
+import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
@@ -45,6 +46,7 @@ class PipeInbox:
             self._fd = disk.open_pipe(temporary, os.O_RDONLY)
             disk.rename(temporary, self._path)
         except BaseException:
+            self.after_fork()
             disk.discard(temporary)
             raise
         renew_after_fork(self)
@@ -113,6 +115,14 @@ class FileBroadcast:
         return stop
 
     def _run(self) -> None:
+        try:
+            self._carry()
+        finally:
+            with self._mutex:
+                if self._thread is threading.current_thread():  # something is wrong: who speaks next begins anew
+                    self._thread = None
+
+    def _carry(self) -> None:
         self._sweep()
         while True:
             with self._mutex:
@@ -124,7 +134,7 @@ class FileBroadcast:
             delivered = [item for item in texts if self._bring(*item, names)]
             with self._mutex:
                 self._texts = [item for item in self._texts if item not in delivered]
-            threading.Event().wait(PAUSE_S)
+            time.sleep(PAUSE_S)
 
     def _names(self) -> list[str]:
         try:

@@ -85,6 +85,9 @@ class BackgroundThread(ABC):
         finally:
             if connection is not None:
                 connection.close()
+            with self._changed:
+                if self._thread is threading.current_thread():  # something is wrong: who comes next begins anew
+                    self._thread = None
 
     @abstractmethod
     def _goes_on(self) -> bool: ...

@@ -12,6 +12,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 
+from turnlog.errors import NotFound
 from turnlog.store.broadcast import PAUSE_S, Delta, LiveText, delta_of
 from turnlog.store.postgres.background import BackgroundThread, Watched
 from turnlog.store.postgres.lease import Leases
@@ -93,7 +94,11 @@ class PostgresBroadcast(BackgroundThread):
             texts = list(self._texts)
         ending = [item for item in texts if item[1].is_over]
         for tenant in {what.tenant for what, _ in texts}:
-            self._say(connection, self._as(connection, tenant), [one for one in texts if one[0].tenant == tenant])
+            said = [item for item in texts if item[0].tenant == tenant]
+            try:
+                self._say(connection, self._as(connection, tenant), said)
+            except NotFound:
+                ending += said  # the tenant was dropped
         with self._changed:
             self._texts = [item for item in self._texts if item not in ending]
         time.sleep(PAUSE_S)
