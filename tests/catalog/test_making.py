@@ -37,7 +37,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     for number in range(5):
         made.claude(f"a{number}", 2)
         made.codex(f"b{number}", 2)
-    inner = made.claude("a0").read_text().replace('"isSidechain": false', '"isSidechain": true')
+    inner = made.claude("a0").read_text().replace('"isSidechain": false', '"isSidechain":true')
     with (made.user / ".claude/projects/-work/a1.jsonl").open("a") as file:
         file.write(inner.replace('"a0', '"s0'))
     (made.user / ".claude/projects/-work/nothing.jsonl").write_text('{"type": "queue-operation"}\n')
@@ -70,6 +70,45 @@ def test_what_is_read_in_slices_is_what_is_read_at_once(machine: Machine, monkey
         assert catalog.sync().read == 0
         assert catalog.standing().pending == 0
         same(catalog, fresh)
+
+
+def test_an_index_that_was_thrown_away_is_made_again_in_slices(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    """What sessions spent is known from before, also that of a subagent in its parent's file, which is found last."""
+    monkeypatch.setattr(upkeep, "_FIRST", 2000)
+    monkeypatch.setattr(upkeep, "_SLICE", 2000)
+    alone = machine.claude("s1")
+    with machine.claude("a2").open("a") as file:
+        file.write(alone.read_text().replace('"isSidechain": false', '"isSidechain":true').replace('"s1"', '"a2"'))
+    alone.unlink()
+    machine.claude("newer", 2)
+    machine.settle()
+    with machine.catalog() as catalog:
+        catalog.complete()
+        before = catalog.usage()[-1]
+    machine.index.unlink()
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        catalog.complete()
+        assert catalog.usage()[-1] == before
+        assert catalog.sync().read == 0
+        same(catalog, fresh)
+
+
+def test_sessions_that_went_and_came_back_are_read_in_slices(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(upkeep, "_FIRST", 2000)
+    monkeypatch.setattr(upkeep, "_SLICE", 2000)
+    folder, away = machine.user / ".codex", machine.folder / "away"
+    with machine.catalog() as catalog:
+        catalog.complete()
+        before = catalog.usage()[-1]
+        folder.rename(away)
+        catalog.complete()
+        assert {line.agent for line in catalog.lines()} == {"claude-code", ""}
+        assert catalog.usage()[-1].tokens == before.tokens, "what was spent stays spent"
+        away.rename(folder)
+        catalog.complete()
+        assert catalog.usage()[-1] == before
+        with machine.fresh() as fresh:
+            same(catalog, fresh)
 
 
 @pytest.mark.usefixtures("much")

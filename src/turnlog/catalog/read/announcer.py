@@ -46,7 +46,8 @@ class Announcer:
             self._watchlist.put_file(self._batch, source.path, source.agent, stamp)
             return
         stamps = {part: stamp_of(part) or Stamp(ABSENT, 0, 0) for part in parts}
-        self._put(row, source.agent, {source.path: stamp, **stamps})
+        gone = self._watchlist.number_of(source.agent, source.path, source.key)  # it is counted, and was not there
+        self._put(row, source.agent, {source.path: stamp, **stamps}, gone)
 
     def take_ours(self, sessions: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
         """Sessions of ours: file, id, and whether they are deleted. Gives those that are known, under another path."""
@@ -74,10 +75,11 @@ class Announcer:
         session = glance(format_of(source.agent), source)
         return row_of_glance(*(session or (file, SessionGlance(_stem(source.path)))), key=source.key)
 
-    def _put(self, row: tuple[Any, ...], agent: str, parts: dict[str, Stamp]) -> None:
-        self._watchlist.announce(self._batch, self.next, COLUMNS, row)
-        self._watchlist.put_parts(self._batch, self.next, agent, parts)
-        self.next += 1
+    def _put(self, row: tuple[Any, ...], agent: str, parts: dict[str, Stamp], gone: int | None = None) -> None:
+        number = self.next if gone is None else gone
+        self._watchlist.announce(self._batch, number, COLUMNS, row, is_back=gone is not None)
+        self._watchlist.put_parts(self._batch, number, agent, parts)
+        self.next += gone is None
         if self.next % _AT_ONCE == 0:
             self._batch.flush()
 

@@ -98,9 +98,13 @@ class Watchlist:
 
     def source(self, agent: str, path: str, key: str) -> Before | None:
         """Another agent's session."""
-        sql = "SELECT id FROM sessions WHERE path = ? AND key = ? AND agent = ? AND NOT is_ours"
-        id = self._one(sql, path_column(path), key, agent)
+        id = self.number_of(agent, path, key)
         return None if id is None else self.session(id)
+
+    def number_of(self, agent: str, path: str, key: str) -> int | None:
+        """The number of another agent's session, also of one that is gone."""
+        sql = "SELECT id FROM sessions WHERE path = ? AND key = ? AND agent = ? AND NOT is_ours"
+        return self._one(sql, path_column(path), key, agent)
 
     def own(self, native: str) -> Before | None:
         """A session of ours."""
@@ -221,8 +225,14 @@ class Watchlist:
             (session, name, native, agent is None, agent, path_column(path), key),
         )
 
-    def announce(self, batch: Batch, session: int, columns: Iterable[str], row: tuple[Any, ...]) -> None:
-        """A session of which a glance was taken."""
+    def announce(
+        self, batch: Batch, session: int, columns: Iterable[str], row: tuple[Any, ...], *, is_back: bool = False
+    ) -> None:
+        """A session of which a glance was taken; `is_back` if it has its number from before it was gone."""
+        if is_back:
+            set_ = ", ".join(f"{column} = ?" for column in columns)
+            batch.do(f"UPDATE sessions SET {set_} WHERE id = ?", (*row, session))
+            return
         marks = ", ".join("?" * (len(row) + 1))
         batch.do(f"INSERT INTO sessions (id, {', '.join(columns)}) VALUES ({marks})", (session, *row))
 
