@@ -165,6 +165,21 @@ def test_tags_of_ours_stay_that_somebody_else_gave_meanwhile(session: str):
         assert MarkableSession(home, theirs).tag(["two"], is_on=True) == ["one", "two"]
 
 
+def test_what_was_said_counts_before_the_catalog_has_read_it(cli: Cli, foreign: Path):
+    """While it is made, a card is older than what was said of its session."""
+    with turnlog.open() as home, Catalog(agents=True) as catalog:
+        card = catalog.find(NAME)
+        MarkableSession(home, None, card).tag(["star", "one"], is_on=True)
+        MarkableSession(home, None, card).call("Mine")
+        MarkableSession(home, None, card).archive(True)
+        later = MarkableSession(home, None, card)
+        assert (later.tags, later.title, later.archived) == (["star", "one"], "Mine", True)
+        assert later.tag(["star"], is_on=False) == ["one"]
+        MarkableSession(home, None, card).archive(False)
+        assert (later.tags, later.archived) == (["one"], False)
+    assert cli("tag", NAME).out == "one\n"
+
+
 def test_a_note_can_be_erased_and_is_found_no_more(cli: Cli, foreign: Path):
     cli("note", NAME, "zanzibar")
     assert cli("erase", "-s", MARKS, "--matching", "zanzibar", "--yes").code == 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.errors import Conflict
 from turnlog.log.entry import Note, Set
 from turnlog.thread.marking import (
+    ForeignMarks,
     checked_note,
     mark_archived,
     mark_note,
@@ -46,9 +47,16 @@ class MarkableSession:
         return f"{self._card.agent}:{self._card.id}"
 
     @property
+    def _said(self) -> ForeignMarks:
+        """What the home says of another agent's session: a card may be older."""
+        return marks_in(self._home.store).get(self._name) or ForeignMarks()
+
+    @property
     def title(self) -> str | None:
         """What it is called."""
-        return self._session.title if self._session is not None else self._card and self._card.title
+        if self._session is not None:
+            return self._session.title
+        return self._said.title or (self._card and self._card.title)
 
     @property
     def tags(self) -> list[str]:
@@ -56,22 +64,22 @@ class MarkableSession:
         if self._session is not None:
             tags: Any = self._session.facts.get("tags")
             return [str(tag) for tag in tags] if isinstance(tags, list) else []  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
-        return list(self._card.tags) if self._card is not None else []
+        return self._said.tags(self._card.tags if self._card is not None else ())
 
     @property
     def archived(self) -> bool:
         """Whether listings leave it out."""
         if self._session is not None:
             return bool(self._session.facts.get("archived"))
-        return self._card is not None and self._card.archived
+        said = self._said.archived
+        return said if said is not None else self._card is not None and self._card.archived
 
     @property
     def notes(self) -> list[Note]:
         """What people are to read with it, the oldest first."""
         if self._session is not None:
             return [entry for entry in self._session.entries() if isinstance(entry, Note)]
-        marks = marks_in(self._home.store).get(self._name)
-        return [] if marks is None else marks.notes
+        return self._said.notes
 
     def call(self, title: str | None) -> str | None:
         """Give it a title; None for what its agent calls it, or nothing. Gives what it is called then."""
