@@ -5,12 +5,14 @@ import sqlite3
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.catalog.machine import Machine, run, same
 from turnlog.catalog import Catalog, upkeep
 from turnlog.catalog.glance import survey
+from turnlog.catalog.glance.index import GlanceIndex
 from turnlog.catalog.index.notes import MAKING
 from turnlog.catalog.index.sqlite.database import Damaged, Database
 from turnlog.catalog.making import lock_of
@@ -147,6 +149,27 @@ def test_a_session_that_begins_while_the_index_is_made_is_there_at_once(machine:
         ended(catalog)
     with machine.catalog() as catalog, machine.fresh() as fresh:
         same(catalog, fresh)
+
+
+@pytest.mark.usefixtures("much")
+def test_what_is_read_while_somebody_takes_a_glance_is_there_once(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    class Slow(GlanceIndex):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            with machine.catalog() as other:
+                other.complete()
+
+    monkeypatch.setattr("turnlog.catalog.glance.index.GlanceIndex", Slow)
+    monkeypatch.setattr("turnlog.catalog.making.start", lambda *_, **__: True)
+    with machine.catalog() as catalog:
+        catalog.complete()
+    machine.claude("new")
+    with machine.catalog(deferred=True) as catalog:
+        assert [line.name for line in catalog.lines()].count("claude-code:new") == 1
+        assert [card.is_indexed for card in catalog.cards() if card.id == "new"] == [True]
+    machine.claude("newer")
+    with machine.catalog(deferred=True) as catalog:
+        assert catalog.find("newe").is_indexed
 
 
 @pytest.mark.parametrize("left", [3, 8])

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.listing import CONVERSATION, now_ms, sessions_shown
-from turnlog.catalog.index.cards import merged
+from turnlog.catalog.index.cards import merged, merged_lines
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import whole
 from turnlog.catalog.question import question
@@ -291,13 +291,12 @@ class Catalog:
         deleted: bool = False,
     ) -> list[ListingRow]:
         """The same as `cards`, with what a listing shows, and quicker."""
-        lines = [
-            index.listing(sessions_shown(index, query, workspace, everything=everything, deleted=deleted))
-            for index in self._indexes()
-        ]
-        if len(lines) == 1:
-            return lines[0]
-        return sorted((line for part in lines for line in part), key=lambda line: line.updated_ms or 0, reverse=True)
+        return merged_lines(
+            [
+                index.listing(sessions_shown(index, query, workspace, everything=everything, deleted=deleted))
+                for index in self._indexes()
+            ]
+        )
 
     @question
     def find(self, name: str, *, deleted: bool = False) -> Card:
@@ -320,7 +319,8 @@ class Catalog:
     @question
     def ids(self) -> list[str]:
         """The ids of all there are, from which the beginning of one has to be told."""
-        return [id for index in self._indexes() for id in index.ids()]
+        first, *others = (index.ids() for index in self._indexes())
+        return [*first, *(id for part in others for id in set(part).difference(first))]
 
     @question
     def search(

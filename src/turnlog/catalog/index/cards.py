@@ -11,7 +11,10 @@ from turnlog.catalog.index.texts import path_of
 from turnlog.catalog.values import Card, ListingRow, TokenSums
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeVar
+
+    _Named = TypeVar("_Named", Card, ListingRow)
 
 LATELY_MS = 600_000
 """So long somebody whom nobody here can look for is taken to be there after the last thing that was written."""
@@ -51,7 +54,20 @@ def merged(parts: list[list[Card]]) -> list[Card]:
     if len(parts) == 1:
         return parts[0]
     never = datetime.min.replace(tzinfo=UTC)
-    return sorted((card for part in parts for card in part), key=lambda card: card.updated_at or never, reverse=True)
+    return sorted(_once(parts), key=lambda card: card.updated_at or never, reverse=True)
+
+
+def merged_lines(parts: list[list[ListingRow]]) -> list[ListingRow]:
+    """The same of listings."""
+    return parts[0] if len(parts) == 1 else sorted(_once(parts), key=_newness, reverse=True)
+
+
+def _once(parts: list[list[_Named]]) -> Iterator[_Named]:
+    """What was read while somebody took a glance at it is in two indexes: the first one has read it."""
+    seen: set[str] = set()
+    for part in parts:
+        yield from (one for one in part if one.name not in seen)
+        seen.update(one.name for one in part)
 
 
 class ListingColumns:
