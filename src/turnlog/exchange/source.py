@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from turnlog.errors import Invalid, NotFound, TurnlogError
+from turnlog.errors import Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.exchange.arrival import origin_of
 from turnlog.exchange.carry import gone_on, keep, stamp_of
 from turnlog.exchange.importer import Importer
@@ -74,6 +74,7 @@ def sources(
             raise NotFound(f"there is nothing at {folder}")
         sources = [source for form in forms.values() for source in _under(folder, form)]
         if not sources:
+            _check_readable(folder)
             raise NotFound(f"no session of another agent at {folder}", hint=f"looked for {', '.join(forms)}")
     else:
         here = places_of(workspace)
@@ -88,6 +89,15 @@ def sources(
     return (
         sources if workspace is None else [source for source in sources if _is_for(source, workspace_path(workspace))]
     )
+
+
+def _check_readable(path: str) -> None:
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        raise Unavailable(
+            f"{path} cannot be read: {error.strerror or error}", hint="check its owner and mode"
+        ) from None
 
 
 def _under(place: str, form: Format) -> list[Source]:

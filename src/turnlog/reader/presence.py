@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -29,7 +29,7 @@ class AgentPresence(Struct, frozen=True, kw_only=True):
     sessions: int
     bytes: int
     unreadable: dict[str, str]
-    """Files that cannot be read, and why."""
+    """Files and folders that cannot be read, and why."""
     damaged: dict[str, int]
     """Files in which places cannot be read, and how many."""
     days: float | None
@@ -54,20 +54,34 @@ def agents_here(catalog: Catalog) -> list[AgentPresence]:
     going, gone = catalog.going(), catalog.gone()
     agents: list[AgentPresence] = []
     for name, form in every():
-        homes = [home for home in form.homes(places_of(None)) if Path(home).is_dir()]
+        homes = {home: problem for home in form.homes(places_of(None)) if (problem := _problem(home)) is not None}
         if homes or name in cards or name in gone:
             agents.append(_presence(name, form, homes, cards.get(name, []), going.get(name, 0), gone.get(name, 0)))
     return agents
 
 
-def _presence(name: str, form: Format, homes: list[str], cards: list[Card], going: int, gone: int) -> AgentPresence:
+def _problem(home: str) -> str | None:
+    """Why nobody can look into a folder of sessions, "" for nothing; None if there is no such folder."""
+    try:
+        os.scandir(home).close()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return f"it cannot be read: {error.strerror or error}"
+    return ""
+
+
+def _presence(
+    name: str, form: Format, homes: dict[str, str], cards: list[Card], going: int, gone: int
+) -> AgentPresence:
     limit = None if form.retention is None else limit_of(name, form.retention)
     return AgentPresence(
         agent=name,
-        homes=homes,
+        homes=list(homes),
         sessions=sum(card.parent is None for card in cards),
         bytes=sum({card.path: card.size_bytes for card in cards}.values()),
-        unreadable={card.path: card.problem for card in cards if card.problem},
+        unreadable={home: problem for home, problem in homes.items() if problem}
+        | {card.path: card.problem for card in cards if card.problem},
         damaged={card.path: card.damage for card in cards if card.damage and not card.problem},
         days=None if limit is None else limit.days,
         settings=None if limit is None else limit.settings,

@@ -68,7 +68,7 @@ def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
     first = next(rows, None)
     if first is None:
         where = f" for {workspace_path(workspace)}" if workspace is not None else ""
-        raise NotFound(f"there is no session{where} yet", hint="home.create makes one")
+        raise NotFound(f"there is no session{where} yet", hint="`turnlog run -- COMMAND` makes one, and home.create")
     # One that was made just now and has nothing in it yet is not what one wants to go on with.
     talks = (row for row in chain([first], rows) if row.seq > 1 and not is_net_in(store, row))
     return next(talks, first).id

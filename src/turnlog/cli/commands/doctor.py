@@ -70,7 +70,7 @@ FIELDS = {
             "homes": shape.texts(),
             "sessions": shape.number(),
             "bytes": shape.number(),
-            "unreadable": shape.one("files that cannot be read, and why"),
+            "unreadable": shape.one("files and folders that cannot be read, and why"),
             "damaged": shape.one("files in which places cannot be read, and how many"),
             "days": shape.real("after which it deletes a session; null for never", null=True),
             "settings": shape.text("where that is said", null=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -203,7 +204,7 @@ def _put(handle: str, form: str, written: Document, output: str | None, *, force
         return
     name = f"{_file_name(handle)}.{ENDINGS[form]}"
     target = Path(absolute(output if output is not None else name))
-    if output is not None and (output.endswith("/") or target.is_dir()):
+    if output is not None and (output.endswith("/") or os.path.isdir(target)):  # noqa: PTH112 - Path's raises
         target = target / name
     path = str(target)
     put_file(path, written.data, mode=0o600, force=force)

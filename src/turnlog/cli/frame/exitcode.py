@@ -6,6 +6,7 @@ exit code of its class; a traceback only with `--debug`.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 _LISTED = 40
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""What the system says no to, wherever that was: no fault of ours."""
 
 
 class Left(Exception):
@@ -146,6 +149,9 @@ def _told(error: Exception, own: Sequence[str]) -> int:
     elif isinstance(error, OSError) and error.filename is None and error.strerror:  # a write, not a name
         error = Unavailable(f"the output cannot be written: {error.strerror}", hint="what was done is done")
         _forget_output()
+    elif isinstance(error, OSError) and error.errno in _REFUSED:
+        what = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else "the system"
+        error = Unavailable(f"{what}: {error.strerror}", hint="check its owner, its mode, and the room on its disk")
     try:
         return _fail(error, as_json="--json" in own)
     except BrokenPipeError:

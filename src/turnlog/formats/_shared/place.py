@@ -31,7 +31,7 @@ def private_folders(path: str) -> None:
             os.mkdir(folder, 0o700)
         except FileExistsError:
             if not os.path.isdir(folder):
-                raise
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
             continue  # another process was quicker
         os.chmod(folder, 0o700)
 

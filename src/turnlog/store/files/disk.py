@@ -371,6 +371,8 @@ def as_error(error: OSError, doing: str) -> TurnlogError:
         return NotFound(f"{doing}: {reason}", hint="it may have been deleted or moved")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Unavailable(f"{doing}: {reason}", hint="check the owner and mode of the folder")
+    if error.errno == errno.ENOTDIR:
+        return Unavailable(f"{doing}: {reason}", hint="a home is a folder: choose another place for it")
     if error.errno == errno.ELOOP:
         return Unavailable(f"{doing}: a link or a special file where a file should be")
     return Unavailable(f"{doing}: {reason}", hint="retrying with the same drafts is safe")
