@@ -42,6 +42,18 @@ def buffered() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
+def test_an_exit_code_is_what_it_is_where_nobody_reads_the_notes(cli: Cli, session: str):
+    """Python would try once more to write what is left of them when it ends, and then say 120."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    full = os.open("/dev/full", os.O_WRONLY)
+    for words, *codes in ((["show", "nobody"], 141, 3), (["fork", session], 141, 8), (["log", session], 0, 0)):
+        how = {"stdout": subprocess.DEVNULL, "env": buffered()}
+        assert [ran(words, stderr=stream, **how).returncode for stream in (writer, full)] == codes, words
+    os.close(writer)
+    os.close(full)
+
+
 def in_one_pipe(words: list[str], **how: Any) -> str:
     how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "check": False, **how}
     return subprocess.run([sys.executable, *words], env=buffered(), **how).stdout

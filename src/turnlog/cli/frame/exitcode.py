@@ -57,6 +57,10 @@ def ended(arguments: Sequence[str], work: Callable[[], None]) -> int:
         return _ended(arguments, work)
     finally:
         sys.stderr = before
+        try:
+            before.flush()
+        except OSError:
+            _forget(2)
 
 
 class Notes:
@@ -125,13 +129,13 @@ def _flushed(code: int, own: Sequence[str]) -> int:
 
 def _closed() -> int:
     """The reader of our output closed it."""
-    _forget_output()
+    _forget()
     return PIPE_CLOSED
 
 
-def _forget_output() -> None:
+def _forget(stream: int = 1) -> None:
     """Discard what is still buffered: Python would report it once more when it exits."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
 
 def _told(error: Exception, own: Sequence[str]) -> int:
@@ -139,7 +143,7 @@ def _told(error: Exception, own: Sequence[str]) -> int:
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()
     except OSError:
-        _forget_output()  # what went wrong first is what is told
+        _forget()  # what went wrong first is what is told
     if "--debug" in own:
         import traceback
 
@@ -148,7 +152,7 @@ def _told(error: Exception, own: Sequence[str]) -> int:
         error = NotFound("the current folder is gone", hint="`cd` to one that is there")
     elif isinstance(error, OSError) and error.filename is None and error.strerror:  # a write, not a name
         error = Unavailable(f"the output cannot be written: {error.strerror}", hint="what was done is done")
-        _forget_output()
+        _forget()
     elif isinstance(error, OSError) and error.errno in _REFUSED:
         what = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else "the system"
         error = Unavailable(f"{what}: {error.strerror}", hint="check its owner, its mode, and the room on its disk")
