@@ -57,6 +57,7 @@ def test_every_letter_narrows_and_the_last_word_may_be_unfinished(machine: Machi
         await pilot.press(*"logi")
         screen = await answered(pilot, browser, "logi")
         assert [row.name for row in screen.rows] == ["talk-one"]
+        assert "F1 keys" in lines(browser)[-1], "a question mark would be looked for"
         await pilot.press("n")
         screen = await answered(pilot, browser, "login")
         assert screen.answer is not None

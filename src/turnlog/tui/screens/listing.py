@@ -200,7 +200,7 @@ class ListScreen(Full[None]):
         what = "choose" if self.stage.is_picking else "open"
         hints = [
             KeyHint("Enter", what, "open"),
-            KeyHint("?", "keys", "explain"),
+            KeyHint("F1" if self._query else "?", "keys", "explain"),  # a ? goes into the field by then
             KeyHint("^A", "all" if self.is_here_only else "this folder", "here"),
             KeyHint("Esc", "clear" if self._query else "end", "escape"),
         ]
