@@ -73,6 +73,22 @@ def test_a_session_of_a_folder_below_is_named(folder: Path, tmp_path: Path, proc
     assert f" turnlog resume claude-code:{ID}   go on" in process().out
 
 
+@pytest.mark.parametrize(("id", "typed"), [("--exec", "claude-code:--exec"), ("a;b", "'a;b'")])
+def test_what_is_to_be_typed_is_one_word_that_is_no_option(
+    folder: Path, tmp_path: Path, process: Cli, id: str, typed: str
+):
+    """Another agent's file may be called anything."""
+    claude_session(tmp_path / "person", "/home/ada/other", id, "Find zanzibar", at=datetime.now(UTC).isoformat())
+    settle(process)
+    with Terminal("-m", "turnlog", columns=80) as terminal:
+        assert terminal.end() == 0
+    assert f" turnlog resume {typed}   go on" in terminal.plain
+    with Terminal("-m", "turnlog", "search", "zanzibar", columns=80) as terminal:
+        assert terminal.end() == 0
+    assert f"turnlog show {typed} --at" in terminal.plain
+    assert f"turnlog resume {typed}\n" in terminal.plain.replace("\r", "")
+
+
 def test_this_folder_comes_first(folder: Path, session: str, process: Cli):
     with turnlog.open() as home:
         write_session(home, workspace="/tmp/elsewhere", title="Elsewhere")

@@ -33,4 +33,4 @@ def _short(card: Card | ListingRow, ids: list[str]) -> str:
     for other in ids[max(0, first - 1) : first] + ids[after : after + 1]:
         while end < len(own) and own[:end] == other[:end]:
             end += 1
-    return own[:end]
+    return name if own.startswith("-") else own[:end]  # no command takes a word for an option

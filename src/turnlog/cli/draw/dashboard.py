@@ -134,10 +134,12 @@ def _section(title: str, lines: list[ListingRow], ids: list[str], *, is_mixed: b
 
 
 def _next(newest: ListingRow, ids: list[str], *, is_here: bool) -> None:
+    from shlex import quote
+
     name = plain(short_names([newest], ids)[0] if screen_width() is not None else newest.name)
     # Without a name, a command takes the newest session of this folder or of one above it.
     is_meant = is_here and is_in(workspace_path("."), newest.workspace)
-    which = "" if is_meant else f" {name}"
+    which = "" if is_meant else f" {quote(name)}"
     rows = [
         (f"turnlog diff{which and f' --session{which}'}", "what it changed")
         if newest.agent == "turnlog"  # of `turnlog run`: there is nobody to go on with it
