@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import uuid
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from turnlog.blame.authorship import Blame, BlamedLine
+from turnlog.log.digest import sha256
 from turnlog.version import __version__
 from turnlog.workspace.git import worktree_of
 from turnlog.workspace.tree import path_bytes, path_text
@@ -57,7 +57,7 @@ def _conversations(file: Blame) -> list[dict[str, Any]]:
         lines = [line for _, line in some]
         conversation = conversations.setdefault(who, {**_head(lines[0]), "ranges": []})
         text = "".join(f"{line.text}\n" for line in lines).encode("utf-8", "surrogatepass")
-        hashed = hashlib.sha256(text).hexdigest()
+        hashed = sha256(text).hexdigest()
         conversation["ranges"].append(
             {"start_line": lines[0].line, "end_line": lines[-1].line, "content_hash": f"sha256:{hashed}"}
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from turnlog.exchange.claim import ToldTurn
 from turnlog.formats import Format, Reading, ResumePoint, Source, format_of, is_known
+from turnlog.log.digest import blake2b
 from turnlog.log.entry import Alias
 from turnlog.log.usage import Usage
 from turnlog.machine.proof import proof

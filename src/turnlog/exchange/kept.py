@@ -11,7 +11,6 @@ import os
 import struct
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
 from turnlog.formats import format_of, private_folders, put_file
 from turnlog.log import zstd
+from turnlog.log.digest import sha256
 from turnlog.machine.environment import default_home, state_folder
 from turnlog.machine.location import folder_of, key_of
 from turnlog.machine.proof import proof_of

@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from hashlib import sha256
 from itertools import chain
 from typing import Any
 
@@ -33,6 +32,7 @@ from turnlog.formats import (
     key_id,
     unknown_type,
 )
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Child, Message, Spawned, Start
 from turnlog.log.ids import imported_id
 from turnlog.log.secret import mask

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, cast
 
 import msgspec
@@ -22,6 +21,7 @@ from turnlog.formats._shared.records import Problems, head_of, loaded, of_unknow
 from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import fields, items, json_text, listed, moment, text, usage_in, whole
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage
 

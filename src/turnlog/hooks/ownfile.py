@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from hashlib import sha256
 from typing import Any
 
 from turnlog.hooks import TIMEOUT_S
 from turnlog.hooks.call import home_in, program_in
+from turnlog.log.digest import sha256
 
 TELL = """
 import { spawn } from "node:child_process"

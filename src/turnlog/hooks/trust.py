@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from hashlib import sha256
 from typing import Any
 
 from turnlog.errors import Invalid
 from turnlog.hooks import HookedAgent
 from turnlog.hooks.entries import entries
+from turnlog.log.digest import sha256
 from turnlog.machine.settings import as_object
 from turnlog.machine.toml import table_at, toml_value, with_table, without_table
 

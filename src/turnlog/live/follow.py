@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from hashlib import blake2b
 
 from turnlog.errors import Unavailable
 from turnlog.exchange.arrival import origin_of
@@ -19,6 +18,7 @@ from turnlog.exchange.source import bring, source_of
 from turnlog.formats import Source, format_of, is_known
 from turnlog.hooks import agent
 from turnlog.live.interruption import was_interrupted
+from turnlog.log.digest import blake2b
 from turnlog.machine.detached import in_turn
 from turnlog.machine.environment import state_folder
 from turnlog.rewind.coverage import Coverage

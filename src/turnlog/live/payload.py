@@ -83,7 +83,7 @@ class Payload:
         """The id of a turn that begins: where the agent has none, one that is the same if it is told twice."""
         if self.turn:
             return self.turn
-        from hashlib import sha256
+        from turnlog.log.digest import sha256
 
         parts = self._told if self._told[0] is not None or self._told[2] is not None else (os.urandom(8),)
         return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -67,7 +67,7 @@ class Context(Sequence[Message]):
 
         A digest, because the id of a session may say something private. Empty where the context is of no session.
         """
-        from hashlib import sha256  # loads OpenSSL, which `import turnlog` does without
+        from turnlog.log.digest import sha256
 
         return sha256(b"turnlog cache key " + self.root.encode()).hexdigest()[:32] if self.root else ""
 

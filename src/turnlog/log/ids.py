@@ -62,7 +62,7 @@ def word_of(entry_id: str) -> str:
 
 def word_for(data: bytes) -> str:
     """The word of a process that makes no ids itself: always the same for what tells it from others."""
-    from hashlib import sha256  # loads OpenSSL, which `import turnlog` does without
+    from turnlog.log.digest import sha256
 
     return letters(sha256(data).digest()[: len(process.word)])
 
@@ -76,7 +76,7 @@ def imported_id(agent: str, native: str) -> str:
     """The id that a session of another agent has here."""
     if 0 < len(native) <= 200 and native.isprintable():
         return f"{agent}-{native}"
-    from hashlib import sha256
+    from turnlog.log.digest import sha256
 
     return f"{agent}-{sha256(native.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 

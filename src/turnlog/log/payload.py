@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import Unreadable, body_text, decode_block, decode_body, without_surrogates
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Answer, Ask, Compaction, Custom, Edit, Entry, Message, Note, Ref, Set, Unknown
 from turnlog.log.field import RefersToBlob, every, shape
 
@@ -31,9 +32,7 @@ _E = TypeVar("_E", bound=Entry)
 
 def digest(data: bytes) -> str:
     """The name of a blob: its content's digest, tagged with the algorithm."""
-    import hashlib
-
-    return "sha256:" + hashlib.sha256(data).hexdigest()
+    return "sha256:" + sha256(data).hexdigest()
 
 
 def digest_key(name: str) -> bytes:

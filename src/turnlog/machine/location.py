@@ -6,12 +6,12 @@ A location has the scheme of its store and a colon; without one it is a folder.
 from __future__ import annotations
 
 import os
-import sys
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from turnlog.errors import Unsupported
+from turnlog.log.digest import sha256
 from turnlog.machine.folder import absolute
 
 if TYPE_CHECKING:
@@ -48,17 +48,7 @@ def key_of(location: str) -> str:
         where, question, asked = where.partition("?")
         kept = "&".join(part for part in asked.split("&") if not part.startswith("password="))
         name = f"{scheme}{mark}{who.partition(':')[0]}{at}{where}{question}{kept}"
-    return _sha256()(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _sha256() -> Callable[[bytes], Any]:
-    """The one of Python itself, where it can be had: `hashlib` loads OpenSSL, and every listing would wait for that."""
-    try:
-        return import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
-    except ImportError:
-        from hashlib import sha256
-
-        return sha256
+    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def connect(location: str, **options: Any) -> Store:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Entry, Start
 from turnlog.machine.environment import state_folder
 from turnlog.machine.location import folder_of, is_shared, key_of

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from functools import partial
-from hashlib import sha256
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.log.codec import Damage
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Alias, Start
 from turnlog.log.written import WrittenLine
 from turnlog.store import Listed, Log, Store, derived

@@ -7,13 +7,13 @@ takes the number after that, so everything behind it is counted one higher than 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt
 from turnlog.log.codec import Damage
+from turnlog.log.digest import sha256
 from turnlog.log.entry import AnyEntry, Entry, Fork, Start, Writer
 from turnlog.log.ids import handle_of, letters, new_id
 from turnlog.log.payload import Blobs

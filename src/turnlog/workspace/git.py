@@ -6,13 +6,13 @@ special ones are not opened, and what does not look like git's is not there.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
 import struct
 from collections.abc import Callable
 
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Git
 
 _COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -167,7 +167,7 @@ def _staged(path: str, known: Known) -> str | None:
         status = os.stat(path)
     except OSError:
         return None
-    key = "git-" + hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+    key = "git-" + sha256(os.fsencode(path)).hexdigest()[:32]
     mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino} ".encode()
     before = known(key, None) or b""
     if before.startswith(mark) and len(before) == len(mark) + 64:
@@ -175,7 +175,7 @@ def _staged(path: str, known: Known) -> str | None:
     data = _read(path, _LARGE)
     if data is None:
         return None
-    digest = hashlib.sha256(_without_times(data)).hexdigest()
+    digest = sha256(_without_times(data)).hexdigest()
     known(key, mark + digest.encode())
     return "sha256:" + digest
 

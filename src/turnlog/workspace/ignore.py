@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from turnlog.log.digest import sha256
 from turnlog.workspace.tree import FILE, FOLDER, GetTree, Tree
 
 RULE_FILES = (b".gitignore", b".ignore")
@@ -87,7 +87,7 @@ class Rules:
 
 def _rules(above: Rules | None, prefix: bytes, texts: Outside) -> Rules:
     inner = repr((prefix, texts)).encode()
-    key = hashlib.sha256((above.key if above is not None else b"") + inner).digest()
+    key = sha256((above.key if above is not None else b"") + inner).digest()
     return Rules(above, prefix, key, lambda: texts)
 
 

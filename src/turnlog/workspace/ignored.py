@@ -6,7 +6,6 @@ dependencies and builds are not looked into.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import sys
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
+from turnlog.log.digest import sha256
 from turnlog.workspace.cache import (
     IS_IGNORED,
     IS_PARTLY,
@@ -250,7 +250,7 @@ class IgnoredScanner:
         found = self._found
         signatures = [(path, signature(status)) for path, status in chosen]
         rest = sorted(found.folders.items()), sorted((path, repr(node)) for path, node in found.nodes.items())
-        what = hashlib.sha256(repr((signatures, rest)).encode()).digest()
+        what = sha256(repr((signatures, rest)).encode()).digest()
         known = {path: self._known(path, status) for path, status in chosen}
         if self._seen.tree and what == self._seen.what and None not in known.values() and self._has is None:
             return self._seen

@@ -7,10 +7,10 @@ they left. Whatever is unknown on either side stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from hashlib import sha256
 
 from msgspec import Struct, msgpack
 
+from turnlog.log.digest import sha256
 from turnlog.workspace.tree import FOLDER, UNKNOWN, GetTree, Tree, TreeNode, changes, lookup, path_text
 
 CREATE, MODIFY, DELETE, MODE, CONFLICT, UNSURE, SKIPPED = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
 
+from turnlog.log.digest import sha256
 from turnlog.workspace.tree import MAGIC
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -169,10 +169,11 @@ def hash_file(folder: int, name: bytes, size: int) -> str:
 
 
 def _hash(fd: int, size: int) -> str:
-    hashed = hashlib.sha256()
-    while size > 0 and (piece := os.read(fd, min(_WHOLE, size))):
+    piece = os.read(fd, min(_WHOLE, size))
+    hashed = sha256(piece)
+    while piece and (size := size - len(piece)) > 0:
+        piece = os.read(fd, min(_WHOLE, size))
         hashed.update(piece)
-        size -= len(piece)
     return "sha256:" + hashed.hexdigest()
 
 
@@ -190,7 +191,7 @@ class Glance:
 
     def add(self, data: bytes) -> str:
         """Keep these bytes if they may be a tree; returns their digest."""
-        digest = "sha256:" + hashlib.sha256(data).hexdigest()
+        digest = "sha256:" + sha256(data).hexdigest()
         if data.startswith(MAGIC):
             self.trees[digest] = data
         self.contents.add(digest)

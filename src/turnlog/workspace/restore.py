@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Generator, Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager, suppress
 from msgspec import Struct
 
 from turnlog.errors import TurnlogError
+from turnlog.log.digest import sha256
 from turnlog.workspace.extra import dress, own_link
 from turnlog.workspace.ignore import TEMPORARY
 from turnlog.workspace.plan import Step
@@ -172,7 +172,7 @@ class Restorer:
             self._left.add((parent, name))  # once more at the end; no checkpoint covers it in any case
 
     def _temporary(self, step: Step) -> bytes:
-        return TEMPORARY + hashlib.sha256(self._mark + b"\0" + step.raw).hexdigest()[:24].encode()
+        return TEMPORARY + sha256(self._mark + b"\0" + step.raw).hexdigest()[:24].encode()
 
     # ── deletes ───────────────────────────────────────────────────────────────────────────────────
 

@@ -55,7 +55,7 @@ def sum_of(text: str) -> int:
 
 def digest(text: str) -> int:
     """A number that tells this text from others, and fits into a column."""
-    from hashlib import blake2b  # queries do not need it
+    from turnlog.log.digest import blake2b
 
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little", signed=True)
 

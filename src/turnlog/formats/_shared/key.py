@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from hashlib import sha256
 from typing import Any
 from zlib import adler32
 
@@ -11,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.log.block import Text, ToolCall, ToolResult
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Custom, Entry, Message
 
 UUIDS = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"

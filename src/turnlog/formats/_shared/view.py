@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from hashlib import sha256
 from uuid import UUID, uuid5
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from turnlog.formats import Transcript
 from turnlog.formats._shared.key import UUIDS
 from turnlog.log.block import Text
 from turnlog.log.context import repair, split_system, spoken, visible
+from turnlog.log.digest import sha256
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Message, Uncompact
 
 _SPACE = UUID("8a3a4f5e-5f0c-4b5e-9c57-0d6b1f0f7a11")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from hashlib import sha256
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -14,6 +13,7 @@ from turnlog.formats._shared.parts import block, parts_of, response, said
 from turnlog.formats._shared.records import Moment
 from turnlog.formats._shared.value import count, fields, items, moment, text
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Message, Note
 from turnlog.log.usage import Usage
 from turnlog.wire import gemini

@@ -12,7 +12,6 @@ import os
 from array import array
 from collections.abc import Iterator
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -36,6 +35,7 @@ from turnlog.formats.gemini_cli.content import (
     question,
 )
 from turnlog.log.block import AnyBlock, Text, ToolResult
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Edit, Message, Note
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.formats.gemini_cli.content import is_aside
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from hashlib import sha256
 from typing import Any, cast
 
 import msgspec
@@ -13,6 +12,7 @@ from turnlog.formats._shared.json import decode, salvage
 from turnlog.formats._shared.tally import linked, unknown
 from turnlog.formats._shared.value import count, fields, json_text, listed, text
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
+from turnlog.log.digest import sha256
 from turnlog.log.usage import Usage
 
 NAME = "kimi"

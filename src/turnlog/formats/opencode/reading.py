@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -31,6 +30,7 @@ from turnlog.formats.opencode.shelf import (
     unchanged,
 )
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Edit, Message, Stop
 from turnlog.log.usage import Usage
 

@@ -13,8 +13,8 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 
+from turnlog.log.digest import sha256
 from turnlog.log.ids import word
 from turnlog.store.broadcast import PAUSE_S, Delta, LiveText, delta_of
 from turnlog.store.files.disk import Disk, renew_after_fork

@@ -22,9 +22,9 @@ def file_name(session_id: str) -> str:
         raise Invalid(f"the session id {session_id!r:.60} is not Unicode") from None
     name = "".join(chr(b) if chr(b) in _PLAIN else f"={b:02x}" for b in data)
     if len(name) > _LONGEST:
-        import hashlib
+        from turnlog.log.digest import sha256
 
-        name = "~" + hashlib.sha256(data).hexdigest()
+        name = "~" + sha256(data).hexdigest()
     return name + SUFFIX
 
 

@@ -8,12 +8,12 @@ The index of the pack names the block's offset for each blob in it.
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from turnlog.log.digest import sha256
 from turnlog.log.zstd import compressor
 from turnlog.store.files.packformat import LEVEL, OBJECT, RAW, ZSTD
 
@@ -42,7 +42,7 @@ def encode_block(blobs: Block, squeeze: Squeeze) -> bytes:
     codec, stored = ZSTD, squeeze(raw)
     if len(stored) >= len(raw):
         codec, stored = RAW, raw
-    return OBJECT.pack(BLOCK, codec, len(raw), len(stored), hashlib.sha256(table).digest()) + stored
+    return OBJECT.pack(BLOCK, codec, len(raw), len(stored), sha256(table).digest()) + stored
 
 
 def decode_block(raw: bytes, named: bytes) -> Block | None:
@@ -52,7 +52,7 @@ def decode_block(raw: bytes, named: bytes) -> Block | None:
     (count,) = _COUNT.unpack_from(raw)
     start = _COUNT.size + count * _ROW.size
     table = raw[_COUNT.size : start]
-    if len(table) != count * _ROW.size or hashlib.sha256(table).digest() != named:
+    if len(table) != count * _ROW.size or sha256(table).digest() != named:
         return None
     blobs: Block = {}
     for key, length in _ROW.iter_unpack(table):

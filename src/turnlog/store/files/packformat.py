@@ -12,8 +12,9 @@ describe themselves should the index be lost.
 
 from __future__ import annotations
 
-import hashlib
 import struct
+
+from turnlog.log.digest import sha256
 
 MAGIC = b"TURNPACK1\n"
 END = b"TURNEND1"
@@ -30,4 +31,4 @@ LEVEL = 3
 
 def pack_name(keys: list[bytes]) -> str:
     """The file name of the pack that holds exactly these blobs."""
-    return hashlib.sha256(b"".join(sorted(keys))).hexdigest() + SUFFIX
+    return sha256(b"".join(sorted(keys))).hexdigest() + SUFFIX

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import zlib
@@ -11,6 +10,7 @@ from typing import Any
 
 from turnlog.errors import Corrupt, NotFound, Unsupported
 from turnlog.log import zstd
+from turnlog.log.digest import sha256
 from turnlog.log.payload import digest_key
 from turnlog.store.files.disk import Disk, disk_errors, renew_after_fork
 from turnlog.store.files.packblock import BLOCK, Block, decode_block
@@ -121,7 +121,7 @@ class Packs:
                 data = self._object(fd, name, offset, key)
             finally:
                 self.disk.close(fd)
-        if data is None or hashlib.sha256(data).digest() != key:
+        if data is None or sha256(data).digest() != key:
             raise Corrupt(
                 f"blob {digest} in pack {name} is damaged",
                 hint="restore that pack from a backup; see `turnlog doctor`",
@@ -162,7 +162,7 @@ class Packs:
             with self._mutex:
                 fd, name, offset = self._find(digest, key)
             try:
-                hashed = hashlib.sha256()
+                hashed = sha256()
                 if self.disk.pread(fd, len(BLOCK), offset) == BLOCK:
                     with self._mutex:
                         pieces = iter([self._object(fd, name, offset, key) or b""])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +9,7 @@ from itertools import chain
 from types import TracebackType
 from typing import Any
 
+from turnlog.log.digest import sha256
 from turnlog.log.ids import word
 from turnlog.log.zstd import compressor
 from turnlog.store import OpenFile
@@ -75,7 +75,7 @@ class PackWriter:
         return name
 
     def _add(self, data: bytes) -> str:
-        hashed = hashlib.sha256(data)
+        hashed = sha256(data)
         key = hashed.digest()
         if not self._has(key):
             if len(data) > self._small:
@@ -115,7 +115,7 @@ class PackWriter:
             start = self._place()
             self._flush()
             self._disk.write(self._fd, bytes(OBJECT.size))
-        hashed, length, stored = hashlib.sha256(), 0, 0
+        hashed, length, stored = sha256(), 0, 0
         squeezer: Any = self._zstd.chunker(chunk_size=PIECE)
         try:
             for piece in pieces:

@@ -6,7 +6,6 @@ import base64
 import os
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Annotated, Literal
 
 import msgspec
@@ -15,6 +14,7 @@ from msgspec import Meta, Struct
 from turnlog.formats import Problem
 from turnlog.formats._shared.json import decoded, lines
 from turnlog.formats._shared.rust import compact, fnv1a64
+from turnlog.log.digest import sha256
 
 TREE = "v1"
 SEALED = b"A3SE"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Any, cast
 
 import msgspec
@@ -31,6 +30,7 @@ from turnlog.formats.seeds.claw.record import (
 )
 from turnlog.formats.seeds.claw.writing import AS_TEXT, NAME, UPDATED, input_of, own_record, to_ms
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Custom, Message, Note
 from turnlog.log.usage import Usage
 

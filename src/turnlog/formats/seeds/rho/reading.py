@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, cast
 
 from msgspec import Struct, field
@@ -33,6 +32,7 @@ from turnlog.formats.seeds.rho.record import (
     stamp,
 )  # fmt: skip
 from turnlog.formats.seeds.rho.rewrite import RhoPlace, digest, extension, rewritten
+from turnlog.log.digest import sha256
 from turnlog.log.entry import AnyEntry, Custom, Message, Note
 from turnlog.log.usage import Usage
 

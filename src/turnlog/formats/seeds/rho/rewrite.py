@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from hashlib import sha256
 
 import msgspec
 from msgspec import Struct
@@ -11,6 +10,7 @@ from msgspec import Struct
 from turnlog.formats import Record
 from turnlog.formats.seeds.rho.message import Json, hear
 from turnlog.log.block import Text
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Edit
 
 

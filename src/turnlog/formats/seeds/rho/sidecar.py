@@ -7,7 +7,6 @@ import sqlite3
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
 from typing import Any, cast
 
 from turnlog.formats import OutputFile, Problem, Record
@@ -17,6 +16,7 @@ from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.sqlite import ERRORS, opened
 from turnlog.formats.seeds.rho.message import NAME, Ear, Json, origin_of
 from turnlog.formats.seeds.rho.record import as_read, line_of, seconds
+from turnlog.log.digest import sha256
 from turnlog.log.entry import AnyEntry, Note
 
 SESSION = "session.jsonl"

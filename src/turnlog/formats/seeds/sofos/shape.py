@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from turnlog.formats._shared.rust import by_key, compact
 from turnlog.formats._shared.value import EPOCH, fields, listed
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
 
@@ -51,7 +51,7 @@ def made_id(text: str) -> str:
     """An id for a session whose own is none."""
     if is_id(text):
         return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    digest = sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     return re.sub(r"[^A-Za-z0-9_-]+", "_", text)[:80] + "_" + digest
 
 
