@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
+from turnlog.log.pattern import pattern
 
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,199}")
+_ID = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,199}")
 """No id of an agent looks otherwise; one that is a path is none."""
 _EDITS = frozenset({
     "apply_patch", "create", "edit", "edit_file", "insert", "multiedit", "notebookedit", "patch", "replace",
@@ -23,7 +24,7 @@ _EDITS = frozenset({
 })  # fmt: skip
 """Tools that change the files that they name, and no others."""
 _PATHS = ("file_path", "filePath", "absolute_path", "notebook_path", "path")
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+)$", re.MULTILINE)
+_PATCHED = pattern(r"^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+)$", re.MULTILINE)
 _MOST_PATHS = 500
 _FAILED = ("denied", "failure", "rejected")
 """What Copilot CLI calls the result of a tool that did nothing."""

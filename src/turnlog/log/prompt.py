@@ -7,6 +7,7 @@ import re
 from turnlog.log.text import one_line
 
 PREVIEW = 120
+_HEAD = 200
 # Patterns, and no compiled ones: whoever imports Turnlog pays for those only when a prompt is looked at.
 _INJECTED = (
     r"(?s)\A\s*(?:\[SYSTEM:[^\]]*(?:\]|\Z)"
@@ -82,13 +83,21 @@ def is_title(title: str, workspace: str | None) -> bool:
 
 def without_preamble(text: str) -> str:
     """The text without what an agent put in front of it, such as `[SYSTEM: …]`."""
-    while match := re.match(_INJECTED, text):
+    while _may_begin(text, "[#<") and (match := re.match(_INJECTED, text)):
         text = text[match.end() :]
     return text
 
 
+def _may_begin(text: str, marks: str) -> bool:
+    """Whether a text may begin with one of these behind white space: most do not, and no pattern is needed for them."""
+    head = text[:_HEAD].lstrip()
+    return head[0] in marks if head else bool(text)
+
+
 def typed(text: str) -> str:
     """What a person typed, where an agent wrote it down in tags; any other text as it is."""
+    if not _may_begin(text, "<"):
+        return text
     if wrapped := re.match(_INPUT, text):
         return wrapped[1]
     match = re.match(_COMMAND, text)

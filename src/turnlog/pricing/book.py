@@ -16,10 +16,11 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
+from turnlog.log.pattern import pattern
 from turnlog.machine.pricelist import bundled, own, updated
 
 _MILLION = -6
-_COMPACT_DATE = re.compile(r"(?<=-)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
+_COMPACT_DATE = pattern(r"(?<=-)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
 _BEDROCK = ("anthropic.", "amazon.", "us.", "eu.", "apac.", "global.")
 """How model ids of Amazon Bedrock begin."""
 _RESELLER = "openrouter"

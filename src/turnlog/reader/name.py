@@ -12,7 +12,6 @@ where there is no conversation. Where it is about files, it is the newest sessio
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from msgspec import Struct
 
 from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.log.ids import imported_id
+from turnlog.log.pattern import pattern
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.reader.folder import in_repository, newest_cards, newest_conversation, newest_with_files, sessions_here
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from turnlog.session import Home
     from turnlog.thread.report import Info
 
-_RECENT = re.compile(r"@(?:-([1-9]\d{0,5})?)?")
+_RECENT = pattern(r"@(?:-([1-9]\d{0,5})?)?")
 OpenCatalog = Callable[[], AbstractContextManager["Catalog"]]
 """Opens the catalog of the same home and of the other agents; only asked where a word may mean one of theirs."""
 

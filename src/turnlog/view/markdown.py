@@ -12,17 +12,19 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turnlog.log.pattern import pattern
+
 _DEEPEST = 8
-_FENCE = re.compile(r" {0,3}(`{3,40}|~{3,40})[ \t]{0,8}([^`\n]{0,200})\Z")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
-_ITEM = re.compile(r"( {0,12})([-*+•]|\d{1,9}[.)])( {1,4}|\t|\Z)")
-_CELL = re.compile(r":?-{1,200}:?")
-_LINK = re.compile(
+_FENCE = pattern(r" {0,3}(`{3,40}|~{3,40})[ \t]{0,8}([^`\n]{0,200})\Z")
+_HEADING = pattern(r" {0,3}(#{1,6})[ \t]+(.*)")
+_ITEM = pattern(r"( {0,12})([-*+•]|\d{1,9}[.)])( {1,4}|\t|\Z)")
+_CELL = pattern(r":?-{1,200}:?")
+_LINK = pattern(
     r"!?\[(?P<text>[^\[\]\n]{0,400})\]\((?P<url>[^()\s]{0,1000}(?:\([^()\s]{0,200}\)[^()\s]{0,200})?)"
     r"(?:[ \t]\"[^\"\n]{0,200}\")?\)"
 )
-_BARE = re.compile(r"https?://[^\s<>\"'`\])}]{1,1000}")
-_MARK = re.compile(r"\\[!-/:-@\[-`{-~]|`{1,40}|\*{1,8}|_{1,8}|~~|!?\[|https?://")
+_BARE = pattern(r"https?://[^\s<>\"'`\])}]{1,1000}")
+_MARK = pattern(r"\\[!-/:-@\[-`{-~]|`{1,40}|\*{1,8}|_{1,8}|~~|!?\[|https?://")
 _NAMES = {"**": "bold", "__": "bold", "*": "italic", "_": "italic", "~~": "strike"}
 
 

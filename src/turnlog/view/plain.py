@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turnlog.log.pattern import pattern
 from turnlog.log.usage import Usage
 from turnlog.view.markdown import InlineSpan, parse
 from turnlog.view.number import count, size, used
@@ -233,7 +233,7 @@ def _fold_in(
         yield from map(drawn, fold.tail)
 
 
-_MARKUP = re.compile(r"[*_`~#]+")
+_MARKUP = pattern(r"[*_`~#]+")
 
 
 def texts_of(row: Row) -> tuple[str, ...]:

@@ -7,16 +7,16 @@ special ones are not opened, and what does not look like git's is not there.
 from __future__ import annotations
 
 import os
-import re
 import stat
 import struct
 from collections.abc import Callable
 
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Git
+from turnlog.log.pattern import pattern
 
-_COMMIT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REF = re.compile(r"refs(?:/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+")
+_COMMIT = pattern(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REF = pattern(r"refs(?:/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+")
 _SMALL, _LARGE = 1 << 16, 256 << 20
 _MOST_LINKS = 5
 _LOG = os.path.join("logs", "HEAD")

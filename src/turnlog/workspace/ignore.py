@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from turnlog.log.digest import sha256
+from turnlog.log.pattern import pattern
 from turnlog.workspace.tree import FILE, FOLDER, GetTree, Tree
 
 RULE_FILES = (b".gitignore", b".ignore")
@@ -15,7 +16,7 @@ RULE_FILES = (b".gitignore", b".ignore")
 ALWAYS = frozenset((b".git",))
 TEMPORARY = b".turnlog-half-done-"
 """How the name of a file begins while it is being put back; what follows is a digest."""
-HALF_DONE = re.compile(re.escape(TEMPORARY.decode()) + "[0-9a-f]{24}")
+HALF_DONE = pattern(re.escape(TEMPORARY.decode()) + "[0-9a-f]{24}")
 
 
 _FOLDER_MARK = "(?P<ps_d>/)"
@@ -37,9 +38,9 @@ class _Spec:
         rules: list[tuple[str, bool]] = []
         lines = [line.removesuffix("\r") for line in _text(text.removeprefix(b"\xef\xbb\xbf")).split("\n")]
         patterns: Any = GitIgnoreSpec.from_lines(lines).patterns
-        for pattern in patterns:
-            if pattern.include is not None:
-                rules.append((pattern.regex.pattern.replace(_FOLDER_MARK, "/$"), pattern.include))
+        for rule in patterns:
+            if rule.include is not None:
+                rules.append((rule.regex.pattern.replace(_FOLDER_MARK, "/$"), rule.include))
         self._rules = [(re.compile(expression), include) for expression, include in reversed(rules)]
         self._any = re.compile("|".join(expression for expression, _ in rules) or "(?!)")
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from turnlog.formats import Problem
 from turnlog.log import zstd
 from turnlog.log.codec import without_surrogates
+from turnlog.log.pattern import pattern
 
 MAX_DEPTH = 190
 """A little less than the log takes, so that whatever was read can be stored."""
@@ -199,7 +200,7 @@ def salvage(data: bytes) -> tuple[Any, list[Problem]]:
     return salvaged.result, salvaged.problems
 
 
-_MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)|[{}\[\],]', re.DOTALL)
+_MARKS = pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)|[{}\[\],]', re.DOTALL)
 _CLOSE = {b"{": b"}", b"[": b"]"}
 
 
@@ -227,11 +228,11 @@ def _closed(data: bytes) -> tuple[int, bytes]:
     return cast("re.Match[bytes]", _SPACE.match(data, cut)).end(), text
 
 
-_SPACE = re.compile(rb"[ \t\r\n]*")
-_STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
-_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![0-9a-zA-Z.+-])")
+_SPACE = pattern(rb"[ \t\r\n]*")
+_STRING = pattern(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
+_NUMBER = pattern(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![0-9a-zA-Z.+-])")
 _WORDS = {b"true": True, b"false": False, b"null": None}
-_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.?))', re.DOTALL)
+_ESCAPE = pattern(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.?))', re.DOTALL)
 _SHORT = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _HOPELESS = 10_000
 """Nesting at which a damaged text is given up, so that a run of brackets cannot fill the memory."""

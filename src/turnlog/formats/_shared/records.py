@@ -17,6 +17,7 @@ from turnlog.formats import Places, Problem, Source
 from turnlog.formats._shared.json import MAX_LINE, decode, document, lines, salvage
 from turnlog.formats._shared.value import fields
 from turnlog.log.entry import Note
+from turnlog.log.pattern import pattern
 
 MAX_PROBLEMS = 1000
 _CHUNK = 1 << 17
@@ -24,7 +25,7 @@ _CHUNK = 1 << 17
 Problems = list[Problem]
 Moment = Annotated[datetime, Meta(tz=True)]
 """A time as most programs write it, for types; others are left to `moment`."""
-_OBJECT = re.compile(rb'\{\s*"')
+_OBJECT = pattern(rb'\{\s*"')
 _MOST = MAX_LINE + 1
 _DEEP = 3
 
@@ -137,7 +138,7 @@ def _next(data: bytes, at: int) -> int:
     return match.start() if match is not None else len(data)
 
 
-_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}]', re.DOTALL)
+_TOKENS = pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}]', re.DOTALL)
 
 
 def _end_of_object(data: bytes, start: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +11,9 @@ from turnlog.formats._shared.records import first_records
 from turnlog.formats._shared.value import fields
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
+from turnlog.log.pattern import pattern
 
-_ROTATED = re.compile(r"context(_\d+\.jsonl|\.\d+\.jsonl|\.jsonl\.\d+)")
+_ROTATED = pattern(r"context(_\d+\.jsonl|\.\d+\.jsonl|\.jsonl\.\d+)")
 _MARKS = ("_system_prompt", "_checkpoint", "_usage")
 _FAMILIES = ("context.", "turn.", "config.", "tools.", "permission.", "usage.", "llm.", "profile.")
 

@@ -16,6 +16,7 @@ from turnlog.formats._shared.transcript import written_by
 from turnlog.formats._shared.value import fields, items, text
 from turnlog.formats.opencode.reading import grown, read
 from turnlog.formats.opencode.shelf import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
+from turnlog.log.pattern import pattern
 
 
 def find(path: str) -> Iterator[Source]:
@@ -64,8 +65,8 @@ def _databases(folder: str) -> Iterator[Source]:
 # ── the model that it would go on with ─────────────────────────────────────────────────────────────
 
 _NAMES = ("opencode.jsonc", "opencode.json", "config.json")
-_APART = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+_APART = pattern(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMA = pattern(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _MOST = 4 << 20
 
 

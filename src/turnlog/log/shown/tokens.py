@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
+from turnlog.log.pattern import pattern
 from turnlog.log.shown.nativecompaction import Stands, compacted, newest, since
 
 BY_TEXT = "text"
@@ -17,9 +17,9 @@ BY_USAGE = "usage+text"
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGITS = b"0123456789"
 _MARKS = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
-_WORDS = re.compile("[A-Za-z]+")
-_LINES = re.compile(r"\n\s*")
-_GAPS = re.compile(r"[ \t]{2,}")
+_WORDS = pattern("[A-Za-z]+")
+_LINES = pattern(r"\n\s*")
+_GAPS = pattern(r"[ \t]{2,}")
 # What one of each costs, fitted to the usage that real sessions of three providers report; prose comes out at 1.4
 # tokens a word. A call or a result costs 50 more than its text, for its names, ids and brackets.
 _LETTER, _WORD, _DIGIT, _MARK, _LINE, _GAP, _WIDE = 0.25, 0.17, 0.8, 0.45, 1.35, 1.15, 1.05
