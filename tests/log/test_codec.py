@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.log.entries import entries, filled, line_of, messages
 from turnlog import Compaction, Message, Note, Ref, Text, Usage
-from turnlog.log.codec import Flawed, Unreadable, decode, is_verified, salvage
+from turnlog.log.codec import CHECKSUM, Flawed, StrictDecoder, Unreadable, decode, is_verified, salvage
 from turnlog.log.draft import prepare, to_ms, to_text
 from turnlog.log.entry import (
     ENTRIES,
+    AnyEntry,
     Checkpoint,
     Child,
     Custom,
@@ -197,3 +199,33 @@ def test_new_fields_have_defaults_so_that_old_lines_stay_readable(cls):
     }  # fmt: skip
     # The first version of a kind may ask for what it likes.
     assert required <= allowed.get(cls.__struct_config__.tag, required)
+
+
+def test_the_first_lines_are_read_as_all_others_are():
+    lines = [line_of(entry)[: -CHECKSUM - 1] + b"}" for entry in ONE_OF_EACH]
+    whole = msgspec.json.Decoder(AnyEntry).decode
+    few = StrictDecoder(few=len(lines) // 2)
+    assert [few.decode(line) for line in lines] == [whole(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"message","seq":1}',
+        b'{"type":"message","seq":"1","id":"a","role":"user"}',
+        b'{"type":"tomorrow\'s","seq":1,"id":"a"}',
+        b'{"seq":1,"id":"a"}',
+        b'{"seq":"1","type":"note"}',
+        b'{"type":"\xff","seq":1,"id":"a"}',
+        b'{"type":"',
+        b'{"type":"note","seq":1,"id":"a"',
+        b"",
+    ],
+)
+def test_what_is_refused_is_refused_in_the_same_words(line: bytes):
+    def told(decoded: Callable[[bytes], object]) -> tuple[type[Exception], str]:
+        with pytest.raises((msgspec.MsgspecError, UnicodeDecodeError)) as caught:
+            decoded(line)
+        return type(caught.value), str(caught.value)
+
+    assert told(StrictDecoder(few=1).decode) == told(msgspec.json.Decoder(AnyEntry).decode)

@@ -7,8 +7,8 @@ can be used but is not what was written, or raises `Unreadable`: nothing else, w
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from datetime import datetime
-from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -31,13 +31,31 @@ _decode_block = msgspec.json.Decoder(AnyBlock).decode
 _BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-@cache
-def strict_decoder() -> msgspec.json.Decoder[AnyEntry]:
+class StrictDecoder:
     """Takes a line without its checksum that has nothing in it but what this version knows.
 
-    Made when it is needed: that takes longer than to load all else that many a reader needs.
+    To make a decoder of all types takes longer than to read a small log, so the first lines are read with one of their
+    own type each.
     """
-    return msgspec.json.Decoder(AnyEntry)
+
+    def __init__(self, few: int = 200) -> None:
+        self._few = few
+        self._by_type: dict[bytes, Callable[[bytes], AnyEntry]] = {}
+
+    def decode(self, line: bytes, /) -> AnyEntry:
+        """The entry. Raises what msgspec does."""
+        self._few -= 1
+        if self._few < 0:
+            self.decode = msgspec.json.Decoder(AnyEntry).decode  # from now on it is called itself
+            return self.decode(line)
+        name = line[9 : line.find(b'"', 9)] if line.startswith(b'{"type":"') else b""
+        if name not in self._by_type:
+            kind: Any = ENTRIES.get(name.decode(errors="replace"), AnyEntry)
+            self._by_type[name] = msgspec.json.Decoder(kind).decode
+        return self._by_type[name](line)
+
+
+strict = StrictDecoder()
 
 
 class Header(Struct, gc=False):
@@ -152,7 +170,7 @@ def decode(line: bytes) -> AnyEntry | Flawed:
     body = line[:-16]
     if line[-16:-10] == b',"c":"' and line[-2:] == b'"}' and b"%08x" % zlib.crc32(body) == line[-10:-2]:
         try:
-            entry = strict_decoder().decode(body + b"}")
+            entry = strict.decode(body + b"}")
         except msgspec.ValidationError:
             return _lenient(body + b"}")
         except _BAD_JSON:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, ToolResult
-from turnlog.log.codec import CHECKSUM, MAX_LINE, UNSTAMPED, Flawed, decode, encode_body, seal, strict_decoder
+from turnlog.log.codec import CHECKSUM, MAX_LINE, UNSTAMPED, Flawed, decode, encode_body, seal, strict
 from turnlog.log.entry import AnyEntry, Entry, Head, Message, Ref, Set, Unknown, is_wide
 from turnlog.log.field import shape
 from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, offload, used_blobs
@@ -56,7 +56,7 @@ class Draft(Struct, frozen=True, gc=False):
                 raise Invalid(f"an entry that could not be read back: {entry.kind}")
             return line, entry
         try:
-            return line, strict_decoder().decode(line[: -CHECKSUM - 1] + b"}")
+            return line, strict.decode(line[: -CHECKSUM - 1] + b"}")
         except msgspec.MsgspecError as error:
             raise Invalid(f"an entry that could not be read back: {error}") from None
 

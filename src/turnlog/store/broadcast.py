@@ -60,7 +60,6 @@ def said_in(message: Message) -> Said:
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Delta).decode
 
 
 class LiveText:
@@ -125,6 +124,6 @@ def _sendable(text: str) -> str:
 def delta_of(frame: bytes) -> Delta | None:
     """A frame as a delta; None if it is none."""
     try:
-        return _decode(frame)
+        return msgspec.json.decode(frame, type=Delta)
     except msgspec.DecodeError:
         return None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
-import signal
 import sys
 
 from turnlog.errors import Invalid
@@ -58,6 +56,9 @@ def _wait_for_line() -> None:
     Python acts on a signal between two of its own steps. A Ctrl-C that comes after the last one and before the read
     would wait for a line first; the wakeup descriptor ends this wait whenever it comes.
     """
+    import select
+    import signal  # who is asked nothing needs neither
+
     wakeup, signalled = os.pipe()
     os.set_blocking(signalled, False)
     before = signal.set_wakeup_fd(signalled)

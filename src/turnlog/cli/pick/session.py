@@ -20,13 +20,13 @@ from turnlog.cli.frame.progress import again, count, patience
 from turnlog.errors import Conflict, Invalid, NotFound, Unavailable
 from turnlog.log.ids import word_of
 from turnlog.machine.process import is_alive, lives
-from turnlog.reader.markable import MarkableSession
 from turnlog.reader.name import SessionNames, SessionRef
 from turnlog.reader.opener import OpenedSession, SessionOpener
 from turnlog.thread.reader import SessionReader
 
 if TYPE_CHECKING:
     from turnlog.catalog import Catalog
+    from turnlog.reader.markable import MarkableSession
     from turnlog.session import Home, Session
 
 
@@ -74,6 +74,8 @@ def session_to_change(home: Home, word: str | None, *, files: bool = False) -> S
 
 def session_to_mark(home: Home, word: str | None) -> MarkableSession:
     """A session to say something of; of another agent's its imported copy, if there is one."""
+    from turnlog.reader.markable import MarkableSession
+
     here = names(home)
     chosen = here.find(word, deleted=False)
     copy = chosen.id if chosen.source is None else here.copy_of(chosen.source)

@@ -7,6 +7,7 @@ out gives the same state, but for calls that somebody looked up.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -119,12 +120,17 @@ class State(Struct, omit_defaults=True):
 
 
 _to_json = msgspec.json.Encoder(order=None).encode
-_from_json = msgspec.json.Decoder(State).decode
+
+
+@cache
+def _state_decoder() -> msgspec.json.Decoder[State]:
+    """Made when it is needed: many a reader needs none."""
+    return msgspec.json.Decoder(State)
 
 
 def copy(state: State) -> State:
     """A state that can be folded further without touching this one."""
-    return _from_json(_to_json(state))
+    return _state_decoder().decode(_to_json(state))
 
 
 def from_fold(entry: Fold) -> State | None:
