@@ -12,18 +12,8 @@ if TYPE_CHECKING:
     from turnlog.blame.authorship import Blame, BlamedLine, LineAuthor
     from turnlog.blame.commit import CommitBlame, CommitTurn
     from turnlog.catalog import Catalog
-    from turnlog.catalog.values import (
-        Card,
-        FoundPage,
-        FoundSession,
-        Hit,
-        Hits,
-        ListingRow,
-        Spending,
-        Standing,
-        Synced,
-        TokenSums,
-    )  # fmt: skip
+    from turnlog.catalog.answer import FoundPage, FoundSession, Hit, Hits, Spending
+    from turnlog.catalog.values import Card, ListingRow, Standing, Synced, TokenSums
     from turnlog.errors import (
         AlreadyExists,
         Ambiguous,
@@ -134,9 +124,8 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.blame.authorship": "Blame BlamedLine LineAuthor",
         "turnlog.blame.commit": "CommitBlame CommitTurn",
         "turnlog.catalog": "Catalog",
-        "turnlog.catalog.values": (
-            "Card FoundPage FoundSession Hit Hits ListingRow Spending Standing Synced TokenSums"
-        ),
+        "turnlog.catalog.answer": "FoundPage FoundSession Hit Hits Spending",
+        "turnlog.catalog.values": "Card ListingRow Standing Synced TokenSums",
         "turnlog.errors": (
             "AlreadyExists Ambiguous Conflict Corrupt Invalid NotFound OutOfSpace TurnlogError TurnlogWarning "
             "Unavailable Unsupported"

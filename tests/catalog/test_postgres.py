@@ -16,7 +16,8 @@ import turnlog
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, naive
 from tests.catalog.test_search import QUERIES, TEXTS, understood
 from tests.pgserver import Server
-from turnlog.catalog import Card, Catalog, Hits
+from turnlog.catalog import Card, Catalog
+from turnlog.catalog.answer import Hits
 from turnlog.catalog.ask.usage import GROUPS
 from turnlog.catalog.index import prices
 from turnlog.catalog.index.postgres.writer import PostgresWriter

@@ -12,7 +12,7 @@ from turnlog import session as blocking
 from turnlog.aio.catalog import Catalog
 from turnlog.aio.session import ReadOnlySession, Session
 from turnlog.aio.threads import Threads
-from turnlog.catalog.values import Hits, Spending
+from turnlog.catalog.answer import Hits, Spending
 from turnlog.errors import Invalid
 from turnlog.log.entry import AnyEntry
 from turnlog.session.said import SessionFields

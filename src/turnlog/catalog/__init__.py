@@ -16,21 +16,7 @@ from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import whole
 from turnlog.catalog.question import question
 from turnlog.catalog.upkeep import LocalUpkeep, Waited, database_for, location_of
-from turnlog.catalog.values import (
-    Card,
-    ContextPoint,
-    FoundPage,
-    FoundSession,
-    Hit,
-    Hits,
-    ListingRow,
-    Spending,
-    Standing,
-    Synced,
-    TokenSums,
-    ToolUse,
-    TouchedPath,
-)
+from turnlog.catalog.values import Card, ListingRow, Standing, Synced, TokenSums
 from turnlog.catalog.waiter import PatientLock
 from turnlog.errors import Invalid
 from turnlog.machine.folder import workspace_path
@@ -42,6 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TypeVar
 
+    from turnlog.catalog.answer import FoundPage, Hits, Spending
     from turnlog.session import Home
     from turnlog.store.capability import TableConnection
 
@@ -50,18 +37,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Card",
     "Catalog",
-    "ContextPoint",
-    "FoundPage",
-    "FoundSession",
-    "Hit",
-    "Hits",
     "ListingRow",
-    "Spending",
     "Standing",
     "Synced",
     "TokenSums",
-    "ToolUse",
-    "TouchedPath",
 ]
 
 FRESH_S = 1.0

@@ -16,7 +16,8 @@ from turnlog.view.typeset import Screen, wrapped
 from turnlog.view.visible import clip, one_line, safe, width
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Catalog, Hit, ListingRow, Standing
+    from turnlog.catalog import Catalog, ListingRow, Standing
+    from turnlog.catalog.answer import Hit
 
 _DOTS = {"running": "green", "waiting": "yellow"}
 _TITLE = 24

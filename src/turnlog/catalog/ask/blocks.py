@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.answer import UsageBlock
 from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import sessions_meant
 from turnlog.catalog.ask.usage import UNKNOWN, Sum
-from turnlog.catalog.values import UsageBlock
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index

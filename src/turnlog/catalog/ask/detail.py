@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.answer import ContextPoint, ToolUse, TouchedPath
 from turnlog.catalog.ask.listing import now_ms, sessions_shown
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import sessions_meant
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.texts import path_of
 from turnlog.catalog.index.where import where
-from turnlog.catalog.values import ContextPoint, TokenSums, ToolUse, TouchedPath, rounded
+from turnlog.catalog.values import TokenSums, rounded
 from turnlog.thread.outline import Outline
 
 if TYPE_CHECKING:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from itertools import chain, combinations, islice
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.answer import FoundPage, FoundSession
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.search import Page, called, hits_of, may_open, opened, wanted_in
 from turnlog.catalog.index.cards import time_of
 from turnlog.catalog.index.wanted import SHIFT
-from turnlog.catalog.values import FoundPage, FoundSession
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from turnlog.catalog.answer import Hit
     from turnlog.catalog.index.index import Index
     from turnlog.catalog.index.terms import Term
     from turnlog.catalog.index.wanted import EntryMatch, Wanted
-    from turnlog.catalog.values import Hit
 
 SORTS = ("time", "relevance")
 SHOWN = 3

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnlog.catalog.answer import RecalledPage, RecalledPlace
 from turnlog.catalog.ask.listing import now_ms
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.search import Page, called, hits_of, may_open, opened, wanted_in
 from turnlog.catalog.index.terms import Needle, Term
-from turnlog.catalog.values import RecalledPage, RecalledPlace
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from turnlog.catalog.answer import Hit
     from turnlog.catalog.index.index import Index
     from turnlog.catalog.index.wanted import EntryMatch, Wanted
-    from turnlog.catalog.values import Hit
 
 _COUNTED, _READ = 1_000, 200
 """So many places that have all of the words are counted; fewer where each has to be read for that."""

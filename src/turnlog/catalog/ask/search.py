@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from heapq import merge
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.answer import Hit, Hits
 from turnlog.catalog.ask.filters import called_so, is_of_entries, of_entries, of_sessions, span_of
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.terms import Needle, Term, fold, may_begin_inside
 from turnlog.catalog.index.wanted import SHIFT, EntryMatch, TimeSpan, Wanted
-from turnlog.catalog.values import Card, Hit, Hits
+from turnlog.catalog.values import Card
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from turnlog.catalog.answer import Spending
 from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
 from turnlog.catalog.ask.query import Query, parse
@@ -20,7 +21,7 @@ from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.spending import DAY, QUARTER_MS
 from turnlog.catalog.index.texts import path_of
 from turnlog.catalog.index.wanted import Shift, SpendingQuery
-from turnlog.catalog.values import COUNTS, Spending, TokenSums, rounded
+from turnlog.catalog.values import COUNTS, TokenSums, rounded
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:

@@ -21,28 +21,36 @@ FOLDER, DANGLING, SPECIAL, ABSENT = -1, -2, -3, -4
 """The sizes of what is no file: a folder, a link that leads nowhere, a pipe or a device, nothing yet."""
 
 
-class WatchedFile(NamedTuple):
+class WatchedFile(NamedTuple("WatchedFile", [("id", int), ("path", str)])):  # a call, as in `Stamp`
     """A file or folder that was looked at before."""
 
-    id: int
-    path: str
+    __slots__ = ()
 
 
-class Changes(NamedTuple):
+class Changes:
     """What is not as it was. Empty if nothing has to be read."""
 
-    files: Sequence[WatchedFile] = ()
-    folders: Sequence[tuple[int, str, str, str]] = ()
-    """The number, agent, home and path of folders whose names are others."""
-    homes: Sequence[tuple[str, str]] = ()
-    """Agents and folders that nobody has looked at yet."""
-    grown: Sequence[tuple[Listed, bool, str]] = ()
-    """Sessions of ours in a store that keeps no files that are not as they were read; whether deleted; their ends."""
-    gone: Sequence[int] = ()
-    """The numbers of sessions that such a store has no longer."""
+    def __init__(
+        self,
+        files: Sequence[WatchedFile] = (),
+        folders: Sequence[tuple[int, str, str, str]] = (),
+        homes: Sequence[tuple[str, str]] = (),
+        *,
+        grown: Sequence[tuple[Listed, bool, str]] = (),
+        gone: Sequence[int] = (),
+    ) -> None:
+        self.files = files
+        self.folders = folders
+        """The number, agent, home and path of folders whose names are others."""
+        self.homes = homes
+        """Agents and folders that nobody has looked at yet."""
+        self.grown = grown
+        """Sessions of ours in a store without files that are not as they were read; whether deleted; their ends."""
+        self.gone = gone
+        """The numbers of sessions that such a store has no longer."""
 
     def __bool__(self) -> bool:
-        return any(self)
+        return any((self.files, self.folders, self.homes, self.grown, self.gone))
 
     @property
     def roots(self) -> list[tuple[str, str]]:
@@ -94,7 +102,11 @@ def compared(watchlist: Watchlist, store: Store) -> Changes:
 
 def _is_new(watchlist: Watchlist, home: str) -> bool:
     """Whether a home is a folder, or one file in which all sessions are and that nobody has looked at."""
-    return os.path.isdir(home) or (os.path.isfile(home) and not watchlist.has_file(home))
+    try:
+        mode = os.stat(home).st_mode
+    except (OSError, ValueError):
+        return False
+    return S_ISDIR(mode) or (S_ISREG(mode) and not watchlist.has_file(home))
 
 
 def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -> Changes:

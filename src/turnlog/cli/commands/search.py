@@ -34,7 +34,8 @@ from turnlog.reader.shortname import short_names
 from turnlog.view.number import count, dollars
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Card, Catalog, FoundPage, Hit
+    from turnlog.catalog import Card, Catalog
+    from turnlog.catalog.answer import FoundPage, Hit
 
 LIMIT, SESSIONS = 20, 10
 SORTS = ("time", "relevance")

@@ -29,7 +29,8 @@ from turnlog.reader.folder import project, within
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Catalog, Spending
+    from turnlog.catalog import Catalog
+    from turnlog.catalog.answer import Spending
 
 BY = ("day", "week", "month", "session", "model", "workspace", "agent", "user", "machine", "block")
 _TIMES = (*BY[:3], "block")

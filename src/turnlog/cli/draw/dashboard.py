@@ -20,7 +20,8 @@ from turnlog.view.number import count, dollars
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from turnlog.catalog import ListingRow, Spending, Standing
+    from turnlog.catalog import ListingRow, Standing
+    from turnlog.catalog.answer import Spending
 
 _SHOWN, _ELSEWHERE = 5, 3
 _COMMANDS = 56

@@ -9,7 +9,7 @@ from turnlog.cli.draw.listing import json_card
 from turnlog.cli.frame.itemlist import PrintedList, bad_cursor
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Hit
+    from turnlog.catalog.answer import Hit
 
 
 def going_on(cursor: str, page: int | None, *, is_paged: bool) -> tuple[int | None, int | None, int]:

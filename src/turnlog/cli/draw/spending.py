@@ -16,8 +16,8 @@ from turnlog.reader.shortname import short_names
 from turnlog.view.number import dollars, tokens
 
 if TYPE_CHECKING:
-    from turnlog.catalog import ListingRow, Spending
-    from turnlog.catalog.values import UsageBlock
+    from turnlog.catalog import ListingRow
+    from turnlog.catalog.answer import Spending, UsageBlock
 
 GROUP = {
     "group": shape.text(),

@@ -15,7 +15,7 @@ from turnlog.mcp.quote import QUOTED
 from turnlog.view.visible import clip, one_line
 
 if TYPE_CHECKING:
-    from turnlog.catalog.values import Hit, RecalledPage, RecalledPlace
+    from turnlog.catalog.answer import Hit, RecalledPage, RecalledPlace
     from turnlog.mcp.library import Library
 
 _LIMIT = 5

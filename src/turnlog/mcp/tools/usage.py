@@ -10,7 +10,7 @@ from turnlog.mcp.page import SEARCH_BYTES, fitted, result
 from turnlog.view.number import dollars
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Spending
+    from turnlog.catalog.answer import Spending
     from turnlog.mcp.library import Library
 
 _HEADS = ("", "sessions", "requests", "input", "cache read", "cache write", "output", "cost")

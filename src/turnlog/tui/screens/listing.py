@@ -21,7 +21,8 @@ from turnlog.view.number import count
 from turnlog.view.visible import clip, one_line
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Hit, ListingRow
+    from turnlog.catalog import ListingRow
+    from turnlog.catalog.answer import Hit
     from turnlog.tui.stage import Stage
 
 _WITH_PREVIEW = 24

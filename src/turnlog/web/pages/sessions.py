@@ -22,7 +22,8 @@ from turnlog.web.stream import LIST
 from turnlog.web.viewer import Viewer, viewer_of
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Card, FoundPage, Hit
+    from turnlog.catalog import Card
+    from turnlog.catalog.answer import FoundPage, Hit
 
 _ROWS, _FOUND = 400, 20
 """So many are on a page: of all sessions, and of those in which something was found."""

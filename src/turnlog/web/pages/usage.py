@@ -18,7 +18,7 @@ from turnlog.web.viewer import viewer_of
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from turnlog.catalog import Spending
+    from turnlog.catalog.answer import Spending
 
 _BY = ("model", "agent", "workspace", "session", "day", "week", "month")
 _STACKS = ("model", "agent", "workspace")

@@ -22,12 +22,11 @@ _OF_SESSION = (
 )  # fmt: skip
 
 
-class Stamp(NamedTuple):
+# As calls: from the texts that annotations are here, each class would be compiled when this is imported.
+class Stamp(NamedTuple("Stamp", [("size", int), ("mtime", int), ("inode", int)])):
     """How a file looks from outside."""
 
-    size: int
-    mtime: int
-    inode: int
+    __slots__ = ()
 
 
 class Watchlist:
