@@ -40,8 +40,8 @@ def listing(lines: list[ListingRow], *, is_mixed: bool, ids: list[str], is_short
     if is_free or any(state != "idle" for state in states):
         columns.append(Column("STATE", states if is_free else [state if state != "idle" else "" for state in states]))
     columns += [
-        Column("TURNS", [str(count or "") for count in turns], right=True, drop=4),
-        Column("COST", [_cost(*cost) for cost in zip(costs, partial, strict=True)], right=True, drop=1),
+        Column("TURNS", _counts(turns), right=True, drop=4),
+        Column("COST", list(map(_cost, costs, partial)), right=True, drop=1),
     ]
     if is_free or is_mixed:
         folders = workspaces if is_free else [path.rstrip("/").rpartition("/")[2] for path in workspaces]
@@ -51,6 +51,12 @@ def listing(lines: list[ListingRow], *, is_mixed: bool, ids: list[str], is_short
         columns = [column for column in columns if column.head != "TURNS" and any(column.cells)]
     drawn = grid(columns, paint=_paint if has_colour(sys.stdout) else None, margin=int(is_short))
     return drawn[1:] if is_short else drawn
+
+
+def _counts(numbers: list[int]) -> list[str]:
+    """Each in words once: most are small, and the same over and over."""
+    words = {number: str(number or "") for number in {*numbers}}
+    return [words[number] for number in numbers]
 
 
 def _cost(micros: int, is_partial: bool) -> str:

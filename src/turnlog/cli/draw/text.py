@@ -107,7 +107,7 @@ def moment(at: datetime | None) -> str:
 
 def clock_times(times: Sequence[int | None]) -> list[str]:
     """Times in milliseconds as this place tells them: `2026-11-15 14:02`. Quick for thousands of them in order."""
-    clock = [f"{hour:02}:{minute:02}" for hour in range(24) for minute in range(60)]
+    clock: dict[int, str] = {}
     texts: list[str] = []
     text, midnight, first, end = "", 0, 0, 0
     for ms in times:
@@ -117,7 +117,10 @@ def clock_times(times: Sequence[int | None]) -> list[str]:
         minute = ms // 60_000
         if not first <= minute < end:
             text, midnight, first, end = _day(minute)
-        texts.append(text + clock[minute - midnight])
+        since = minute - midnight
+        if since not in clock:
+            clock[since] = f"{since // 60:02}:{since % 60:02}"
+        texts.append(text + clock[since])
     return texts
 
 
