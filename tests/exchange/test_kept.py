@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnlog.errors import Corrupt
+from turnlog.exchange import kept as module
+from turnlog.exchange.keeping import Keeping
 from turnlog.exchange.kept import KeptFiles
+from turnlog.machine.keepstate import KeepState
 
 RECORDED = Path(__file__).parent.parent / "formats/agents"
 
@@ -115,3 +118,86 @@ def test_a_session_comes_back_with_all_that_belongs_to_it_and_nothing_is_written
         assert Path(there).read_text() == names[0]
         assert Path(there).with_suffix("").joinpath("subagents/agent-1.jsonl").read_text() == names[1]
     assert not os.path.exists(there)
+
+
+def becomes(path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch, *, at_look: int) -> None:
+    """Its agent writes a file anew, in place, while it is kept: at one of the looks that are taken at its bytes."""
+    looks, proof_of = [0], module.proof_of
+
+    def proof(file, size: int) -> bytes:
+        looks[0] += 1
+        if looks[0] == at_look:
+            path.write_bytes(data)
+        return proof_of(file, size)
+
+    monkeypatch.setattr(module, "_CHUNK", 50)
+    monkeypatch.setattr(module, "proof_of", proof)
+
+
+@pytest.mark.parametrize("at_look", [2, 3])
+@pytest.mark.parametrize("data", [b"", b"b" * 30, b"b" * 60, b"b" * 100, b"b" * 150])
+def test_one_that_is_written_anew_while_it_is_kept_is_kept_whole_or_not_yet(
+    kept: KeptFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, at_look: int
+) -> None:
+    path = tmp_path / "s.json"
+    write(path, b"a" * 100)
+    becomes(path, data, monkeypatch, at_look=at_look)
+    with pytest.raises(OSError, match="wrote it anew"):
+        kept.keep("a", str(path))
+    assert not list(Path(kept.folder).rglob("*.*"))
+    assert kept.keep("a", str(path))
+    assert said(kept, path) == data
+
+
+@pytest.mark.parametrize("at_look", [2, 3, 4])
+def test_one_that_is_written_anew_while_more_of_it_is_kept_costs_nothing_that_was(
+    kept: KeptFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_look: int
+) -> None:
+    path = tmp_path / "s.jsonl"
+    write(path, b"a" * 40)
+    assert kept.keep("a", str(path))
+    write(path, b"a" * 140)
+    becomes(path, b"b" * 45, monkeypatch, at_look=at_look)
+    with pytest.raises(OSError, match="wrote it anew"):
+        kept.keep("a", str(path))
+    assert said(kept, path) == b"a" * 40
+    assert kept.keep("a", str(path))
+    assert said(kept, path) == b"b" * 45
+
+
+def test_all_that_a_file_grew_by_is_kept_however_much(
+    kept: KeptFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CHUNK", 50)
+    path = tmp_path / "s.jsonl"
+    for size in (10, 300):
+        write(path, b"a" * size)
+        assert kept.keep("a", str(path))
+        assert said(kept, path) == b"a" * size
+
+
+def test_what_its_agent_deletes_while_it_is_looked_at_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "person/.claude/projects/-work"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    recorded = max((RECORDED / "claude-code/recorded/projects").rglob("*.jsonl"), key=os.path.getsize).read_bytes()
+    for name in ("gone", "stays"):
+        (folder / f"{name}.jsonl").write_bytes(recorded)
+    (folder / "nowhere.jsonl").symlink_to(tmp_path / "nothing")
+    stat = os.stat
+
+    def looked(path, **more):
+        status = stat(path, **more)
+        if str(path).endswith("gone.jsonl"):
+            os.unlink(path)
+        return status
+
+    monkeypatch.setattr(os, "stat", looked)
+    home = str(tmp_path / "home")
+    KeepState(home).choose(["claude-code"])
+    report = Keeping(home).run()
+    assert (report.files, report.problems) == (1, {})
+    assert KeptFiles(home).has("claude-code", str(folder / "stays.jsonl"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -167,7 +168,12 @@ def _files_of(form: Format) -> Iterator[tuple[str, tuple[int, int]]]:
         for folder, folders, names in os.walk(home):
             folders[:] = sorted(name for name in folders if name not in form.watch.apart)
             for name in sorted(names):
+                if name.endswith((*_DATABASES, *_PASSING)):
+                    continue
                 path = os.path.join(folder, name)
-                if not name.endswith((*_DATABASES, *_PASSING)) and os.path.isfile(path):
+                try:
                     status = os.stat(path)
+                except OSError:
+                    continue  # its agent deleted it meanwhile, or it is a link to nothing
+                if stat.S_ISREG(status.st_mode):
                     yield path, (status.st_size, status.st_mtime_ns)

@@ -7,6 +7,7 @@ it has. What was cut short while it was written does not count, and the next one
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Generator, Iterator
@@ -133,12 +134,7 @@ class KeptFiles:
         temporary = f"{target}.{os.getpid()}.tmp"
         try:
             with open(temporary, "wb", opener=_private) as out:
-                at = 0
-                while at < status.st_size or at == 0:
-                    data, at = _framed(file, at, status)
-                    out.write(data)
-                    if at == 0:
-                        break
+                out.writelines(_framed(file, 0, status))
                 out.flush()
                 os.fsync(out.fileno())
             if shrank:
@@ -280,28 +276,45 @@ def _unpacked(file: BinaryIO, frame: _Frame) -> bytes | None:
     return data if sha256(data).hexdigest()[:32] == frame.digest else None
 
 
-def _framed(file: BinaryIO, at: int, status: os.stat_result) -> tuple[bytes, int]:
-    """The next frame with the note before it, and how far it goes."""
-    file.seek(at)
-    data = file.read(min(_CHUNK, status.st_size - at))
-    packed = zstd.compressor(_LEVEL, has_checksum=True).compress(data)
-    size = at + len(data)
-    note = {
-        "length": len(packed),
-        "size": size,
-        "digest": sha256(data).hexdigest()[:32],
-        "proof": proof_of(file, size).hex(),
-        "mtime": status.st_mtime_ns,
-    }
-    header = msgspec.json.encode(note)
-    return _NOTE.pack(_SKIPPED, len(header)) + header + packed, size
+def _framed(file: BinaryIO, at: int, status: os.stat_result) -> Iterator[bytes]:
+    """What a file has from there on: frames, each with the note before it.
+
+    Raises `OSError` for a file that is not the one any more that was looked at: an agent that writes it anew would
+    have half of the one kept, and half of the other.
+    """
+    before = proof_of(file, status.st_size)
+    while True:
+        file.seek(at)
+        data = file.read(min(_CHUNK, status.st_size - at))
+        packed = zstd.compressor(_LEVEL, has_checksum=True).compress(data)
+        at += len(data)
+        proof = proof_of(file, at)
+        is_last = at == status.st_size
+        if proof != before if is_last else not data:
+            raise OSError(errno.EBUSY, "its agent wrote it anew while it was read")
+        note = {
+            "length": len(packed),
+            "size": at,
+            "digest": sha256(data).hexdigest()[:32],
+            "proof": proof.hex(),
+            "mtime": status.st_mtime_ns,
+        }
+        header = msgspec.json.encode(note)
+        yield _NOTE.pack(_SKIPPED, len(header)) + header + packed
+        if is_last:
+            return
 
 
-def _append(path: str, last: _Frame, framed: tuple[bytes, int]) -> None:
+def _append(path: str, last: _Frame, frames: Iterator[bytes]) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    end = last.start + last.length
     with open(fd, "wb") as file:
-        file.truncate(last.start + last.length)
-        file.seek(0, os.SEEK_END)
-        file.write(framed[0])
+        file.truncate(end)
+        file.seek(end)
+        try:
+            file.writelines(frames)
+        except OSError:
+            file.truncate(end)
+            raise
         file.flush()
         os.fsync(file.fileno())
