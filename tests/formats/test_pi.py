@@ -195,6 +195,31 @@ def test_a_fork_counts_only_its_own(path: Path) -> None:
     assert second.usage().inherited == SPENT
 
 
+def generations(path: Path, parents: list[int]) -> list[Path]:
+    """Sessions of which each one names another as its parent."""
+    files = [path.with_name(f"2026-01-01T00-00-00-000Z_0199{number:04}.jsonl") for number in range(len(parents))]
+    for number, parent in enumerate(parents):
+        head = {**HEAD, "id": f"0199{number:04}", "parentSession": str(files[parent]) if parent >= 0 else None}
+        lines(files[number], [head, *TALK])
+    return files
+
+
+@pytest.mark.parametrize("parents", [[0], [1, 0], [1, 2, 0], [1, 2, 1], [1, 1]])
+def test_sessions_that_name_each_other_as_their_parent_are_all_brought(path: Path, parents: list[int]) -> None:
+    for file in generations(path, parents):
+        items = bring("pi", file)
+        assert sorted(item.id for item, _ in items) == sorted({item.id for item, _ in items})
+        for item, session in items:
+            assert item.problems == []
+            assert talk(session.context()) == SAID
+
+
+def test_a_parent_and_its_parents_come_along_however_many(path: Path) -> None:
+    files = generations(path, [*range(1, 60), -1])
+    items = bring("pi", files[0])
+    assert [item.source.path for item, _ in items] == [str(file) for file in reversed(files)]
+
+
 def test_damage_costs_only_the_damaged_record(path: Path) -> None:
     raw = [json.dumps(one).encode() for one in TALK]
     records = [

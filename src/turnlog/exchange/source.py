@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
@@ -133,11 +133,12 @@ def bring_all(creator: Creator, wanted: list[Source], progress: Progress | None 
 
     What its agent deleted is read from the copy that is kept of it.
     """
-    waiting: list[tuple[Source, Reading]] = []
-    chosen = set(wanted)
-    for index, source in enumerate(wanted):
+    queue = list(wanted)
+    chosen = set(queue)
+    waiting: deque[tuple[Source, Reading]] = deque()
+    for index, source in enumerate(queue):  # grows while it is gone through: parents that nobody asked for
         if progress is not None:
-            progress(index, len(wanted), source)
+            progress(index, len(queue), source)
         if not os.path.lexists(source.path):
             yield _brought_back(creator, source)
             continue
@@ -146,15 +147,19 @@ def bring_all(creator: Creator, wanted: list[Source], progress: Progress | None 
         except OSError as error:
             yield Imported("", source, 0, [Problem(f"cannot be opened: {error.strerror or error}")])
             continue
-        if _parent(reading.header) and not _is_here(creator.store, source.agent, _parent(reading.header)):
-            fork = reading.header.fork
-            if fork is not None and fork.source is not None and fork.source not in chosen:
-                yield from bring_all(creator, [fork.source])
+        parent, fork = _parent(reading.header), reading.header.fork
+        if not parent or _is_here(creator.store, source.agent, parent):
+            yield _brought(creator, source, reading)
+            continue
+        if index < len(wanted):
             waiting.append((source, reading))
         else:
-            yield _brought(creator, source, reading)
+            waiting.appendleft((source, reading))  # the oldest first
+        if fork is not None and fork.source is not None and fork.source not in chosen:
+            chosen.add(fork.source)
+            queue.append(fork.source)
     while waiting:
-        left: list[tuple[Source, Reading]] = []
+        left: deque[tuple[Source, Reading]] = deque()
         is_stuck = True
         for source, reading in waiting:
             if _is_here(creator.store, source.agent, _parent(reading.header)):
@@ -164,7 +169,7 @@ def bring_all(creator: Creator, wanted: list[Source], progress: Progress | None 
                 left.append((source, reading))
         waiting = left
         if is_stuck:
-            yield _brought(creator, *waiting.pop(0))
+            yield _brought(creator, *waiting.popleft())
 
 
 def _brought_back(creator: Creator, source: Source) -> Imported:
