@@ -291,3 +291,36 @@ def test_the_usual_blocks_of_an_answer_are_read_as_the_wire_reads_them() -> None
         {"type": "tool_use", "id": "t", "name": "n", "input": {"~input": "a"}},
     ):  # fmt: skip
         assert answer(raw) == answered_block(raw, {}, None)
+
+
+def test_usage_is_counted_as_the_wire_counts_it() -> None:
+    from turnlog.formats.claude_code.blocks import usage_of
+    from turnlog.wire.anthropic import answer as wire
+
+    spent = {"input_tokens": 5, "output_tokens": 3, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 2}
+    compacted = {"type": "compaction", "input_tokens": 100, "output_tokens": 20}
+    for raw in (
+        spent,
+        {**spent, "cache_creation": {"ephemeral_1h_input_tokens": 4, "ephemeral_5m_input_tokens": 1}},
+        {**spent, "output_tokens_details": {"thinking_tokens": 2}},
+        {**spent, "iterations": []},
+        {**spent, "iterations": None},
+        {**spent, "iterations": [{**spent, "type": "message"}]},
+        {**spent, "iterations": [compacted, {**spent, "type": "message"}]},
+        {**spent, "iterations": "x", "cache_creation": 5, "output_tokens_details": "x"},
+    ):
+        assert usage_of(raw) == wire.usage_of(raw)
+    assert usage_of({**spent, "iterations": [compacted]}).input_tokens == 105
+
+
+def test_a_fork_beside_a_session_without_a_time_is_read(path: Path) -> None:
+    """It was begun after what it begins with: its parent is looked for among its neighbours."""
+    begun = {"type": "queue-operation", "operation": "enqueue", "timestamp": "2026-02-01T00:00:00.000Z", "sessionId": S}
+    lines(path, [begun, user(1, None, "go"), answer(2, 1, "yes")])
+    parent = path.with_name("0a1b2c3d-0000-4000-8000-000000000002.jsonl")
+    lines(parent, [user(1, None, "go"), answer(2, 1, "yes")])
+    path.with_name("x.jsonl").mkdir()
+    assert steps("claude-code", path)[0].header.fork.session == parent.stem
+    timeless = [{**record, "timestamp": None} for record in (user(1, None, "go"), answer(2, 1, "yes"))]
+    lines(parent, timeless)
+    assert steps("claude-code", path)[0].header.fork is None

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from turnlog.formats import Forked, Format, Places, Reading, Record, Resuming, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.json import decoded, from_base64
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import Problems, head_of, loaded, of_unknown_role, report
+from turnlog.formats._shared.records import Problems, beside, head_of, loaded, of_unknown_role, report
 from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import fields, items, json_text, listed, moment, text, usage_in, whole
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
@@ -78,14 +78,6 @@ def read(source: Source) -> Reading:
     return reading
 
 
-def _beside(path: str, problems: Problems) -> Any:
-    """What a file beside the session says; None where there is none."""
-    try:
-        return loaded(path, problems, os.path.basename(path))
-    except OSError:
-        return None
-
-
 # ── sessions of the SDK ───────────────────────────────────────────────────────────────────────────
 
 
@@ -97,8 +89,8 @@ class _Session:
         stem = os.path.basename(source.path).removesuffix(_MESSAGES)
         self._value = value
         self._problems = problems
-        self._compacted = fields(_beside(os.path.join(folder, f"{stem}.compaction.json"), problems))
-        manifest = fields(_beside(os.path.join(folder, f"{stem}.json"), problems))
+        self._compacted = fields(beside(os.path.join(folder, f"{stem}.compaction.json"), problems))
+        manifest = fields(beside(os.path.join(folder, f"{stem}.json"), problems))
         about = fields(manifest.get("metadata"))
         session = os.path.basename(folder)
         is_sub = stem != session and os.path.isfile(os.path.join(folder, session + _MESSAGES))
@@ -176,10 +168,10 @@ class _Task:
         id = os.path.basename(folder)
         self._listed = items(value)
         self._problems = problems
-        self._shown = items(_beside(os.path.join(folder, "ui_messages.json"), problems))
-        self._used = items(fields(_beside(os.path.join(folder, "task_metadata.json"), problems)).get("model_usage"))
+        self._shown = items(beside(os.path.join(folder, "ui_messages.json"), problems))
+        self._used = items(fields(beside(os.path.join(folder, "task_metadata.json"), problems)).get("model_usage"))
         state = os.path.join(os.path.dirname(os.path.dirname(folder)), "state", "taskHistory.json")
-        history = items(_beside(state, []))
+        history = items(beside(state, []))
         self._known = next((item for item in history if str(item.get("id")) == id), fields(None))
         first = next((text(item.get("text")) for item in self._shown if item.get("say") in ("task", "text")), None)
         title = text(self._known.get("task")) or first

@@ -20,6 +20,7 @@ from turnlog.exchange.transcript import render, transcript_of, writing_of
 from turnlog.formats import Format, Jump, Problem, Source, Writing, added, every, format_of, names
 
 _MUTATIONS = 40
+_NEIGHBOURS = 12
 _PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
 
 
@@ -143,6 +144,30 @@ class FormatContract:
                 for item in self._bring(home, copy):
                     assert all(isinstance(problem, Problem) for problem in item.problems)
             shutil.rmtree(copy.parent)
+
+    @pytest.mark.parametrize("instead", ["a folder", "a link to itself", "bytes"])
+    def test_what_cannot_be_opened_costs_no_session_but_its_own(self, tmp_path: Path, instead: str) -> None:
+        for number, (root, path) in enumerate(self._with_neighbours()):
+            copy = tmp_path / f"{number}" / root.name
+            shutil.copytree(root, copy, symlinks=True)
+            target = copy / path.relative_to(root)
+            target.unlink()
+            if instead == "a folder":
+                target.mkdir()
+            elif instead == "a link to itself":
+                target.symlink_to(target)
+            else:
+                target.write_bytes(b"\xff\xfe\x00 no text")
+            for source in self._form.find(str(copy)):
+                if source.path != str(target):
+                    list(self._form.read(source).steps)
+            shutil.rmtree(copy.parent)
+
+    def _with_neighbours(self) -> Iterator[tuple[Path, Path]]:
+        """Some files of every sample that is a folder, the smaller ones first: they lie beside sessions."""
+        for sample in self.samples:
+            files = _files(sample) if sample.is_dir() else []
+            yield from ((sample, path) for path in sorted(files, key=lambda path: path.stat().st_size)[:_NEIGHBOURS])
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -28,6 +28,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 _OBJECT = pattern(rb'\{\s*"')
 _MOST = MAX_LINE + 1
 _DEEP = 3
+_T = TypeVar("_T")
 
 
 class RawRecord(Struct, gc=False):
@@ -177,6 +178,26 @@ def loaded(path: str, problems: list[Problem], where: str = "") -> Any:
     for problem in [*cut, *damage]:
         tell(problems, replace(problem, where=where))
     return value
+
+
+def beside(path: str, problems: list[Problem], where: str = "") -> Any:
+    """The value of a document beside a session; None where there is none. One that cannot be opened is told."""
+    where = where or os.path.basename(path)
+    try:
+        return loaded(path, problems, where)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        report(problems, f"cannot be opened: {error.strerror or error}", where=where)
+        return None
+
+
+def readable(records: Iterator[_T], problems: list[Problem], path: str) -> Iterator[_T]:
+    """What comes of another file than the session's own: one that cannot be opened is told, and costs no more."""
+    try:
+        yield from records
+    except OSError as error:
+        report(problems, f"cannot be opened: {error.strerror or error}", where=os.path.basename(path))
 
 
 def first_records(path: str, most: int) -> Iterator[dict[str, Any]]:

@@ -74,13 +74,11 @@ _SIDE = b'"isSidechain":true'
 
 def _has(path: str, wanted: bytes) -> bool:
     """Whether a file has those bytes anywhere: a look that is much faster than at each line."""
-    with open(path, "rb") as file:
-        try:
-            view = mmap(file.fileno(), 0, access=ACCESS_READ)
-        except ValueError:
-            return False  # empty
-        with view:
+    try:
+        with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as view:
             return view.find(wanted) >= 0
+    except (OSError, ValueError):
+        return False  # gone meanwhile, or empty
 
 
 def _subagents_inside(path: str) -> list[str]:

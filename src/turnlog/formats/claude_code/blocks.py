@@ -65,6 +65,10 @@ def stopped(reason: Any, error: Any, details: Any) -> tuple[Stop | None, dict[st
 def usage_of(raw: dict[str, Any]) -> Usage:
     """What a request cost."""
     get, by_duration = raw.get, fields(raw.get("cache_creation"))
+    if get("iterations"):  # of a request in which the API compacted: what that took counts, too
+        from turnlog.wire.anthropic import answer as wire
+
+        return wire.usage_of(raw)
     written, hour = count(get("cache_creation_input_tokens")), 0
     if by_duration:
         hour = count(by_duration.get("ephemeral_1h_input_tokens"))

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.json import salvage
-from turnlog.formats._shared.records import rows
+from turnlog.formats._shared.records import names_in, readable, rows
 from turnlog.formats._shared.value import branches_in, count, fields, moment, text
 from turnlog.log.usage import Usage
 
@@ -84,12 +84,14 @@ def _copied(source: Source, first: str, begun: datetime) -> Forked | None:
             last = str(row.data.get("uuid"))
     folder, own = os.path.split(os.path.abspath(source.path))
     candidates: list[tuple[datetime, str]] = []
-    for name in [name for name in sorted(os.listdir(folder)) if name.endswith(".jsonl") and name != own][:_NEAR]:
+    for name in [name for name in names_in(folder, ".jsonl") if name != own][:_NEAR]:
         path = os.path.join(folder, name)
-        head = [row.data for row in islice(rows(path, []), _ENOUGH)]
+        head = [row.data for row in islice(readable(rows(path, []), [], path), _ENOUGH)]
         chain = [record for record in head if record.get("type") in CHAIN]
-        if chain and chain[0].get("uuid") == first and any(row.data.get("uuid") == last for row in rows(path, [])):
-            times = [at for record in head if (at := moment(record.get("timestamp"))) is not None]
+        times = [at for record in head if (at := moment(record.get("timestamp"))) is not None]
+        if not times or not chain or chain[0].get("uuid") != first:
+            continue  # one without a time in its beginning cannot be the oldest
+        if any(row.data.get("uuid") == last for row in readable(rows(path, []), [], path)):
             candidates.append((times[0], path))
     if not candidates:
         return None

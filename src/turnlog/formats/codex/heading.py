@@ -9,7 +9,7 @@ from typing import Any
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.json import lines
-from turnlog.formats._shared.records import first_records, record_in
+from turnlog.formats._shared.records import first_records, names_in, record_in
 from turnlog.formats._shared.value import branches_in, fields, moment, text
 
 NAME = "codex"
@@ -91,7 +91,7 @@ def _beside(path: str, id: str) -> Source | None:
         if id in os.path.basename(other):
             return Source(NAME, other)
     folder = os.path.dirname(os.path.abspath(path))
-    for number, name in enumerate(sorted(os.listdir(folder))):
+    for number, name in enumerate(names_in(folder)):
         if number > _NEAR:
             break
         other = os.path.join(folder, name)

@@ -20,7 +20,7 @@ from msgspec.structs import force_setattr, replace
 from turnlog.formats import Jump, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, Keys, bound, digest_of
-from turnlog.formats._shared.records import UnknownRecords, heads, report
+from turnlog.formats._shared.records import UnknownRecords, heads, readable, report
 from turnlog.formats._shared.value import count, fields, items, moment, text
 from turnlog.formats.codex import items as response_items
 from turnlog.formats.codex import line as lines
@@ -125,7 +125,8 @@ class _Reader:
         elif base and self._fork is not None and self._fork.source is not None:
             end, goes_on = base.get("end_byte_offset"), self._next
             self._next = sys.maxsize  # a mark is a place in the file itself
-            before = heads(self._fork.source.path, self._reading.problems, lines.decode_line)
+            problems, older = self._reading.problems, self._fork.source.path
+            before = readable(heads(older, problems, lines.decode_line), problems, older)
             yield from takewhile(lambda pair: not isinstance(end, int) or pair[0] < end, before)
             self._next = goes_on
         yield from own

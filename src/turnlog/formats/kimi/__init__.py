@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Format, Places, Reading, Resuming, Source
-from turnlog.formats._shared.records import first_records
+from turnlog.formats._shared.records import first_records, names_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
@@ -52,7 +52,7 @@ def _was_cleared(path: str) -> bool:
     folder = os.path.dirname(path)
     if not os.path.isfile(path) or os.path.getsize(path) > 0:
         return False
-    names = [name for name in os.listdir(folder or ".") if _ROTATED.fullmatch(name)]
+    names = [name for name in names_in(folder or ".") if _ROTATED.fullmatch(name)]
     return any(_kind(os.path.join(folder, name)) == "context" for name in names)
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.key import overlap
-from turnlog.formats._shared.records import RawRecord, of_unknown_role, rows, tell
+from turnlog.formats._shared.records import RawRecord, names_in, of_unknown_role, readable, rows, tell
 from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.kimi.parts import (
     RecordNames,
@@ -177,7 +177,7 @@ class _Reader:
         """All of it."""
         number = 0
         for number, path in self._rotated():
-            yield from self._state(path, number, [])
+            yield from readable(self._state(path, number, []), self._reading.problems, path)
         yield from self._state(self._source.path, number + 1, self._reading.problems)
         yield from self._wire.spent
 
@@ -186,7 +186,7 @@ class _Reader:
         if os.path.basename(self._source.path) != "context.jsonl":
             return []
         rotated: list[tuple[int, str]] = []
-        for name in os.listdir(folder):
+        for name in names_in(folder):
             match = _ROTATED.fullmatch(name)
             if match is not None:
                 rotated.append((int(next(filter(None, match.groups()))[:9]), os.path.join(folder, name)))

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from turnlog.formats import Problem, Source
 from turnlog.formats._shared import sqlite
 from turnlog.formats._shared.json import decoded
-from turnlog.formats._shared.records import head_of, loaded, names_in, report, rows
+from turnlog.formats._shared.records import beside, head_of, loaded, names_in, report, rows
 from turnlog.formats._shared.sqlite import ERRORS, Strange, opened, opened_for
 from turnlog.formats._shared.value import fields, items, text
 
@@ -265,21 +265,17 @@ def storage_of(path: str) -> str:
 
 def open_storage(source: Source, root: str, problems: list[Problem]) -> OpencodeShelf:
     """One session of those folders."""
-    info = _load(source.path, problems)
+    info = fields(loaded(source.path, problems, os.path.basename(source.path)))
     return OpencodeShelf(info, _from_storage(root, str(info.get("id")), problems))
-
-
-def _load(path: str, problems: list[Problem]) -> dict[str, Any]:
-    return fields(loaded(path, problems, os.path.basename(path)))
 
 
 def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[OpencodeTold]:
     folder = _inner(root, "message", session)
     loose = _loose_parts(root, problems)
-    infos = [_load(os.path.join(folder, name), problems) for name in names_in(folder, ".json")]
+    infos = [fields(beside(os.path.join(folder, name), problems)) for name in names_in(folder, ".json")]
     for info in sorted(infos, key=_when):
         inner = _inner(root, "part", str(info.get("id")))
-        parts = [_load(os.path.join(inner, name), problems) for name in names_in(inner, ".json")]
+        parts = [fields(beside(os.path.join(inner, name), problems)) for name in names_in(inner, ".json")]
         yield OpencodeTold(info, [*parts, *loose.get(str(info.get("id")), [])])
 
 
@@ -288,7 +284,7 @@ def _loose_parts(root: str, problems: list[Problem]) -> dict[str, list[dict[str,
     folder = os.path.join(root, "part")
     by_message: dict[str, list[dict[str, Any]]] = {}
     for name in names_in(folder, ".json"):
-        part = _load(os.path.join(folder, name), problems)
+        part = fields(beside(os.path.join(folder, name), problems))
         by_message.setdefault(str(part.get("messageID")), []).append(part)
     return by_message
 

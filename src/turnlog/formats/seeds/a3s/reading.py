@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.json import decoded, document, salvage
-from turnlog.formats._shared.records import is_plain_file, tell
+from turnlog.formats._shared.records import is_plain_file, names_in, tell
 from turnlog.formats._shared.value import EPOCH, fields, listed
 from turnlog.formats.seeds.a3s import shape
 from turnlog.formats.seeds.a3s.layout import (
@@ -272,7 +272,7 @@ class _Reader:
             return
         folder = os.path.join(self.root, TREE, CHECKPOINTS)
         loops: dict[str, Any] = {}
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        for name in names_in(folder):
             value = fields(self.beside(f"{TREE}/{CHECKPOINTS}/{name}")) if name.endswith(".json") else {}
             run, messages = value.get("run_id"), listed(value.get("messages"))
             if value.get("session_id") != id or not isinstance(run, str):

@@ -12,7 +12,7 @@ import msgspec
 from turnlog.formats import Forked, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.patch import besides
-from turnlog.formats._shared.records import UnknownRecords, names_in
+from turnlog.formats._shared.records import UnknownRecords, names_in, readable
 from turnlog.formats._shared.rust import compact, trimmed
 from turnlog.formats._shared.tally import Tally, unknown
 from turnlog.formats._shared.value import EPOCH, counted, fields
@@ -175,7 +175,11 @@ class _Reader:
             if copy is None or copy.original != self.name or os.path.islink(path):
                 continue
             here = here or {sha256(line.data.strip()).digest() for line in lines(self.path)}
-            texts = (line.data.strip() for line in lines(path) if b"session_meta" not in line.data)
+            texts = (
+                line.data.strip()
+                for line in readable(lines(path), self.report.problems, path)
+                if b"session_meta" not in line.data
+            )
             more = sum(bool(text) and sha256(text).digest() not in here for text in texts)
             if more:
                 what = f"a copy with {more} record{'s' * (more > 1)} that the session no longer has: import it by name"
