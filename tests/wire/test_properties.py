@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.wire import official, rules
 from tests.wire.scene import KINDS, PDF, PNG, TOOLS, WEB_CALL, WEB_RESULT, answer, ask, session
 from turnlog import File, Image, Message, Text, Thinking, ToolCall, ToolResult, UnknownBlock
-from turnlog.wire import log_name, wire_name
+from turnlog.wire._name import log_name, wire_name
 
 TEXTS = st.one_of(st.sampled_from(["", " ", "\n\t", "hello", "wörld 🎈", "</system>"]), st.text(max_size=8))
 IDS = st.one_of(

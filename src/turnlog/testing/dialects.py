@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import msgspec
 import pytest
@@ -189,19 +189,72 @@ class DialectContract:
 
     def test_broken_off_anywhere_it_gives_what_arrived(self) -> None:
         whole = self._dialect.draft(self.response)
-        calls = [block for block in whole.blocks if isinstance(block, ToolCall)]
+        calls = _calls(whole)
         for end in range(len(self.events) + 1):
             message = self._fed(self.events[:end])
             assert message.stop in ("aborted", whole.stop)
             assert _text(whole).startswith(_text(message))
-            arrived = [block for block in message.blocks if isinstance(block, ToolCall)]
+            arrived = _calls(message)
             assert arrived == calls[: len(arrived)], "a call is there whole or not at all"
             with turnlog.open("memory:") as home, home.create() as session:
                 json.dumps(self._goes_on(session, message))
 
+    def test_a_stream_that_is_given_its_request_has_the_names_of_the_log(self) -> None:
+        """What a provider does not take as a name or an id is a digest in the request, and in the answer to it."""
+        plain, odd = (self._ask(_with_call(*names)) for names in (("call_7", "bash"), (_ODD_ID, _ODD_NAME)))
+        sent = {said: _instead(plain, odd, said) or ours for said, ours in (("bash", _ODD_NAME), ("call_7", _ODD_ID))}
+        call = next(block for block in _calls(self._dialect.draft(self.response)) if block.by is None)
+        answered = {call.name: sent["bash"], call.id: sent["call_7"]}
+        stream: Feed = self._dialect.Stream(**{**self.stream_options, "request": odd})
+        assert not stream.is_begun
+        for event in _renamed(self.events, answered):
+            stream.feed(event)
+        assert stream.is_begun
+        back = next(block for block in _calls(stream.finish()) if block.by is None)
+        assert back.name == _ODD_NAME
+        assert back.id in (_ODD_ID, call.id), "a provider without ids has ours"
+
     def test_a_stream_without_events_was_aborted(self) -> None:
         message = self._fed([])
         assert (message.stop, message.blocks) == ("aborted", [])
+
+
+_ODD_NAME, _ODD_ID = "mcp.files/" + "x" * 130, "call|" + "y" * 130
+
+
+def _calls(message: Message) -> list[ToolCall]:
+    return [block for block in message.blocks if isinstance(block, ToolCall)]
+
+
+def _with_call(id: str, name: str) -> Context:
+    call = Message(role="assistant", blocks=[ToolCall(id=id, name=name, input={})], seq=2)
+    result = Message(role="tool", blocks=[ToolResult(call=id, name=name, content="ok")], seq=3)
+    return Context([_user("go"), call, result, _user("on")])
+
+
+def _instead(one: Any, other: Any, said: str) -> str | None:
+    """What one request says in the place where another says something."""
+    if isinstance(one, str):
+        return other if one == said and isinstance(other, str) else None
+    return next((text for pair in _pairs(one, other) if (text := _instead(pair[0], pair[1], said)) is not None), None)
+
+
+def _pairs(one: Any, other: Any) -> list[tuple[Any, Any]]:
+    """What is in the same place of two objects or lists."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        first, second = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+        return [(first[key], second[key]) for key in first if key in second]
+    if isinstance(one, list) and isinstance(other, list):
+        return list(zip(cast("list[Any]", one), cast("list[Any]", other), strict=False))
+    return []
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _renamed(item, names) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_renamed(item, names) for item in cast("list[Any]", value)]
+    return names.get(value, value) if isinstance(value, str) else value
 
 
 class _Dumped:

@@ -10,9 +10,7 @@ block's `meta` under the provider's name. With an `account` it is tagged with th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 from importlib import import_module
 from typing import Any, Protocol, cast
 
@@ -36,6 +34,7 @@ from turnlog.log.context import Context, repair
 from turnlog.log.entry import Message
 from turnlog.log.secret import is_secret_name
 from turnlog.log.shown.nativecompaction import compacted, newest, since
+from turnlog.wire._name import wire_name
 
 NOTHING_BEFORE = "(the conversation continues)"
 """Said by the user where a provider wants the user to speak first."""
@@ -94,6 +93,11 @@ class Received(list[Message]):
 
 class Feed(Protocol):
     """A response that arrives in pieces."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether any event came: before that there is nothing to append."""
+        ...
 
     def feed(self, event: Any) -> None:
         """Take the next event, as a dict or as the SDK's object."""
@@ -340,47 +344,6 @@ def unwrapped(value: Any) -> Any:
     """A call's input as the log has it."""
     data = fields(value)
     return data[WRAPPED] if len(data) == 1 and WRAPPED in data else value
-
-
-# ── ids and names ─────────────────────────────────────────────────────────────────────────────────
-
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-_MAPPED = re.compile(r"([xh])(\d*)-")
-_ESCAPED = re.compile(r"(?:[A-Za-z0-9_]|-[0-9a-f]{1,6}-)*")
-
-
-def wire_name(text: str, *, limit: int, nth: int = 1, lettered: bool = False) -> str:
-    """An id or name in letters, digits, `_` and `-`, at most `limit` of them; another one for every `nth`.
-
-    `lettered`: it has to begin with a letter or `_`.
-
-    What fits stays. What does not is escaped, which `log_name` undoes; what is then too long becomes a digest,
-    which needs the original to be undone.
-    """
-    begins = not lettered or text[:1].isalpha() or text[:1] == "_"
-    if nth == 1 and begins and len(text) <= limit and _PLAIN.fullmatch(text) and not _MAPPED.match(text):
-        return text
-    turn = "" if nth == 1 else str(nth)
-    body = "".join(c if (c.isascii() and c.isalnum()) or c == "_" else f"-{ord(c):x}-" for c in text)
-    if len(body) + len(turn) + 2 <= limit:
-        return f"x{turn}-{body}"
-    stem = re.sub(r"[^A-Za-z0-9_]", "_", text)[: max(0, limit - len(turn) - 35)]
-    return f"h{turn}-{stem}-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-
-
-def log_name(text: str, known: Mapping[str, str] | None = None) -> str:
-    """What `wire_name` was given. A digest is only undone if `known` has it."""
-    if known is not None and text in known:
-        return known[text]
-    mark = _MAPPED.match(text)
-    if mark is None or mark[1] != "x" or not _ESCAPED.fullmatch(text, mark.end()):
-        return text
-    try:
-        name = re.sub(r"-([0-9a-f]+)-", lambda found: chr(int(found[1], 16)), text[mark.end() :])
-    except ValueError:
-        return text
-    sent = (wire_name(name, limit=len(text), nth=int(mark[2] or 1), lettered=lettered) for lettered in (False, True))
-    return name if text in sent else text
 
 
 def known_names(context: Context | None, *, limits: Iterable[int]) -> dict[str, str]:

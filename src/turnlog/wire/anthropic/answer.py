@@ -13,7 +13,8 @@ from turnlog.log.context import Context
 from turnlog.log.entry import Message, Stop
 from turnlog.log.shown.nativecompaction import answering
 from turnlog.log.usage import Usage
-from turnlog.wire import Request, count, fields, items, known_names, log_name, plain, tagged, unwrapped
+from turnlog.wire import Request, count, fields, items, known_names, plain, tagged, unwrapped
+from turnlog.wire._name import log_name
 from turnlog.wire._timing import Timing
 from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PAUSES, PROVIDER, REASONING
 

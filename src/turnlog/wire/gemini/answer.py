@@ -18,7 +18,8 @@ from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, T
 from turnlog.log.context import Context
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
-from turnlog.wire import Request, count, fields, items, known_names, log_name, plain, tagged, unwrapped
+from turnlog.wire import Request, count, fields, items, known_names, plain, tagged, unwrapped
+from turnlog.wire._name import log_name
 from turnlog.wire._timing import Timing
 from turnlog.wire.gemini.ask import ID_LIMIT, NAME_LIMIT, PROVIDER
 
@@ -180,7 +181,7 @@ class GeminiStream:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._timing = Timing(PROVIDER, request, clock)
-        self._context = context
+        self._context = context if context is not None or request is None else request.context
         self._account = account
         self._response: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}

@@ -6,8 +6,9 @@ from typing import Any
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message, Stop
-from turnlog.wire import NOTHING_BEFORE, RequestBuilder, RequestMessage, fields, items, kind_of, log_name, own, tagged
+from turnlog.wire import NOTHING_BEFORE, RequestBuilder, RequestMessage, fields, items, kind_of, own, tagged
 from turnlog.wire._media import PDF, PICTURES, load
+from turnlog.wire._name import log_name
 from turnlog.wire._tool import Tools
 from turnlog.wire.openai.part import NAME_LIMIT, PROVIDER, REFUSAL, arguments_of, input_of
 from turnlog.wire.openai.responses import usage_of

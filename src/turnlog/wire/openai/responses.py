@@ -18,12 +18,11 @@ from turnlog.wire import (
     fields,
     items,
     kind_of,
-    log_name,
     own,
     tagged,
-    wire_name,
 )
 from turnlog.wire._media import PICTURES, load
+from turnlog.wire._name import log_name, wire_name
 from turnlog.wire._tool import Tools
 from turnlog.wire.openai.part import ID_LIMIT, NAME_LIMIT, PROVIDER, REFUSAL, arguments_of, input_of
 
