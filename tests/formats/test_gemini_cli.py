@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+import turnlog
 from tests.formats.composing import bring, grows_alike, lines, talk, what
 from turnlog import Compaction, Edit, Note, Usage
+from turnlog.exchange.transcript import transcript_of
+from turnlog.formats.gemini_cli.writing import place, write
 
 HEAD = {
     "sessionId": "11111111-1111-4111-8111-111111111111", "projectHash": "ab" * 32,
@@ -199,3 +204,15 @@ def test_record_by_record_it_becomes_the_same_session(path: Path) -> None:
         user("w", "right"),
     ]
     grows_alike("gemini-cli", path, [HEAD, *first, *later])
+
+
+def test_a_folder_whose_name_is_no_unicode_is_registered_as_the_program_sees_it(tmp_path: Path) -> None:
+    folder = tmp_path / ".gemini" / "tmp"
+    with turnlog.open("memory:") as home, home.create() as session:
+        session.user("hi")
+        written = write(replace(transcript_of(session), workspace=os.fsdecode(b"/p/caf\xe9")))
+    path = Path(place(written, str(folder)))
+    projects = json.loads((folder.parent / "projects.json").read_text())["projects"]
+    assert projects == {"/p/caf\ufffd": path.parent.parent.name}
+    assert (path.parent.parent / ".project_root").read_text() == "/p/caf\ufffd"
+    assert Path(place(written, str(folder), force=True)) == path

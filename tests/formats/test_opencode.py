@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import turnlog
 from tests.formats.composing import bring, lines, talk, what
-from turnlog import Usage
+from turnlog import File, Image, Message, Text, ToolCall, Usage
 from turnlog.exchange.transcript import transcript_of
 from turnlog.formats import Places
 from turnlog.formats.opencode import configured
@@ -295,3 +295,15 @@ def test_a_session_of_another_provider_is_written_for_the_model_that_it_is_set_t
     assert (answered["providerID"], answered["modelID"]) == ("anthropic", "claude-sonnet-4-5")
     assert (whole["info"]["title"], other.note.split(",")[0]) == ("Count the zebras", "it goes on with fake/m/1")
     assert "anthropic/claude-sonnet-4-5, and fails where" in plain.note
+
+
+def test_a_picture_that_a_failed_tool_gave_is_lost_once() -> None:
+    with turnlog.open("memory:") as home, home.create(workspace="/w") as session:
+        session.user("look")
+        session.append(Message(role="assistant", blocks=[ToolCall(id="c", name="shot", input={})]))
+        session.tool_result("c", [Text(text="no screen"), Image(url="https://x/y.png"), File()], is_error=True)
+        lost = {loss.what: loss.count for loss in write(transcript_of(session)).lost}
+    assert {what: count for what, count in lost.items() if "in a tool result" in what} == {
+        "image in a tool result": 1,
+        "file in a tool result": 1,
+    }

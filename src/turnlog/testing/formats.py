@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -194,6 +195,24 @@ class FormatContract:
             written = render(session, self.name)
             assert all(loss.what and loss.count > 0 for loss in written.lost)
 
+    def test_what_is_no_unicode_is_written_as_far_as_it_goes_and_told(self, home: Home, tmp_path: Path) -> None:
+        """Bytes of a tool that are no text, in a folder whose name is none."""
+        folder = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+        with home.create(workspace=folder) as session:
+            session.user("go")
+            call = ToolCall(id="call_1", name="cat", input={"path": "x"})
+            session.append(Message(role="assistant", blocks=[call], model="claude-sonnet-4-5"))
+            session.tool_result("call_1", "caf\udce9")
+            session.append(Message(role="assistant", blocks=[Text(text="done")], model="claude-sonnet-4-5"))
+            transcript = msgspec.structs.replace(transcript_of(session), workspace=folder)
+            said = _said(session)
+            written = self._writing.render(transcript)
+        assert "bytes that are not Unicode" in [loss.what for loss in written.lost]
+        self._writing.place(written, str(tmp_path / "there"))
+        [item] = self._bring(home, tmp_path / "there")
+        with home.resume(item.id) as back:
+            assert _said(back) == said
+
     def test_nothing_is_overwritten_without_being_asked(self, home: Home, tmp_path: Path) -> None:
         with _talk(home) as session:
             written = render(session, self.name)
@@ -227,6 +246,7 @@ _OF_WRITING = (
     "test_writing_is_a_function_of_the_session",
     "test_a_session_of_ours_comes_back_as_it_was_said",
     "test_what_it_cannot_carry_is_told",
+    "test_what_is_no_unicode_is_written_as_far_as_it_goes_and_told",
     "test_nothing_is_overwritten_without_being_asked",
     "test_no_id_leads_out_of_the_folder",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -15,6 +16,8 @@ from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Me
 
 _FACTS = ("title", "source_title", "workspace", "model", "system", "tools")
 """What is no loss as a fact: it is elsewhere in the file, or told apart."""
+_ODD = "bytes that are not Unicode"
+"""The log keeps them; other agents' files are text. Also in the name of the folder that a session is about."""
 _STOPS = ("length", "aborted", "error")
 """Why an answer ended, where that does not follow from what it says."""
 
@@ -36,9 +39,7 @@ def also_lost(
 
     `always` are words that count for its own sessions, too: what was done here and cannot be told there.
     """
-    named = always if transcript.agent == agent else (*_NOWHERE, *words, *always)
-    if not named:
-        return written
+    named = (_ODD, *always) if transcript.agent == agent else (_ODD, *_NOWHERE, *words, *always)
     view, tally = view_of(transcript), Tally()
     reported = {loss.what for loss in written.lost}
     counts = {**_of_messages(transcript), **_of_session(transcript, view, ()), **_of_seeds(transcript, view, agent)}
@@ -73,6 +74,7 @@ def _of_seeds(transcript: Transcript, view: View, agent: str) -> dict[str, int]:
 
 
 _INSTEAD = {
+    _ODD: "the replacement character",
     "system prompt": "the agent's own",
     "tool definition": "the agent's own",
     "edit": "what the model sees now",
@@ -89,8 +91,12 @@ def _of_messages(transcript: Transcript) -> dict[str, int]:
     messages = [message for message in every if message.blocks]
     answers = [message for message in messages if message.role == "assistant"]
     usages = [message.usage for message in answers if message.usage is not None]
-    results = [block for message in messages for block in message.blocks if isinstance(block, ToolResult)]
+    blocks = [block for message in messages for block in message.blocks]
+    results = [block for block in blocks if isinstance(block, ToolResult)]
+    contents = [result.content for result in results if isinstance(result.content, list)]
+    odd = sum(block.raw is not None for block in chain(blocks, *contents))
     return {
+        _ODD: odd + (transcript.folder != (transcript.workspace or "")),
         "reported cost": sum(bool(usage.cost_micros) for usage in usages),
         "cache write by duration": sum(usage.cache_write_1h_tokens > 0 for usage in usages),
         "cache write count": sum(usage.cache_write_tokens + usage.cache_write_1h_tokens > 0 for usage in usages),

@@ -11,7 +11,6 @@ from turnlog.formats._shared.json import decoded, from_base64, is_deep
 from turnlog.formats._shared.rust import beyond_64_bits, by_key, compact
 from turnlog.formats._shared.value import fields, listed
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
-from turnlog.log.codec import without_surrogates
 from turnlog.log.context import repair
 from turnlog.log.entry import AnyEntry, Checkpoint, Message, Note
 
@@ -44,11 +43,6 @@ class Tally:
         except NotFound:
             return None
 
-    def look(self, block: AnyBlock) -> None:
-        """Count what the log itself keeps only as bytes."""
-        if block.raw is not None:
-            self.add("bytes that are not Unicode", "the replacement character")
-
     def look_at_texts(self, blocks: Iterable[AnyBlock]) -> None:
         """Count that several texts became one."""
         self.add("separate texts", "one text", int(sum(isinstance(block, Text) for block in blocks) > 1))
@@ -75,21 +69,12 @@ class Tally:
         if not isinstance(content, str):
             self.look_at_texts(content)
             self.add("media in a tool result", "a word for it", sum(not isinstance(block, Text) for block in content))
-        return self.text(plain_text(content))
+        return plain_text(content)
 
     def free(self, value: Any) -> Any:
         """Free JSON as Rust holds it, sorted by key; it has no integers of more than 64 bits."""
         self.add("integer beyond 64 bits", "the nearest float", beyond_64_bits(value))
         return by_key(value)
-
-    def text(self, text: str) -> str:
-        """That text; what is not Unicode in it is lost."""
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            self.add("bytes that are not Unicode", "the replacement character")
-            return str(without_surrogates(text))
-        return text
 
 
 def origin_of(entry: AnyEntry, agent: str) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from turnlog.formats._shared.copied import Copied
 from turnlog.formats._shared.place import OutputFile, put_files
+from turnlog.log.codec import without_surrogates
 from turnlog.log.context import Context, text_of
 from turnlog.log.entry import AnyEntry, Message, Start
 from turnlog.log.prompt import preview_of
@@ -69,6 +70,11 @@ class Transcript(Struct, frozen=True, kw_only=True):
     """Whether nothing of what it cost is to be written: it counts elsewhere."""
     version: int | None = None
     """The vocabulary that was asked for, one of the format's versions; None for the session's own."""
+
+    @property
+    def folder(self) -> str:
+        """The workspace as text, with U+FFFD for what is not Unicode in its name; "" where there is none."""
+        return str(without_surrogates(self.workspace or ""))
 
 
 class Loss(Struct, frozen=True, omit_defaults=True):

@@ -62,6 +62,7 @@ def project_key(workspace: str) -> str:
 class _Writer:
     def __init__(self, transcript: Transcript, session: str) -> None:
         self._transcript = transcript
+        self._folder = transcript.folder or "/"
         self._session = session
         self._parent: str | None = None
         self._asked: str | None = None
@@ -122,7 +123,7 @@ class _Writer:
             "parentUuid": self._parent,
             "isSidechain": False,
             "userType": "external",
-            "cwd": self._transcript.workspace or "/",
+            "cwd": self._folder,
             "sessionId": self._session,
             "version": _VERSION,
             "gitBranch": "",
@@ -242,7 +243,7 @@ class _Writer:
             "isVisibleInTranscriptOnly": True,
             "message": {
                 "role": "user",
-                "content": self.tally.text(summary if summary.startswith("This session") else _CONTINUED + summary),
+                "content": summary if summary.startswith("This session") else _CONTINUED + summary,
             },
         }
         self._record("user", as_uuid(self._session, "summary"), at, about)
@@ -251,7 +252,7 @@ class _Writer:
 
     def _said(self, block: AnyBlock) -> dict[str, Any] | None:
         if isinstance(block, Text):
-            return {"type": "text", "text": self.tally.text(block.text)} if block.text else None
+            return {"type": "text", "text": block.text} if block.text else None
         if isinstance(block, (Image, File)):
             return self._media(block)
         self.tally.add("unknown block", "a text that says so")
@@ -276,7 +277,7 @@ class _Writer:
 
     def _answer(self, block: AnyBlock) -> dict[str, Any] | None:
         if isinstance(block, Text):
-            return {"type": "text", "text": self.tally.text(block.text)} if block.text.strip() else None
+            return {"type": "text", "text": block.text} if block.text.strip() else None
         if isinstance(block, ToolCall) and block.by is None:
             given = self.tally.given(block)
             return {"type": "tool_use", "id": self._call(block.id), "name": block.name or "unknown", "input": given}
@@ -305,8 +306,6 @@ class _Writer:
         content: Any = block.content
         if not isinstance(content, str):
             content = [part for inner in content if (part := self._in_result(inner)) is not None]
-        else:
-            content = self.tally.text(content)
         record = {"type": "tool_result", "tool_use_id": self._calls.get(block.call, block.call), "content": content}
         return {**record, "is_error": True} if block.is_error else record
 

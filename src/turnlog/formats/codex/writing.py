@@ -86,7 +86,7 @@ class _Writer:
             self._end_turn()
             stays = [*view.told, *view.rest, *view.kept]
             history = [item for message in stays for item in self._items(message)]
-            self._add("compacted", {"message": self.tally.text(view.summary), "replacement_history": history})
+            self._add("compacted", {"message": view.summary, "replacement_history": history})
             self._add("event_msg", {"type": "context_compacted"})
         for message in view.messages:
             self._message(message)
@@ -136,7 +136,7 @@ class _Writer:
             {
                 "id": self._session,
                 "timestamp": self._at,
-                "cwd": transcript.workspace or "/",
+                "cwd": transcript.folder or "/",
                 "originator": origin.get("originator") or "codex_cli_rs",
                 "cli_version": origin.get("cli_version") or _VERSION,
                 "source": origin.get("source") if isinstance(origin.get("source"), str) else "cli",
@@ -184,7 +184,7 @@ class _Writer:
                 self.tally.add("how a message is shown", "as it was sent")
             if is_shown:
                 self._begin_turn()
-                words = self.tally.text(text_of(message))
+                words = text_of(message)
                 self._add(
                     "event_msg", {"type": "user_message", "message": words, "local_images": [], "text_elements": []}
                 )
@@ -210,7 +210,7 @@ class _Writer:
         self._add(
             "turn_context",
             {
-                "cwd": self._transcript.workspace or "/",
+                "cwd": self._transcript.folder or "/",
                 "approval_policy": settings.get("approval_policy") or "on-request",
                 "sandbox_policy": settings.get("sandbox_policy") or {"type": "read-only"},
                 "model": model,
@@ -232,7 +232,7 @@ class _Writer:
         for block in message.blocks:
             if isinstance(block, Text):
                 if block.text:
-                    items.append(_spoken(self.tally.text(block.text)))
+                    items.append(_spoken(block.text))
             elif isinstance(block, ToolCall) and block.by is None:
                 items.append(self._call(block))
             elif isinstance(block, Thinking):
@@ -268,7 +268,7 @@ class _Writer:
         content = block.content
         output: Any
         if isinstance(content, str):
-            output = self.tally.text(content)
+            output = content
         elif all(isinstance(part, Text) for part in content):
             output = "\n".join(part.text for part in content if isinstance(part, Text))
         else:
@@ -280,7 +280,7 @@ class _Writer:
 
     def _said(self, block: AnyBlock, where: str = "") -> dict[str, Any]:
         if isinstance(block, Text):
-            return {"type": "input_text", "text": self.tally.text(block.text)}
+            return {"type": "input_text", "text": block.text}
         if isinstance(block, Image) and (block.data is not None or (block.url or "").startswith(("https://", "data:"))):
             kind = block.media_type or "image/png"
             url = block.url if block.data is None else f"data:{kind};base64,{b64encode(block.data).decode()}"

@@ -31,7 +31,7 @@ def write(transcript: Transcript) -> Rendered:
     writer.run()
     data = b"".join(msgspec.json.encode(record) + b"\n" for record in writer.records)
     start = iso(None, transcript.created)[:16].replace(":", "-")
-    root = transcript.workspace or "/"
+    root = transcript.folder or "/"
     name = f"{slug(root)}/chats/session-{start}-{session[:8]}.jsonl"
     return Rendered(id=session, files=[OutputFile(name, data, 0o600)], lost=writer.tally.losses(), about=root)
 
@@ -59,7 +59,7 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     project = os.path.dirname(os.path.dirname(path))
     note = os.path.join(project, ".project_root")
     if not os.path.exists(note):
-        put_file(note, root.encode("utf-8", "surrogateescape"), mode=0o600)
+        put_file(note, root.encode(), mode=0o600)
     if is_home and root not in known:
         known[root] = os.path.basename(project)
         put_file(registry, msgspec.json.encode({"projects": known}), mode=0o600, force=True)
@@ -87,10 +87,10 @@ class _Writer:
 
     def run(self) -> None:
         transcript, view = self._transcript, view_of(self._transcript)
-        root = transcript.workspace or "/"
+        root = transcript.folder or "/"
         self.records.append({
             "sessionId": self._session,
-            "projectHash": sha256(root.encode("utf-8", "surrogateescape")).hexdigest(),
+            "projectHash": sha256(root.encode()).hexdigest(),
             "startTime": iso(None, transcript.created),
             "lastUpdated": iso(transcript.updated, transcript.created),
             "kind": "main",
@@ -149,14 +149,14 @@ class _Writer:
             elif message.display is not None and not (isinstance(message.display, str) and message.display):
                 self.tally.add("how a message is shown", "as it was sent")
             elif message.display is not None:
-                about["displayContent"] = [{"text": self.tally.text(message.display)}]
+                about["displayContent"] = [{"text": message.display}]
             parts = [self._part(block) for block in message.blocks] or [{"text": "(no content)"}]
             return {**about, "type": "user", "content": parts}
         calls = [block for block in message.blocks if isinstance(block, ToolCall) and block.by is None]
         thoughts: list[dict[str, Any]] = []
         for block in message.blocks:
             if isinstance(block, Thinking) and block.provider == "gemini" and block.text:
-                subject, _, rest = self.tally.text(block.text).partition("\n")
+                subject, _, rest = block.text.partition("\n")
                 thoughts.append({"subject": subject, "description": rest, "timestamp": about["timestamp"]})
                 self.tally.add("sealed reasoning", "its readable part", int(bool(block.data)))
             elif isinstance(block, Thinking):
@@ -190,12 +190,12 @@ class _Writer:
 
     def _text(self, block: AnyBlock) -> str:
         if isinstance(block, Text):
-            return self.tally.text(block.text)
+            return block.text
         return self.tally.said_in_words(block)
 
     def _part(self, block: AnyBlock, where: str = "") -> dict[str, Any]:
         if isinstance(block, Text):
-            return {"text": self.tally.text(block.text)}
+            return {"text": block.text}
         if isinstance(block, (Image, File)) and block.data is not None and block.media_type:
             return {"inlineData": {"mimeType": block.media_type, "data": b64encode(block.data).decode()}}
         return {"text": self.tally.said_in_words(block, where)}
@@ -209,7 +209,7 @@ class _Writer:
         rest = [] if isinstance(content, str) else [b for b in content if not isinstance(b, Text)]
         display = result.details if self._is_own and result is not None else None
         failed = result is None or result.is_error
-        answer = {"error": self.tally.text(output)} if failed else {"output": self.tally.text(output)}
+        answer = {"error": output} if failed else {"output": output}
         return {
             "id": call.id,
             "name": name,
@@ -222,7 +222,7 @@ class _Writer:
             "timestamp": at,
             "displayName": name,
             "description": "",
-            "resultDisplay": display or self.tally.text(output[:2000]),
+            "resultDisplay": display or output[:2000],
             "renderOutputAsMarkdown": False,
         }
 

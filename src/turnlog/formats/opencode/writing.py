@@ -45,7 +45,7 @@ class _Writer:
     def __init__(self, transcript: Transcript, session: str) -> None:
         self._transcript = transcript
         self._session = session
-        self._folder = transcript.workspace or "/"
+        self._folder = transcript.folder or "/"
         self._number = 0
         self._called: set[str] = set()
         self._asked = ""
@@ -210,13 +210,13 @@ class _Writer:
             "time": {"created": ms, "completed": ms},
             "finish": "stop",
         }
-        self._add(info, [{"type": "text", "text": self.tally.text(summary)}], int(ms or 0))
+        self._add(info, [{"type": "text", "text": summary}], int(ms or 0))
 
     # ── parts ─────────────────────────────────────────────────────────────────────────────────────
 
     def _said(self, block: AnyBlock) -> dict[str, Any]:
         if isinstance(block, Text):
-            return {"type": "text", "text": self.tally.text(block.text)}
+            return {"type": "text", "text": block.text}
         if isinstance(block, (Image, File)):
             return self._file(block)
         self.tally.add("unknown block", "a text that says so")
@@ -235,7 +235,7 @@ class _Writer:
 
     def _answer(self, block: AnyBlock, ms: int) -> dict[str, Any] | None:
         if isinstance(block, Text):
-            return {"type": "text", "text": self.tally.text(block.text)} if block.text else None
+            return {"type": "text", "text": block.text} if block.text else None
         if isinstance(block, ToolCall) and block.by is None:
             return self._tool(block, ms)
         if isinstance(block, Thinking):
@@ -252,25 +252,19 @@ class _Writer:
         blocks = [] if isinstance(content, str) else content
         output = content if isinstance(content, str) else "\n".join(b.text for b in blocks if isinstance(b, Text))
         self.tally.add("unknown block", "", sum(not isinstance(block, (Text, Image, File)) for block in blocks))
-        files = [self._file(block, " in a tool result") for block in blocks if isinstance(block, (Image, File))]
         self.tally.add("time of a tool result", "that of the call", int(end < ms))
         end = max(end, ms)
         start = max(ms, end - result.duration_ms) if result is not None and result.duration_ms else end
         state: dict[str, Any] = {"input": given, "time": {"start": start, "end": end}}
         details = result.details if self._is_own and result is not None else None
         if result is None or result.is_error:
-            state |= {"status": "error", "error": self.tally.text(output), "metadata": fields(details)}
-            words = [block for block in blocks if isinstance(block, (Image, File))]
-            for block in words:
-                what = "image" if isinstance(block, Image) else "file"
-                self.tally.add(f"{what} in a tool result", "")
+            state |= {"status": "error", "error": output, "metadata": fields(details)}
+            for block in blocks:
+                if isinstance(block, (Image, File)):
+                    self.tally.add(f"{'image' if isinstance(block, Image) else 'file'} in a tool result", "")
         else:
-            state |= {
-                "status": "completed",
-                "output": self.tally.text(output),
-                "title": "",
-                "metadata": fields(details),
-            }
+            state |= {"status": "completed", "output": output, "title": "", "metadata": fields(details)}
+            files = [self._file(block, " in a tool result") for block in blocks if isinstance(block, (Image, File))]
             if files:
                 state["attachments"] = files
         return {"type": "tool", "callID": self._call(call.id), "tool": call.name or "unknown", "state": state}

@@ -30,7 +30,7 @@ def write(transcript: Transcript) -> Rendered:
     writer.run()
     data = b"".join(msgspec.json.encode(record) + b"\n" for record in writer.records)
     stamp = iso(None, transcript.created).replace(":", "-").replace(".", "-")
-    name = f"{folder_of(transcript.workspace or '/')}/{stamp}_{_file_name(session)}.jsonl"
+    name = f"{folder_of(transcript.folder or '/')}/{stamp}_{_file_name(session)}.jsonl"
     return Rendered(id=session, files=[OutputFile(name, data, 0o600)], lost=writer.tally.losses())
 
 
@@ -38,7 +38,7 @@ def folder_of(workspace: str) -> str:
     """The name of the folder for a project."""
     path = workspace[1:] if workspace[:1] in "/\\" else workspace
     name = "".join("-" if char in "/\\:" else char for char in path)
-    if len(name.encode("utf-8", "surrogateescape")) > 240:
+    if len(name.encode()) > 240:
         name = f"{name[:60]}-{short_id(workspace, length=16)}"
     return f"--{name}--"
 
@@ -69,7 +69,7 @@ class _Writer:
             "version": 3,
             "id": self._session,
             "timestamp": iso(None, transcript.created),
-            "cwd": transcript.workspace or "/",
+            "cwd": transcript.folder or "/",
             **mark_of(transcript.copied),
         })  # fmt: skip
         if view.compaction is not None:
@@ -120,7 +120,7 @@ class _Writer:
     def _compaction(self, summary: str, first: str, entry: Compaction) -> None:
         at = self.records[-1]["timestamp"]
         about: dict[str, Any] = {
-            "summary": self.tally.text(summary) or "(none)",
+            "summary": summary or "(none)",
             "tokensBefore": entry.tokens_before or 0,
         }
         if entry.usage is not None:
@@ -168,7 +168,7 @@ class _Writer:
 
     def _answer(self, block: AnyBlock, provider: str) -> dict[str, Any] | None:
         if isinstance(block, Text):
-            return {"type": "text", "text": self.tally.text(block.text)}
+            return {"type": "text", "text": block.text}
         if isinstance(block, ToolCall) and block.by is None:
             given = self.tally.given(block)
             name = block.name or "unknown"
@@ -215,7 +215,7 @@ class _Writer:
 
     def _said(self, block: AnyBlock, where: str = "") -> dict[str, Any]:
         if isinstance(block, Text):
-            return {"type": "text", "text": self.tally.text(block.text)}
+            return {"type": "text", "text": block.text}
         if isinstance(block, Image) and block.data is not None:
             kind = block.media_type or "image/png"
             return {"type": "image", "data": b64encode(block.data).decode(), "mimeType": kind}

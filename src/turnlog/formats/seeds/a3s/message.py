@@ -183,9 +183,7 @@ def records_of(message: Message, tally: Tally) -> Iterator[dict[str, Any]]:
     if role == "system":
         tally.add("system message", "a user's message")
     content = [
-        {"type": "text", "text": tally.text(stand_in(block))}
-        if isinstance(block, ToolResult)
-        else _record(block, tally)
+        {"type": "text", "text": stand_in(block)} if isinstance(block, ToolResult) else _record(block, tally)
         for block in rest
         if not isinstance(block, Thinking)
     ]
@@ -194,30 +192,28 @@ def records_of(message: Message, tally: Tally) -> Iterator[dict[str, Any]]:
     tally.add("sealed reasoning", "its readable part", sum(block.data is not None for block in thoughts))
     if thoughts:
         tally.add("separate texts", "one text", int(len(thoughts) > 1))
-        record["reasoning_content"] = tally.text(_APART.join(block.text for block in thoughts))
+        record["reasoning_content"] = _APART.join(block.text for block in thoughts)
     yield record
 
 
 def _record(block: AnyBlock, tally: Tally, *, is_own: bool = False) -> dict[str, Any]:
-    tally.look(block)
     if isinstance(block, Text):
-        return {"type": "text", "text": tally.text(block.text)}
+        return {"type": "text", "text": block.text}
     if isinstance(block, Image) and (found := tally.data(block)) is not None:
         data = base64.b64encode(found).decode()
         source = {"type": "base64", "media_type": block.media_type or "application/octet-stream", "data": data}
         return {"type": "image", "source": source}
     if isinstance(block, ToolCall) and block.by is None:
-        id, name = tally.text(block.id), tally.text(block.name)
         given = by_key(block.input) if is_own else tally.free(block.input)
-        return {"type": "tool_use", "id": id, "name": name, "input": given}
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
     if isinstance(block, ToolResult):
         content: Any = block.content
-        content = tally.text(content) if isinstance(content, str) else [_inner(item, tally, is_own) for item in content]
-        call = tally.text(block.call)
-        return {"type": "tool_result", "tool_use_id": call, "content": content, "is_error": block.is_error}
+        if not isinstance(content, str):
+            content = [_inner(item, tally, is_own) for item in content]
+        return {"type": "tool_result", "tool_use_id": block.call, "content": content, "is_error": block.is_error}
     what = "provider's tool call" if isinstance(block, ToolCall) else str(block.__struct_config__.tag)
     tally.add(block.kind if isinstance(block, UnknownBlock) else what, "a text that says so")
-    return {"type": "text", "text": tally.text(stand_in(block))}
+    return {"type": "text", "text": stand_in(block)}
 
 
 def _inner(block: AnyBlock, tally: Tally, is_own: bool) -> Any:
@@ -226,4 +222,4 @@ def _inner(block: AnyBlock, tally: Tally, is_own: bool) -> Any:
         return original(NAME, block)
     if isinstance(block, (Text, Image, UnknownBlock)):
         return _record(block, tally)
-    return {"type": "text", "text": tally.text(stand_in(block))}
+    return {"type": "text", "text": stand_in(block)}

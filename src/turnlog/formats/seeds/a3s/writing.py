@@ -49,7 +49,7 @@ class _Writer:
         self.is_kin = self.is_own or shape.UPDATED in self.facts
         self.has_totals = self.is_kin and not transcript.is_free
         """A fork made here has the facts of the session it was forked from."""
-        self.id = self.tally.text(transcript.source_id) if self.is_own else new_id(transcript.id)
+        self.id = transcript.source_id if self.is_own else new_id(transcript.id)
         self.fresh: list[Message] = []
         """What was said since it was read."""
         self.said: list[dict[str, Any]] = []
@@ -156,16 +156,16 @@ class _Writer:
             {
                 **own,
                 **policies,
-                "name": self.tally.text(self.transcript.title or ""),
-                "workspace": self.tally.text(self.transcript.workspace or ""),
-                "system_prompt": self.tally.text(self.system) if isinstance(self.system, str) else None,
+                "name": self.transcript.title or "",
+                "workspace": self.transcript.folder,
+                "system_prompt": self.system if isinstance(self.system, str) else None,
             }
         )
 
     def tools(self) -> list[str]:
         names = [fields(tool).get("name") for tool in listed(self.facts.get("tools"))]
         calls = [b.name for message in self.fresh for b in message.blocks if isinstance(b, ToolCall) and b.by is None]
-        return [self.tally.text(name) for name in dict.fromkeys([*names, *calls]) if isinstance(name, str)]
+        return [name for name in dict.fromkeys([*names, *calls]) if isinstance(name, str)]
 
     # ── counters: as they were read, and what was spent since ─────────────────────────────────────
 
@@ -209,7 +209,7 @@ class _Writer:
             stamp = at.astimezone(UTC).isoformat(timespec="milliseconds" if at.microsecond else "seconds")
             records.append(
                 {
-                    "model": self.tally.text(message.model or ""), "provider": "", "prompt_tokens": prompt,
+                    "model": message.model or "", "provider": "", "prompt_tokens": prompt,
                     "completion_tokens": usage.output_tokens, "total_tokens": prompt + usage.output_tokens,
                     "cost_usd": None if cost is None else cost / 1e6, "timestamp": stamp.replace("+00:00", "Z"),
                     "session_id": self.id,

@@ -49,25 +49,23 @@ def input_text(value: Any) -> str:
 
 def block_record(block: AnyBlock, tally: Tally, names: Mapping[str, str]) -> dict[str, Any]:
     """One block; what claw has no word for becomes text."""
-    tally.look(block)
     if isinstance(block, Text):
-        return {"type": "text", "text": tally.text(block.text)}
+        return {"type": "text", "text": block.text}
     if isinstance(block, Thinking):
         signature = fields(block.data).get("signature")
-        record: dict[str, Any] = {"type": "thinking", "thinking": tally.text(block.text)}
+        record: dict[str, Any] = {"type": "thinking", "thinking": block.text}
         if isinstance(signature, str):
             record["signature"] = signature
         elif block.data is not None:
             tally.add("sealed reasoning", "its readable part")
         return record
     if isinstance(block, ToolCall) and block.by is None:
-        text = tally.text(input_text(block.input))
-        return {"type": "tool_use", "id": tally.text(block.id), "name": tally.text(block.name), "input": text}
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": input_text(block.input)}
     if isinstance(block, ToolResult):
         return {
             "type": "tool_result",
-            "tool_use_id": tally.text(block.call),
-            "tool_name": tally.text(block.name or names.get(block.call, "tool")),
+            "tool_use_id": block.call,
+            "tool_name": block.name or names.get(block.call, "tool"),
             "output": tally.result(block.content),
             "is_error": block.is_error,
         }
@@ -75,7 +73,7 @@ def block_record(block: AnyBlock, tally: Tally, names: Mapping[str, str]) -> dic
         tally.add("provider's tool call", "a text that says so")
     else:
         tally.add(block.kind if isinstance(block, UnknownBlock) else block.__struct_config__.tag, "a text that says so")  # pyright: ignore[reportArgumentType]
-    return {"type": "text", "text": tally.text(stand_in(block))}
+    return {"type": "text", "text": stand_in(block)}
 
 
 def usage_record(usage: Usage, tally: Tally) -> dict[str, int]:
@@ -125,7 +123,7 @@ def records_of(message: Message, tally: Tally, names: Mapping[str, str], *, is_f
     if rest:
         role = "user" if message.role == "tool" else message.role
         blocks = [
-            {"type": "text", "text": tally.text(stand_in(block))}
+            {"type": "text", "text": stand_in(block)}
             if isinstance(block, ToolResult)
             else block_record(block, tally, names)
             for block in rest
@@ -243,16 +241,16 @@ class _Writer:
             "created_at_ms": created, "updated_at_ms": updated,
         }  # fmt: skip
         model = facts.get("model")
-        root = transcript.workspace if self.origin.get("root") or not self.is_own else None
+        root = transcript.folder if self.origin.get("root") or not self.is_own else None
         if self.is_first:
             self.tally.add("model", "the one that claw is set to", int(bool(model) and not self.has_old_model()))
             self.tally.add("workspace", "the folder that it is put in", int(bool(root)))
             record.pop("model", None)
         else:
             if isinstance(model, str) and model:
-                record["model"] = self.tally.text(model)
+                record["model"] = model
             if root:
-                record["workspace_root"] = self.tally.text(root)
+                record["workspace_root"] = root
         fork = self.fork()
         return {**record, "fork": fork} if fork else record
 
@@ -270,8 +268,8 @@ class _Writer:
         name = trimmed(fork.name or "")
         parent = fork.session.removeprefix(f"{NAME}-")
         return {
-            "parent_session_id": self.tally.text(parent),
-            **({"branch_name": self.tally.text(name)} if name else {}),
+            "parent_session_id": parent,
+            **({"branch_name": name} if name else {}),
         }
 
     def compaction(self) -> dict[str, Any] | None:
@@ -289,7 +287,7 @@ class _Writer:
             summary = "\n\n".join(text_of(item.blocks) for item in last.replacement if isinstance(item, Message))
         record: dict[str, Any] = {
             **_whole(fields(origin.get("record")), self.tally),
-            "type": "compaction", "count": min(count, _MOST), "summary": self.tally.text(summary),
+            "type": "compaction", "count": min(count, _MOST), "summary": summary,
             "removed_message_count": text.get("removed", self.removed(last)),
         }  # fmt: skip
         return record
@@ -328,7 +326,7 @@ class _Writer:
                 origin = origin or {}
                 at = entry.clock or entry.at
                 record: dict[str, Any] = {
-                    "type": "prompt_history", "text": self.tally.text(entry.text),
+                    "type": "prompt_history", "text": entry.text,
                     "timestamp_ms": to_ms(at) if at is not None else 0,
                     **_whole(fields(origin.get("record")), self.tally),
                 }  # fmt: skip

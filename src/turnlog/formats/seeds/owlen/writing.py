@@ -18,6 +18,7 @@ from turnlog.formats._shared.view import short_id
 from turnlog.formats.seeds.owlen import shape
 from turnlog.formats.seeds.owlen.shape import AGENT, Lists, Time
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.codec import without_surrogates
 from turnlog.log.context import INTERRUPTED
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note
 
@@ -137,7 +138,8 @@ class _Writer:
             absent = sum(data is None for data in (file.before, file.after))
             self.tally.add("file that was not there", "an empty one", absent)
             time = shape.rust_time(file.at) if file.at is not None else now
-            path = self.tally.text(file.path)
+            path = without_surrogates(file.path)
+            self.tally.add("bytes that are not Unicode", "the replacement character", int(path != file.path))
             diffs.append({"path": path, "before": before, "after": then, "timestamp": time})
         return diffs
 

@@ -249,7 +249,7 @@ def _content(message: Message, ear: Ear) -> list[Json]:
     is_ours = origin_of(message) is not None
     for block in message.blocks:
         if isinstance(block, Text):
-            content.append({"Text": ear.text(block.text)})
+            content.append({"Text": block.text})
         elif isinstance(block, ToolCall) and (block.by is None or is_ours):
             given = by_key(block.input) if is_ours else ear.free(block.input)
             content.append({"ToolCall": {"id": block.id, "name": block.name, "arguments": given}})

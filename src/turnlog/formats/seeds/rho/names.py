@@ -11,6 +11,7 @@ from turnlog.formats._shared.rust import fnv1a64
 from turnlog.formats._shared.value import fields, listed
 from turnlog.formats.seeds.rho.message import origin_of
 from turnlog.log.block import Image, Thinking, UnknownBlock
+from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import Entry, Message
 
 NAMESPACE = UUID("5e0a7c1e-93d4-4b7a-8f60-7e1d5c2b9a34")
@@ -23,7 +24,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 def workspace_key(cwd: str) -> str:
     """The folder for the sessions of a workspace. For a deep one rho's own is longer than a file system takes."""
     plain = "".join(char if char.isascii() and char.isalnum() else "-" for char in cwd)
-    tail = f"-{fnv1a64(cwd.encode('utf-8', 'replace')):016x}"
+    tail = f"-{fnv1a64(str(without_surrogates(cwd)).encode()):016x}"
     return plain[: MAX_NAME - len(tail)] + tail
 
 

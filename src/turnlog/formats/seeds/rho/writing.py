@@ -132,7 +132,7 @@ class _Writer:
         head: Json = {
             "version": 1,
             "timestamp": stamp(self.transcript.created),
-            "cwd": self.transcript.workspace or "/",
+            "cwd": self.transcript.folder or "/",
         }
         if isinstance(self.about.get("header"), dict):
             head = {**head, "cwd": self.transcript.start.workspace or "/", **self.about["header"]}
