@@ -152,8 +152,6 @@ class Arrival:
             if dot and number.isdigit():
                 self._counts[digest] = max(self._counts[digest], int(number))
 
-    # ── names ─────────────────────────────────────────────────────────────────────────────────────
-
     def _key(self, key: str) -> str:
         """The id of the record with that key. Under another id of the session, the agent may use its keys again."""
         return key_id(key if self._alias is None else f"{self._alias.native}/{key}")
@@ -194,8 +192,6 @@ class Arrival:
             turns=self._claims.recent(), turn=turn, alias=self._alias, moved=self._moved,
             marks={content: count for content, count in marks.items() if count}, has_own=self.has_own,
         )  # fmt: skip
-
-    # ── appending ─────────────────────────────────────────────────────────────────────────────────
 
     def _named(self, record: Record, name: str, turn: str | None = None) -> Entry:
         entry = replace(record.entry, id=name, origin=record.entry.origin or self._origin)

@@ -42,8 +42,6 @@ class Importer(Arrival):
             self._flush()
         self._settle()
 
-    # ── records with keys ─────────────────────────────────────────────────────────────────────────
-
     def _by_key(self, steps: Iterator[Step]) -> None:
         if not self._number:
             self._cursor = 0
@@ -134,8 +132,6 @@ class Importer(Arrival):
             self._jump(seq, name=name, why=move.why, at=move.at, origin=move.origin)
             self.added += 1
 
-    # ── records told apart by content ─────────────────────────────────────────────────────────────
-
     def _by_content(self, records: list[Record]) -> None:
         digests = [content_key(record.entry) for record in records]
         nodes = [index for index, record in enumerate(records) if record.entry.is_node]
@@ -200,8 +196,6 @@ class Importer(Arrival):
             compaction = Compaction(replacement=replacement, keep=keep, trigger="import")
         self._add(replace(compaction, origin=compaction.origin or self._origin, at=compaction.at or self._latest))
         self._flush()
-
-    # ── the session as a whole ────────────────────────────────────────────────────────────────────
 
     def _settle(self) -> None:
         marks: list[Entry] = []

@@ -106,8 +106,6 @@ class KeptFiles:
         """How much room they take."""
         return sum(os.path.getsize(self.place(agent, path)) for path in self.every(agent))
 
-    # ── keeping ───────────────────────────────────────────────────────────────────────────────────
-
     def keep(self, agent: str, path: str) -> bool:
         """Bring what a file has that is not kept yet; gives whether there was anything. Raises `OSError`."""
         target = self.place(agent, path)
@@ -143,8 +141,6 @@ class KeptFiles:
         finally:
             if os.path.exists(temporary):
                 os.unlink(temporary)
-
-    # ── reading, and putting back ─────────────────────────────────────────────────────────────────
 
     def data(self, agent: str, path: str) -> Iterator[bytes]:
         """What is kept of a file. Raises `Corrupt` where that is not what was kept."""

@@ -333,9 +333,6 @@ def find(path: str, *, agents: Iterable[str] | None = None) -> Iterator[Source]:
         yield from form.find(path)
 
 
-# ── formats of other packages ─────────────────────────────────────────────────────────────────────
-
-
 def _loaded(name: str, point: EntryPoint) -> Format:
     origin = f"the format {name!r:.80} of {point.dist.name if point.dist is not None else point.value}"
     try:

@@ -78,9 +78,6 @@ def read(source: Source) -> Reading:
     return reading
 
 
-# ── sessions of the SDK ───────────────────────────────────────────────────────────────────────────
-
-
 class _Session:
     """A manifest, the messages, and the state that a compaction left, if there was one."""
 
@@ -155,9 +152,6 @@ class _Session:
         )
         what = sha256(msgspec.json.encode(state, order="deterministic")).hexdigest()[:24]
         return Record(entry=entry, key=f"compaction {what}")
-
-
-# ── tasks of the extension ────────────────────────────────────────────────────────────────────────
 
 
 class _Task:
@@ -238,9 +232,6 @@ def _request(item: dict[str, Any]) -> Usage:
         return Usage()
     about = fields(decoded(str(item.get("text") or "{}").encode("utf-8", "replace")))
     return usage_in(about, "tokensIn", "tokensOut", "cacheReads", "cacheWrites", cost="cost")
-
-
-# ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _entries(raw: dict[str, Any], problems: Problems, at: datetime | None = None) -> list[Message | Note]:

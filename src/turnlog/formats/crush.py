@@ -95,9 +95,6 @@ def stamps(path: str) -> dict[str, str]:
         return {}
 
 
-# ── what it says ──────────────────────────────────────────────────────────────────────────────────
-
-
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
     problems: list[Problem] = []

@@ -162,9 +162,6 @@ def _about(base: Strange) -> dict[str, Any]:
     return about
 
 
-# ── a database ────────────────────────────────────────────────────────────────────────────────────
-
-
 def _steps(source: Source, root: str, reading: Reading) -> Iterator[Step]:
     times: Counter[str] = Counter()
     model = reading.facts.get("model")
@@ -239,9 +236,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if data[at - 1] < 128:
             return value, at
     return 7, len(data)  # no field is of that kind: it ends there
-
-
-# ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _entries(raw: dict[str, Any], model: str | None) -> list[Message | Compaction | Note]:
@@ -322,9 +316,6 @@ def _call(function: dict[str, Any], id: Any) -> AnyBlock:
         return unknown(_NAME, {"type": "tool_call", "id": id, "function": function})
     given = decoded(function.get("arguments"))
     return ToolCall(id=id, name=function["name"], input=function.get("arguments") if given is None else given)
-
-
-# ── a transcript ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _transcript(source: Source) -> Reading:

@@ -81,9 +81,6 @@ def _is_export(path: str) -> bool:
     return b'"working_dir"' in head and b'"extension_data"' in head and head.lstrip()[:1] == b"{"
 
 
-# ── where it lies ─────────────────────────────────────────────────────────────────────────────────
-
-
 class _Row(Struct):
     """One message as it is stored, and who sees it."""
 
@@ -161,9 +158,6 @@ def _rows_of(source: Source, problems: Problems) -> Iterator[_Row]:
                 yield _Row(text(raw.get("message_id")), raw.get("role"), content, raw.get("created_timestamp"), about)
     except ERRORS as error:
         report(problems, f"the database cannot be read any further: {error}")
-
-
-# ── what it says ──────────────────────────────────────────────────────────────────────────────────
 
 
 def read(source: Source) -> Reading:

@@ -175,9 +175,6 @@ def _children(value: Any) -> list[Any]:
     return [child for child in inner if type(child) is dict or type(child) is list]
 
 
-# ── damaged documents ─────────────────────────────────────────────────────────────────────────────
-
-
 def salvage(data: bytes) -> tuple[Any, list[Problem]]:
     """A document as far as it can be read, and what was wrong with it.
 

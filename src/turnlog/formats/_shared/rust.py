@@ -129,9 +129,6 @@ def _indented(value: Any, margin: str, plus: bool) -> str:
     return _scalar(value, _string, plus)
 
 
-# ── numbers ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def number(value: float, *, plus: bool = False) -> str:
     """A float as serde_json prints it; what JSON cannot say is null."""
     short = isinstance(value, F32)

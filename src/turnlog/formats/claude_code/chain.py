@@ -65,9 +65,6 @@ class Chain:
         return (self._keys[last], rank[0]) if last >= 0 else ("", False)
 
 
-# ── the beginning ─────────────────────────────────────────────────────────────────────────────────
-
-
 _MOST = 64
 """So many records are waited with: then it is the beginning that is lost."""
 

@@ -147,8 +147,6 @@ class _Reader:
             return uuid != self._source.key and parent not in self._chain
         return is_side is True and not self._is_side
 
-    # ── the chain ─────────────────────────────────────────────────────────────────────────────────
-
     def _said(self, line: ClaudeLine) -> None:
         """What people, tools or a model said."""
         parent = self._parent(line.uuid, line.parent, line.logical)
@@ -309,8 +307,6 @@ class _Reader:
         calls = {str(block.get("id")) for block in owner.content if block.get("type") == "tool_use"}
         return any(part.get("tool_use_id") in calls for part in results)
 
-    # ── compactions and what the system says ──────────────────────────────────────────────────────
-
     def _compacted(self, line: ClaudeLine, parent: str) -> None:
         content, uuid = line.message.content, line.uuid
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
@@ -360,8 +356,6 @@ class _Reader:
             self._out.append(Record(entry=entry, key=name, names={"entry": key}))
             self._last = name
             self._chain.hang(uuid, uuid, name)
-
-    # ── everything else ───────────────────────────────────────────────────────────────────────────
 
     def _other(self, record: dict[str, Any], offset: int) -> None:
         kind = str(record.get("type"))

@@ -248,8 +248,6 @@ class _Writer:
         }
         self._record("user", as_uuid(self._session, "summary"), at, about)
 
-    # ── blocks ────────────────────────────────────────────────────────────────────────────────────
-
     def _said(self, block: AnyBlock) -> dict[str, Any] | None:
         if isinstance(block, Text):
             return {"type": "text", "text": block.text} if block.text else None

@@ -45,9 +45,6 @@ def _or_unread(types: Any, kinds: Iterable[str], **also: Any) -> Any:
     return types
 
 
-# ── events ────────────────────────────────────────────────────────────────────────────────────────
-
-
 class CodexCounts(Struct, gc=False):
     """Tokens, counted from the beginning of the session."""
 
@@ -91,9 +88,6 @@ class CodexEvent(Struct, tag_field="type", tag="event_msg", gc=False):
 
     timestamp: str
     payload: _Events  # pyright: ignore[reportInvalidTypeForm]
-
-
-# ── items ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 class CodexOutput(_Kind, tag="function_call_output"):

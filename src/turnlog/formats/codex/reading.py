@@ -166,8 +166,6 @@ class _Reader:
             if about.get(key) is not None:
                 self._reading.facts[key] = about[key]
 
-    # ── events ────────────────────────────────────────────────────────────────────────────────────
-
     def _begin(self, event: Begun, at: datetime | str | None) -> None:
         if self._answered is not None:
             self._answer(None)
@@ -230,8 +228,6 @@ class _Reader:
             return
         self._last = dropped[0]
         self._out.append(Jump(to=self._last, key=f"rollback at {offset}", why="rewind", at=at))
-
-    # ── the conversation ──────────────────────────────────────────────────────────────────────────
 
     def _may_mark(self) -> None:
         """Nothing that is open here began before this line."""

@@ -149,8 +149,6 @@ class _Writer:
             },
         )
 
-    # ── turns ─────────────────────────────────────────────────────────────────────────────────────
-
     def _begin_turn(self) -> None:
         self._end_turn()
         self._turn += 1
@@ -218,8 +216,6 @@ class _Writer:
                 "summary": "auto",
             },
         )
-
-    # ── items ─────────────────────────────────────────────────────────────────────────────────────
 
     def _items(self, message: Message) -> list[dict[str, Any]]:
         if message.role == "tool":

@@ -262,8 +262,6 @@ class _Reader:
                 tell(self._reading.problems, Problem(f"{words} that is unknown: kept, and not shown", is_news=True))
             yield id, Note(text=words or str(kind), data=record, at=at)
 
-    # ── rewinds and new lists ─────────────────────────────────────────────────────────────────────
-
     def _rewound(self, id: str) -> Iterator[Step]:
         """That message and all behind it are dropped; one that is not there drops everything."""
         index = next((i for i, item in enumerate(self._ids) if item.id == id), 0)

@@ -97,9 +97,6 @@ def _set_facts(facts: dict[str, Any], state: dict[str, Any]) -> None:
             facts[fact] = state[key]
 
 
-# ── what happened ─────────────────────────────────────────────────────────────────────────────────
-
-
 class _Wire:
     """What `wire.jsonl` knows and the context does not: when, at what cost, and with what success."""
 
@@ -157,9 +154,6 @@ class _Wire:
 
 def _words(content: Any) -> str:
     return "\n".join(block.text for block in blocks_of(content) if isinstance(block, Text))[:2000]
-
-
-# ── what the model sees ───────────────────────────────────────────────────────────────────────────
 
 
 class _Reader:
@@ -284,9 +278,6 @@ class _Reader:
 
 def _is_message(raw: dict[str, Any]) -> bool:
     return not str(raw.get("role")).startswith("_")
-
-
-# ── a session of which only the wire is left ──────────────────────────────────────────────────────
 
 
 class _Open(Struct):

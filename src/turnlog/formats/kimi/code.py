@@ -187,8 +187,6 @@ class _Reader:
         elif kind.startswith("full_compaction."):
             self._compacting = kind == "full_compaction.begin"
 
-    # ── messages ──────────────────────────────────────────────────────────────────────────────────
-
     def _message(self, row: RawRecord, raw: dict[str, Any], at: datetime | None, before: str = "") -> Iterator[Step]:
         role, origin = raw.get("role"), fields(raw.get("origin"))
         key = before + self._names.of(text(raw.get("id")) or digest(raw))
@@ -293,8 +291,6 @@ class _Reader:
             why = "compaction" if self._compacting else text(record.get("usageScope"))
             entry = Spent(usage=usage, model=text(record.get("model")) or self._model, why=why, at=at)
             yield Record(entry=entry, key=self._names.of(f"usage {digest(record)}"))
-
-    # ── what changes the conversation ─────────────────────────────────────────────────────────────
 
     def _undone(self, record: dict[str, Any], at: datetime | None, row: RawRecord) -> Iterator[Step]:
         wanted, index = record.get("count"), len(self._history)

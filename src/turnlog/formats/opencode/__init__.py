@@ -62,8 +62,6 @@ def _databases(folder: str) -> Iterator[Source]:
         yield from _in_file(os.path.join(folder, name))
 
 
-# ── the model that it would go on with ─────────────────────────────────────────────────────────────
-
 _NAMES = ("opencode.jsonc", "opencode.json", "config.json")
 _APART = pattern(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _COMMA = pattern(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')

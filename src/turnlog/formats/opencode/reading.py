@@ -241,8 +241,6 @@ class _Reader:
         return Record(entry=entry, key=key, names={"keep": tail} if tail else {})
 
 
-# ── parts ─────────────────────────────────────────────────────────────────────────────────────────
-
 _ANSWERED = ("completed", "error", "success")
 
 

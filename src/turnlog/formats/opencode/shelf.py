@@ -58,9 +58,6 @@ class OpencodeShelf(Struct):
     """Whether all of its messages could be read, as far as they were asked for."""
 
 
-# ── the database ──────────────────────────────────────────────────────────────────────────────────
-
-
 def stamps(path: str) -> dict[str, str]:
     """Of each session in a database: when it, its messages and their parts were last changed, and how many they are."""
     stamps_by_id: dict[str, str] = {}
@@ -245,9 +242,6 @@ def _updated(row: sqlite3.Row) -> int:
     return time if type(time) is int else 0
 
 
-# ── folders of JSON ───────────────────────────────────────────────────────────────────────────────
-
-
 def in_storage(root: str) -> Iterator[Source]:
     """The sessions under a `storage` folder of earlier versions."""
     base = os.path.join(root, "session")
@@ -297,9 +291,6 @@ def _inner(root: str, kind: str, id: str) -> str:
 def _when(info: dict[str, Any]) -> tuple[float, str]:
     created = fields(info.get("time")).get("created")
     return (created if isinstance(created, (int, float)) else 0, str(info.get("id")))
-
-
-# ── exports and events ────────────────────────────────────────────────────────────────────────────
 
 
 def is_export(path: str) -> bool:

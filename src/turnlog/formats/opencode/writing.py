@@ -212,8 +212,6 @@ class _Writer:
         }
         self._add(info, [{"type": "text", "text": summary}], int(ms or 0))
 
-    # ── parts ─────────────────────────────────────────────────────────────────────────────────────
-
     def _said(self, block: AnyBlock) -> dict[str, Any]:
         if isinstance(block, Text):
             return {"type": "text", "text": block.text}

@@ -45,9 +45,6 @@ class A3sEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Of all the others."""
 
 
-# ── names ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def tree_name(id: str) -> str:
     """The file of an id in the tree; one that would be too long for a file gets a digest instead."""
     name = "id_" + base64.urlsafe_b64encode(id.encode("utf-8", "surrogatepass")).decode().rstrip("=")
@@ -87,9 +84,6 @@ def beside_name(kind: str, id: str) -> str:
     """Where the document of that kind lies that belongs to a session."""
     name = tree_name(id)
     return f"{TREE}/{kind}/{name.removesuffix('.json')}/{kind}.json" if kind == "artifacts" else f"{TREE}/{kind}/{name}"
-
-
-# ── the write-ahead log ───────────────────────────────────────────────────────────────────────────
 
 
 def digest_of(document: bytes) -> str:

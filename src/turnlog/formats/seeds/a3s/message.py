@@ -24,9 +24,6 @@ _INSIDE = "="
 """In what a block's origin says: the same for the blocks inside a tool result."""
 
 
-# ── ours from theirs ──────────────────────────────────────────────────────────────────────────────
-
-
 def read_message(raw: Any, at: datetime | None, tell: Callable[[str], None], run: str | None = None) -> list[Message]:
     """One message as one entry, or as two where tool results and what a user said are mixed; none if it is none."""
     record = fields(raw)
@@ -125,9 +122,6 @@ def _picture(record: dict[str, Any]) -> Image | None:
         return None
     picture = same_again(data)
     return Image(media_type=media, data=picture) if picture is not None else None
-
-
-# ── theirs from ours ──────────────────────────────────────────────────────────────────────────────
 
 
 def own_record(message: Message, tally: Tally) -> dict[str, Any]:

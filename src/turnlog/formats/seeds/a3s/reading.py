@@ -134,8 +134,6 @@ class _Reader:
         stem = self.name.removesuffix(".json")
         return (id_in(self.name) if self.root is not None else None) or stem or "unnamed"
 
-    # ── the session as a whole ────────────────────────────────────────────────────────────────────
-
     def header(self, session: dict[str, Any], origin: dict[str, Any]) -> SessionHeader:
         missing = [name for name in _REQUIRED if name not in session]
         if missing:
@@ -233,8 +231,6 @@ class _Reader:
         if self.facts["model"] is None and isinstance(plain.get("model"), str):
             self.facts["model"] = plain["model"]
 
-    # ── the conversation ──────────────────────────────────────────────────────────────────────────
-
     def steps(self, session: dict[str, Any], header: SessionHeader) -> Iterator[Step]:
         raws = listed(session.get("messages"))
         for index, raw in enumerate(raws):
@@ -247,8 +243,6 @@ class _Reader:
     def records(self, raw: Any, header: SessionHeader, where: str, run: str | None = None) -> Iterator[Record]:
         for message in read_message(raw, header.created, lambda what: self.tell(what, where), run):
             yield Record(entry=message)
-
-    # ── beside it in the tree ─────────────────────────────────────────────────────────────────────
 
     def read_beside(self, id: str) -> None:
         for kind in BESIDE:

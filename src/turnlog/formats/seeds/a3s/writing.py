@@ -74,8 +74,6 @@ class _Writer:
         self.count_losses()
         return Rendered(id=self.id, files=files, lost=self.tally.losses(), about={"id": self.id, "tree": is_tree})
 
-    # ── messages ──────────────────────────────────────────────────────────────────────────────────
-
     def say(self) -> None:
         seen = seen_on(self.transcript.path)
         messages = mended(seen, NAME, self.tally)
@@ -104,8 +102,6 @@ class _Writer:
                 continue
             self.said.append(record)
             self.unsaved = self.unsaved + 1 if origin.get("run") in loops and self.is_own else 0
-
-    # ── the document ──────────────────────────────────────────────────────────────────────────────
 
     def session(self) -> dict[str, Any]:
         facts, transcript = self.facts, self.transcript
@@ -167,8 +163,6 @@ class _Writer:
         calls = [b.name for message in self.fresh for b in message.blocks if isinstance(b, ToolCall) and b.by is None]
         return [name for name in dict.fromkeys([*names, *calls]) if isinstance(name, str)]
 
-    # ── counters: as they were read, and what was spent since ─────────────────────────────────────
-
     def since(self) -> Usage:
         report = self.transcript.usage
         now = report.own + report.inherited
@@ -227,8 +221,6 @@ class _Writer:
                 raw["used_tokens"] = spent[-1].all_input_tokens + spent[-1].output_tokens
                 raw["percent"] = raw["used_tokens"] / most
         return shape.context_usage(raw)
-
-    # ── what lies beside it in the tree ───────────────────────────────────────────────────────────
 
     def beside(self, plus: bool) -> list[OutputFile]:
         files: list[OutputFile] = []

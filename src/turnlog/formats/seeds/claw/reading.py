@@ -66,8 +66,6 @@ class _Reader:
         self.created = header.created
         return Reading(header=header, steps=self.steps(), problems=self.report.problems, facts=self.facts)
 
-    # ── the records of a file ─────────────────────────────────────────────────────────────────────
-
     def meta(self) -> dict[str, Any]:
         """The last header."""
         if self.object is not None:
@@ -85,8 +83,6 @@ class _Reader:
         elif meta is None:
             self.report.add("no header: the session has its id from the name of the file")
         return meta or {}
-
-    # ── the header ────────────────────────────────────────────────────────────────────────────────
 
     def header(self, meta: dict[str, Any]) -> SessionHeader:
         stem = stem_of(self.name)
@@ -184,8 +180,6 @@ class _Reader:
             if more:
                 what = f"a copy with {more} record{'s' * (more > 1)} that the session no longer has: import it by name"
                 self.report.add(what, where=name)
-
-    # ── the steps ─────────────────────────────────────────────────────────────────────────────────
 
     def steps(self) -> Iterator[Step]:
         pending: ClawFound | None = None

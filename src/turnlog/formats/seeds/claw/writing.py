@@ -44,9 +44,6 @@ def input_text(value: Any) -> str:
     return value if isinstance(value, str) else compact(value).decode()
 
 
-# ── one message ───────────────────────────────────────────────────────────────────────────────────
-
-
 def block_record(block: AnyBlock, tally: Tally, names: Mapping[str, str]) -> dict[str, Any]:
     """One block; what claw has no word for becomes text."""
     if isinstance(block, Text):
@@ -144,9 +141,6 @@ def _whole(value: Any, tally: Tally) -> Any:
         tally.add("number that is no 64-bit integer", "its digits as text")
         return compact(value).decode()
     return value
-
-
-# ── the session ───────────────────────────────────────────────────────────────────────────────────
 
 
 _ALSO = ("edit", "earlier compaction", "spending apart from answers")

@@ -76,8 +76,6 @@ class _Writer:
         at, note = max(candidates, key=lambda pair: (pair[0], pair[1].seq), default=(0, None))
         return note, at
 
-    # ── those that were read ──────────────────────────────────────────────────────────────────────
-
     def output(self, note: Note) -> OutputFile:
         origin, about = fields(note.origin), fields(note.data)
         document = apply(shape.document(about, self.lists(self.way_to(_after(note)))), origin.get("patch"))
@@ -101,8 +99,6 @@ class _Writer:
             at = self.nodes.get(at.parent or 0)
         way.reverse()
         return way
-
-    # ── what was said since, or elsewhere ─────────────────────────────────────────────────────────
 
     def fresh(self, before: Note | None, since: list[AnyEntry], taken: set[str]) -> OutputFile:
         """A checkpoint of the whole conversation as it stands."""

@@ -32,9 +32,6 @@ def homes(places: Places) -> list[str]:
     return [root if places.workspace is None else os.path.join(root, workspace_key(places.workspace))]
 
 
-# ── found ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def find(path: str) -> Iterator[Source]:
     """The sessions at a file, in a session's folder, a workspace's, all of rho's, or a home that has one."""
     if not os.path.isdir(path):
@@ -91,9 +88,6 @@ def _is_record(record: dict[str, Any]) -> bool:
 
 def _is_time(value: Any) -> bool:
     return isinstance(value, str) and value.isascii() and value.isdigit()
-
-
-# ── put in place ──────────────────────────────────────────────────────────────────────────────────
 
 
 def place(written: Rendered, folder: str, *, force: bool = False) -> str:

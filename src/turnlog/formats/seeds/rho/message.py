@@ -40,9 +40,6 @@ def origin_of(value: Any) -> Json | None:
     return origin if origin.get("agent") == NAME else None
 
 
-# ── from rho ──────────────────────────────────────────────────────────────────────────────────────
-
-
 def hear(raw: Any, at: datetime | None = None, **origin: Any) -> Message:
     """A message of rho as an entry. Never fails: what is not understood is kept as it is."""
     try:
@@ -146,9 +143,6 @@ def _usage(counts: Json) -> Usage:
     cost = counts.get("cost_usd_micros")
     tokens = {name: counted(counts.get(name)) or 0 for name in names}
     return Usage(**tokens, cost_micros=None if cost is None else counted(cost) or 0)
-
-
-# ── to rho ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def tell(message: Message, ear: Ear) -> list[Json]:
@@ -305,9 +299,6 @@ def _result_text(result: ToolResult, ear: Ear) -> str:
         ear.add("media in a tool result", "a word for it")
         parts.append(f"[{what}: {getattr(block, 'name', None) or getattr(block, 'media_type', None) or 'unnamed'}]")
     return "\n".join(parts)
-
-
-# ── tool turns ────────────────────────────────────────────────────────────────────────────────────
 
 
 def calls_of(raw: Json) -> list[str]:

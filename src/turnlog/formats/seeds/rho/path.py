@@ -162,9 +162,6 @@ def reached_by(lines: list[tuple[int, _T]]) -> dict[int, _T]:
     return reached
 
 
-# ── results by their calls ────────────────────────────────────────────────────────────────────────
-
-
 def settled(items: list[RhoTold], ear: Ear, waiting: list[str] | None = None, time: str = "0") -> list[RhoTold]:
     """The same with the results of every call right behind it, in the order of the calls.
 

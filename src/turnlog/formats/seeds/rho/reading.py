@@ -84,8 +84,6 @@ class RhoReader:
                 self.problem("the header is not at the beginning", line.offset, line.length)
                 return
 
-    # ── lines ─────────────────────────────────────────────────────────────────────────────────────
-
     def take(self, line: JsonLine) -> Iterator[Step]:
         """The steps that a line stands for."""
         if line.problem is not None:
@@ -150,8 +148,6 @@ class RhoReader:
         self._keys[digest] = self._keys.get(digest, 0) + 1
         return f"{digest}.{self._keys[digest]}"
 
-    # ── versions 1 to 3 ───────────────────────────────────────────────────────────────────────────
-
     def _message(self, record: Json, offset: int, data: bytes) -> list[Step]:
         at = seconds(record["timestamp"])
         raw = _messages([record["message"]])[0]
@@ -189,8 +185,6 @@ class RhoReader:
 
     def _arrived(self, point: Point) -> None:
         self.points[point.state.id] = self.leaf = point
-
-    # ── the tree ──────────────────────────────────────────────────────────────────────────────────
 
     def _node(self, record: Json, offset: int, data: bytes) -> list[Step]:
         id, parent = record["id"], record.get("parent_id")
@@ -268,9 +262,6 @@ class RhoReader:
             drafts = [Record(entry=Custom(kind="rho.state", at=at))]
         _show(drafts, displays)
         return _closed(drafts, key, origin), Point(key, state, place)
-
-
-# ── parts ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def shown_instead(message: Message) -> Json | None:

@@ -27,9 +27,6 @@ _MAX_FILES = 5000
 _MAX_DEPTH = 8
 
 
-# ── read ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def beside(path: str, problems: list[Problem]) -> Iterator[Record]:
     """The notes of everything beside a session: the folder it is in, or the `.web` folder of a flat one."""
     folder, name = os.path.split(path)
@@ -137,9 +134,6 @@ def title_in_index(root: str, key: str, session: str, problems: list[Problem]) -
     except (OSError, *ERRORS) as error:
         problems.append(Problem(f"the title cannot be read: {error}", INDEX))
     return None
-
-
-# ── written ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def sidecars(entries: Iterable[AnyEntry], base: str, ear: Ear, *, is_folder: bool) -> list[OutputFile]:

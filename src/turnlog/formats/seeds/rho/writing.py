@@ -165,8 +165,6 @@ class _Writer:
         self.out += line + b"\n"
         return offset
 
-    # ── entries ───────────────────────────────────────────────────────────────────────────────────
-
     def _take(self, entry: AnyEntry) -> None:
         origin = origin_of(entry) if self.is_ours else None
         kind = "new" if origin is None else origin.get("is", "message")
@@ -286,8 +284,6 @@ class _Writer:
         else:
             self._queue(entry, line, "record", origin.get("gap", 0))
 
-    # ── before the tree ───────────────────────────────────────────────────────────────────────────
-
     def _queue(self, entry: Entry, line: bytes, kind: str, gap: int = 0) -> None:
         self.waiting.append(RhoTold(entry.seq, {}, line=line, gap=gap, kind=kind))
 
@@ -340,8 +336,6 @@ class _Writer:
             return
         time = stamp(entry.clock or entry.at)
         self._put(compact({"type": "upgrade", "timestamp": time, "active_leaf_id": self.leaf.id}))
-
-    # ── what came since ───────────────────────────────────────────────────────────────────────────
 
     def _new(self, entry: AnyEntry) -> None:
         is_speech = isinstance(entry, (Message, Custom))

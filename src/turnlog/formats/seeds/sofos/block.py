@@ -121,9 +121,6 @@ def _reasoning(raw: dict[str, Any]) -> Thinking | None:
     return Thinking(text="\n\n".join(texts), provider="openai", data={"item": item})
 
 
-# ── back ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def json_of(block: AnyBlock, tally: Tally, *, ours: bool = False) -> dict[str, Any] | None:
     """A block as sofos writes it; None if there is nothing that could stand for it.
 

@@ -73,8 +73,6 @@ class _File:
         if len(self.problems) < 1000:
             self.problems.append(Problem(what, where))
 
-    # ── the session as a whole ────────────────────────────────────────────────────────────────────
-
     def id(self) -> str:
         """The name of the file is what sofos looks a session up by; a sound id inside it counts, too."""
         inner, stem = self.raw.get("id"), os.path.splitext(os.path.basename(self.source.path))[0]
@@ -171,8 +169,6 @@ class _File:
             return None
         self.problems += [Problem(problem.what, path, problem.offset) for problem in problems]
         return data.decode("utf-8", "replace")
-
-    # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
     def take(self, index: int, item: Any) -> None:
         at = self.created if index == 0 else self.updated

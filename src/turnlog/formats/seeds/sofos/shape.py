@@ -55,9 +55,6 @@ def made_id(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", text)[:80] + "_" + digest
 
 
-# ── keys ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def is_count(name: str, value: Any) -> bool:
     """Whether that is the value of a counter."""
     if isinstance(value, bool):
@@ -82,9 +79,6 @@ def usual_keys(raw: dict[str, Any]) -> list[str]:
         *(key for key in KEYS if key in _ALWAYS or (raw.get(key) is not None and raw[key] != [])),
         *(key for key in raw if key not in (*KEYS, "safe_mode", "messages")),
     ]
-
-
-# ── counters ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class Counters(Struct):
@@ -139,9 +133,6 @@ def counts_cached(model: str | None, messages: Iterable[Message]) -> bool:
     return any(isinstance(b, Thinking) and b.provider == "openai" for m in messages for b in m.blocks)
 
 
-# ── the system prompt ─────────────────────────────────────────────────────────────────────────────
-
-
 def system_text(system: Any) -> str:
     """A system prompt of any version as one text."""
     if isinstance(system, str):
@@ -153,9 +144,6 @@ def system_text(system: Any) -> str:
 def system_list(text: str) -> list[Any]:
     """A system prompt as sofos writes it: one part, to be cached for an hour."""
     return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral", "ttl": "1h"}}] if text else []
-
-
-# ── messages and what is shown of them ────────────────────────────────────────────────────────────
 
 
 def role_of(role: str) -> str:

@@ -108,8 +108,6 @@ class _Writer:
                 values[name] = value
         return {**values, **fields(self.saved.get("more"))}
 
-    # ── the session as a whole ────────────────────────────────────────────────────────────────────
-
     def id(self) -> str:
         source_id = self.transcript.source_id
         if self.is_ours and shape.is_id(source_id):
@@ -174,8 +172,6 @@ class _Writer:
         if any(isinstance(entry, Message) and entry.usage for entry in self.transcript.path):
             self.tally.add("usage of single messages", "the totals")
         return counters
-
-    # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
     def api(self, messages: list[Message]) -> list[dict[str, Any]]:
         own = [is_of(message, AGENT) for message in messages]
