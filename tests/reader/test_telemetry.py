@@ -15,6 +15,7 @@ from turnlog import Compaction, Message, Spent, Text, ToolCall, Usage
 from turnlog.exchange.source import bring_all, sources
 from turnlog.reader.opener import OpenedSession, SessionOpener
 from turnlog.reader.otel import telemetry
+from turnlog.thread.history import History
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
 AGENTS = sorted({folder.name for folder in (FORMATS / "agents").iterdir() if folder.is_dir()} - {"__pycache__"})
@@ -315,6 +316,24 @@ def test_a_long_session_is_several_requests(home: turnlog.Home, monkeypatch: pyt
     assert [len(spans_of(line)) for line in lines] == [3, 1]
     monkeypatch.setattr(telemetry, "_MOST_BYTES", 10)
     assert len(turnlog.export(home, "s", "otel").data.splitlines()) == 4
+
+
+def test_no_entry_of_its_own_is_looked_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Within a batch, as an import writes it, each would cost reading that from its beginning."""
+    looked: list[int] = []
+    at = History.at
+    monkeypatch.setattr(History, "at", lambda self, seq: (looked.append(seq), at(self, seq))[1])
+    with turnlog.open(tmp_path) as home:
+        s = home.create(id="s")
+        drafts = [Message(role=role, blocks=[Text("a")]) for _ in range(50) for role in ("user", "assistant")]
+        last = s.append(*drafts)[-1]
+        fork = s.fork()
+        fork.append(*(Message(role=one.role, blocks=one.blocks) for one in drafts))
+        for id in ("s", fork.id):
+            reader = home.read(id)
+            del looked[:]
+            reader.export("otel")
+            assert set(looked) <= {last.seq}, id  # what a fork goes on from is another session's
 
 
 def test_what_is_no_unicode_has_a_stand_in(home: turnlog.Home):

@@ -60,7 +60,7 @@ class _Chat(Struct):
 class SessionSpans:
     """Takes the own entries of a session, in order; `finish` has its spans then.
 
-    `look` finds an entry by its place. `clean` gives an entry as it may be shown. What is found where, and every id,
+    `look` finds one that is not among them. `clean` gives an entry as it may be shown. What is found where, and every id,
     is told by the entries as they are, so that no secret that is taken out makes two of them one.
     """
 
@@ -78,6 +78,8 @@ class SessionSpans:
         self._has_content = has_content
         self._turns: dict[str, _Turn] = {}
         self._turn_of: dict[int, str] = {}
+        self._nodes: dict[int, tuple[datetime, bool]] = {0: (NEVER, True)}
+        """When each entry of the conversation came, and whether it is an answer."""
         self._last = ""
         self._chats: list[_Chat] = []
         self._requests: dict[str, _Chat] = {}
@@ -91,6 +93,7 @@ class SessionSpans:
         """One more entry."""
         if entry.is_node:
             self._turn_of[entry.seq] = self._key(entry)
+            self._nodes[entry.seq] = _node(entry)
         match entry:
             case Message():
                 self._message(entry)
@@ -229,10 +232,15 @@ class SessionSpans:
             return entry.began_at
         if isinstance(entry, Message) and entry.duration_ms:
             return at - timedelta(milliseconds=entry.duration_ms)
-        before = self._look(entry.parent) if entry.parent else None
-        if before is None or (isinstance(before, Message) and before.role == "assistant"):
-            return at
-        return min(at, max(at_of(before), self._moved))
+        came, is_answer = self._before(entry.parent or 0)
+        return at if is_answer else min(at, max(came, self._moved))
+
+    def _before(self, seq: int) -> tuple[datetime, bool]:
+        """An entry that is asked about: of this session, or of the one that it was forked from."""
+        if seq not in self._nodes:
+            found = self._look(seq)
+            self._nodes[seq] = (NEVER, True) if found is None else _node(found)
+        return self._nodes[seq]
 
     def _compacted(self, entry: Compaction) -> None:
         turn = self._turn(entry)
@@ -294,6 +302,10 @@ class SessionSpans:
             self._hear(Message(role=shown.role, blocks=blocks))
         else:
             self._tools.called(entry, entry.blocks or [], blocks, self._turn(entry).span)
+
+
+def _node(entry: AnyEntry) -> tuple[datetime, bool]:
+    return at_of(entry), isinstance(entry, Message) and entry.role == "assistant"
 
 
 def _whole(chat: _Chat) -> Message:
