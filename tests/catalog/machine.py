@@ -17,8 +17,9 @@ import pytest
 import turnlog
 from tests.clock import tick
 from turnlog.catalog import Catalog
+from turnlog.catalog.index.bundle import Bundle
 from turnlog.catalog.index.sqlite.database import Database
-from turnlog.catalog.index.texts import path_of, unpack
+from turnlog.catalog.index.texts import path_of
 from turnlog.store import derived
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -171,12 +172,12 @@ def answers(catalog: Catalog) -> dict[str, Any]:
     db = sqlite3.connect(catalog.path)
     places = {id: (path_of(path), key) for id, path, key in db.execute("SELECT id, path, key FROM sessions")}
     places = {id: (Path(path).name, key) for id, (path, key) in places.items()}
-    texts = {id: unpack(data) for id, data in db.execute("SELECT id, data FROM texts")}
+    bundles = {id: Bundle(data) for id, data in db.execute("SELECT id, data FROM texts")}
     docs = {
-        id: (places[session], step, entry, role, tool, id >> 20, texts[id])
-        for id, session, step, entry, role, tool, _ in db.execute("SELECT * FROM docs")
+        id: (places[session], step, entry, role, tool, at, bundles[bundle].text(number))
+        for id, at, session, step, entry, role, tool, _, bundle, number in db.execute("SELECT * FROM docs")
     }
-    assert texts.keys() == docs.keys()
+    assert bundles.keys() == {bundle for (bundle,) in db.execute("SELECT DISTINCT bundle FROM docs")}
     found = {
         word: sorted(docs[row[0]][:3] for row in db.execute("SELECT rowid FROM words WHERE words MATCH ?", (word,)))
         for word in WORDS

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from turnlog.catalog.ask.filters import span_of
 from turnlog.catalog.ask.query import Filter, parse
+from turnlog.catalog.index.bundle import packed
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.settle import roll_up
 from turnlog.catalog.index.sqlite.engine import SqliteEngine, regexp
+from turnlog.catalog.index.sqlite.rowid import Rowids
 from turnlog.catalog.index.sqlite.schema import TABLES
 from turnlog.catalog.index.terms import Term
-from turnlog.catalog.index.texts import digest, pack
+from turnlog.catalog.index.texts import digest
 from turnlog.catalog.index.wanted import TimeSpan
 from turnlog.catalog.values import COUNTS
 
@@ -66,16 +68,17 @@ def tables() -> sqlite3.Connection:
 def fill(sessions: list[Plain]) -> Index:
     """An index with these sessions in them; always the same ones, for making them takes longer than most tests."""
     db = tables()
-    for table in ("sessions", "docs", "texts", "paths", "touched", "spent", "quarters"):
+    for table in ("sessions", "docs", "texts", "paths", "touched", "spent", "quarters", "meta"):
         db.execute(f"DELETE FROM {table}")
     db.execute("INSERT INTO words (words) VALUES ('delete-all')")
-    used: set[int] = set()
+    rowids = Rowids(db, ())
     for number, session in enumerate(sessions, 1):
-        add(db, number, session, used)
+        add(db, number, session, rowids)
+    rowids.remember()
     return Index(SqliteEngine(db))
 
 
-def add(db: sqlite3.Connection, number: int, session: Plain, used: set[int]) -> None:
+def add(db: sqlite3.Connection, number: int, session: Plain, rowids: Rowids) -> None:
     times = [doc.at for doc in session.docs] or [NOW]
     name = f"handle{number}" if session.is_ours else f"{session.agent}:s{number}"
     columns: dict[str, object] = {
@@ -87,13 +90,10 @@ def add(db: sqlite3.Connection, number: int, session: Plain, used: set[int]) -> 
     marks = ", ".join("?" * len(columns))
     db.execute(f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values()))
     for step, doc in enumerate(session.docs, 1):
-        one = doc.at << 20
-        while one in used:
-            one += 1
-        used.add(one)
-        row = (one, number, step, f"e{number}-{step}", doc.role, listed(doc.tools), digest(doc.text))
-        db.execute("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        db.execute("INSERT INTO texts VALUES (?, ?)", (one, pack(doc.text)))
+        one, at = rowids.take(doc.at)
+        row = (one, at, number, step, f"e{number}-{step}", doc.role, listed(doc.tools), digest(doc.text), one, 0)
+        db.execute("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        db.execute("INSERT INTO texts VALUES (?, ?)", (one, packed([[doc.text]])[0]))
         db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (one, doc.text))
         for path in doc.files:
             db.execute("INSERT OR IGNORE INTO paths (path) VALUES (?)", (path,))

@@ -225,6 +225,7 @@ def test_the_columns_are_those_of_the_catalog(both: tuple[Catalog, Catalog], pos
             if table not in VIEWS:
                 continue
             here = set(re.findall(r"^    (\w+)\b(?! KEY)", text, re.MULTILINE)) - {"PRIMARY"}
+            here -= {"at", "bundle", "number"} if table == "docs" else set()  # there, the id tells
             query = (
                 "select column_name from information_schema.columns where table_schema = 'turnlog' and table_name = %s"
             )

@@ -13,6 +13,7 @@ from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import search, sessions_meant
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
+from turnlog.catalog.index.sqlite.rowid import Rowids
 from turnlog.catalog.index.where import where
 from turnlog.errors import Invalid
 
@@ -122,9 +123,10 @@ def test_another_session_never_hides_what_was_found(sessions: list[Plain], more:
     assume(understood(query) and not any(term.kind == "code" for term in parse(query).terms))
     db = fill(sessions)
     before = entries(db, query)
-    used = {row[0] for row in db.engine.rows("SELECT id FROM docs")}
+    rowids = Rowids(tables(), ())
     for number, session in enumerate(more, len(sessions) + 1):
-        add(tables(), number, session, used)
+        add(tables(), number, session, rowids)
+    rowids.remember()
     assert set(before) <= set(entries(db, query))
 
 

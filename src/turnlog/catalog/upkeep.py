@@ -343,6 +343,7 @@ class LocalUpkeep:
         indexer.run(self._sweep(places), most=most)
         if indexer.read and self.index.count(Condition("=", "sessions.ending", UNREAD)):
             return True
+        indexer.tidy()
         with self.database.writing() as db:
             SqliteEngine(db).run(SqliteEngine.drop_note, [(MAKING,)])
         return False

@@ -127,10 +127,11 @@ def _ids(index: Index, sessions: Condition) -> list[int]:
 
 def _points(index: Index, row: int, most: int) -> list[ContextPoint]:
     table, mark = index.engine.table, index.engine.mark
-    compacted = f"SELECT step, id FROM {table('docs')} WHERE session = {mark} AND role = {mark} ORDER BY step"
+    compacted = (
+        f"SELECT step, {index.engine.at} FROM {table('docs')} WHERE session = {mark} AND role = {mark} ORDER BY step"
+    )
     compactions = [
-        ContextPoint(step, id >> 20, "", 0, is_compaction=True)
-        for step, id in index.engine.rows(compacted, (row, "summary"))
+        ContextPoint(step, at, "", 0, is_compaction=True) for step, at in index.engine.rows(compacted, (row, "summary"))
     ]
     counts = " + ".join(TokenSums._fields[:4])
     spent = f"{table('spent')} WHERE session = {mark} AND NOT is_total"

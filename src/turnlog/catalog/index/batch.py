@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from turnlog.catalog.index import bundle
 from turnlog.catalog.index.notes import DIRTY, flag
 from turnlog.catalog.index.prices import Prices
 from turnlog.catalog.index.texts import clean, lines
@@ -47,6 +48,9 @@ class Doc(NamedTuple):
     entry: str
     said: Passage
     hash: int
+    bundle: int = -1
+    """Of those of its portion, where its text is packed already."""
+    number: int = 0
 
 
 class Portion:
@@ -59,21 +63,42 @@ class Portion:
         self.docs: list[Doc] = []
         self.spent: list[tuple[Any, ...]] = []
         self.used: list[tuple[Any, ...]] = []
+        self.packed: list[bytes] = []
+        """Bundles with the texts of those that have one."""
         self.size = 0
 
     def rows(self, taken: dict[int, int | None]) -> list[tuple[Any, ...]]:
         """The texts as rows of `docs`: each has an id that nobody has. `taken` is the last one at each of the times."""
         free = {at: at << SHIFT if last is None else last + 1 for at, last in taken.items()}
         rows: list[tuple[Any, ...]] = []
-        for at, session, step, entry, passage, hash in self.docs:
+        for at, session, step, entry, passage, hash, *_ in self.docs:
             # As soon after its time as there is room.
             while (number := free.get(at, at << SHIFT)) >= (at + 1) << SHIFT:
                 at += 1
             free[at] = number + 1
-            rows.append(
-                (number, session, step, clean(entry), passage.role, lines(passage.tools) if passage.tools else "", hash)
-            )
+            rows.append((number, *columns_of(session, step, entry, passage, hash)))
         return rows
+
+    def pack(self) -> None:
+        """Put the texts into bundles, those of a session together."""
+        loose = [number for number, doc in enumerate(self.docs) if doc.bundle < 0]
+        loose.sort(key=lambda number: self.docs[number][1:3])
+        bundles: list[list[str]] = []
+        room = 0
+        for number in loose:
+            if room <= 0:
+                bundles.append([])
+                room = bundle.SIZE
+            doc = self.docs[number]
+            self.docs[number] = doc._replace(bundle=len(self.packed) + len(bundles) - 1, number=len(bundles[-1]))
+            bundles[-1].append(doc.said.text)
+            room -= len(doc.said.text)
+        self.packed += bundle.packed(bundles)
+
+
+def columns_of(session: int, step: int, entry: str, said: Passage, hash: int) -> tuple[Any, ...]:
+    """What both engines have in a row of `docs`."""
+    return session, step, clean(entry), said.role, lines(said.tools) if said.tools else "", hash
 
 
 class PortionWriter(Protocol):
@@ -126,8 +151,8 @@ class Batch:
             self.do("DELETE FROM used WHERE session = ? AND step >= ?", (session, first))
 
     def docs(self, session: int) -> Iterable[tuple[Any, ...]]:
-        """The texts of a session that the index has: id, step, entry, and the sum of each."""
-        docs = f"SELECT id, step, entry, hash FROM {self.db.table('docs')} WHERE session = {self.db.mark}"
+        """The texts of a session that the index has: row, time, step, entry, and the sum of each."""
+        docs = f"SELECT id, {self.db.at}, step, entry, hash FROM {self.db.table('docs')} WHERE session = {self.db.mark}"
         return self.db.rows(docs, (session,))
 
     def flag(self, key: str) -> None:

@@ -16,6 +16,8 @@ class Engine(Protocol):
     mark: str
     """Stands for a value."""
     like: str
+    at: str
+    """The time of a row of `docs`."""
     regexp: str
     drop_spent: str
     """What a session spent between two steps."""
@@ -46,6 +48,10 @@ class Engine(Protocol):
 
     def having(self, wanted: Wanted) -> Clause:
         """Which sessions have such entries."""
+        ...
+
+    def texts(self, ids: Iterable[int]) -> dict[int, str]:
+        """What was said in these entries."""
         ...
 
     def frequency(self, term: Term) -> int:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
 from turnlog.catalog.index.conditions import Condition
-from turnlog.catalog.index.texts import unpack
 from turnlog.catalog.index.where import where
 from turnlog.errors import Invalid
 
@@ -123,8 +122,7 @@ class Index:
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
         """What was said."""
-        sql = f"SELECT id, data FROM {self.engine.table('texts')} WHERE {self.engine.among('id')}"
-        return {id: unpack(data) for id, data in self.engine.rows(sql, (list(ids),))}
+        return self.engine.texts(ids)
 
     def spending(self, asked: SpendingQuery) -> list[tuple[Any, ...]]:
         """Of each session, day and model: requests, millionths of micro-dollars, unpriced requests, and the counts."""

@@ -41,8 +41,13 @@ def unpack(data: bytes) -> str:
 
     content = unpacked(data, 4 * MAX_TEXT, _tools()[1])
     if content is None:
-        raise Corrupt("a text in the catalog is damaged", hint="`Catalog.rebuild()` makes it anew")
+        raise damaged()
     return content.decode()
+
+
+def damaged() -> Corrupt:
+    """What is said of a text that cannot be unpacked."""
+    return Corrupt("a text in the catalog is damaged", hint="`Catalog.rebuild()` makes it anew")
 
 
 def sum_of(text: str) -> int:

@@ -50,13 +50,14 @@ class Wanted(NamedTuple):
     def ids(self, before: int | None = None) -> tuple[int, int]:
         """The entries of that time, from and before."""
         since, until = self.span
-        first = -(1 << 62) if since is None else _bounded(since)
-        last = (1 << 63) - 1 if until is None else _bounded(until)
+        first = -(1 << 62) if since is None else bounded(since) << SHIFT
+        last = (1 << 63) - 1 if until is None else bounded(until) << SHIFT
         return first, last if before is None else min(last, before)
 
 
-def _bounded(at: int) -> int:
-    return min(max(at, -(1 << 42)), (1 << 43) - 1) << SHIFT
+def bounded(at: int) -> int:
+    """A time for which there can be ids."""
+    return min(max(at, -(1 << 42)), (1 << 43) - 1)
 
 
 class Shift(NamedTuple):

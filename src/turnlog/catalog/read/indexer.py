@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _BULK = 24 << 20
 """More than this to read is written in a thread."""
+_SOME = 2 << 20
+"""The same of what belongs to a first index."""
 _UNREADABLE = {DANGLING: "a link that leads nowhere", SPECIAL: "no file, but a pipe or a device"}
 
 
@@ -100,7 +102,7 @@ class Indexer:
         jobs = self._jobs(changes, finder, most)
         total = sum(max(job.stamp.size, 0) for job in jobs)
         was_dirty = noted(self._batch.db, DIRTY) is not None
-        if total > _BULK:
+        if total > (_BULK if most is None else _SOME):
             self._writer.begin_many()
         try:
             self._take_all(jobs, total, finder)
@@ -119,7 +121,8 @@ class Indexer:
                 if self._gone is not None:
                     self._gone.write_down(db, None if was_dirty else self._changed)
                 settle(engine, None if was_dirty else self._changed, self._loose)
-        self._writer.tidy()
+        if most is None:
+            self._writer.tidy()  # else there may be more to come
         if noted(self._batch.db, UNSCRUBBED) is not None:
             self._database.scrub()
         self._database.checkpoint()
@@ -136,6 +139,10 @@ class Indexer:
             self._progress("indexing", total, total)
         self._announce_inner(jobs, finder)
         self._mark()
+
+    def tidy(self) -> None:
+        """After the last of several passes over parts of it."""
+        self._writer.tidy()
 
     def learn(self) -> None:
         """Take in what was said of other agents' sessions in a store that keeps no files."""

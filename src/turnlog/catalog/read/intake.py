@@ -12,7 +12,6 @@ from turnlog.catalog.index.cards import ms_of
 from turnlog.catalog.index.prices import NOTHING, Paid
 from turnlog.catalog.index.texts import clean, sum_of, token_of
 from turnlog.catalog.index.totals import counts_of
-from turnlog.catalog.index.wanted import SHIFT
 from turnlog.catalog.read.digest import SessionDigest, paid_in
 from turnlog.catalog.read.tooltime import ToolTimes
 from turnlog.catalog.read.words import said_in
@@ -44,8 +43,8 @@ class Intake:
         self.story = SessionDigest()
         self.default_at = 0
         """The time of entries that do not say when, before any that does."""
-        self._old: dict[int, tuple[int, str, int]] = {}
-        """What the index has: the id of a text, of its entry, and the sum of it, by step."""
+        self._old: dict[int, tuple[int, int, str, int]] = {}
+        """What the index has: the row of a text, its time, the id of its entry, and the sum of it, by step."""
         self._seen: set[int] = set()
         self.at: int | None = None
         """The time of the entry before."""
@@ -56,9 +55,9 @@ class Intake:
         self._tools = ToolTimes()
         if is_new:
             return
-        for id, step, entry, hash in batch.docs(session):
+        for row, at, step, entry, hash in batch.docs(session):
             if step >= start:
-                self._old[step] = (id, entry, hash)
+                self._old[step] = (row, at, entry, hash)
             else:
                 self._seen.add(hash)
         batch.drop_spent(session, start)
@@ -81,7 +80,7 @@ class Intake:
             hash = sum_of(passage.text)
             self._seen.add(hash)
             old = self._old.get(step)
-            if old is not None and old[1:] == (clean(name), hash) and old[0] >> SHIFT == at:
+            if old is not None and old[1:] == (at, clean(name), hash):
                 del self._old[step]
             else:
                 self._batch.add(Doc(at, self.session, step, name, passage, hash))
@@ -102,8 +101,8 @@ class Intake:
 
     def finish(self) -> None:
         """Nothing more comes: what was there and did not come again is gone."""
-        for id, _, _ in self._old.values():
-            self._batch.forget(id)
+        for row, *_ in self._old.values():
+            self._batch.forget(row)
 
 
 def copy_of(taking: Intake) -> dict[str, Any]:

@@ -5,13 +5,13 @@ It knows words and how they begin; what has to stand together is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.conditions import Clause, Condition
 from turnlog.catalog.index.terms import LONGEST_WORD, Term, phrases_of, words_of
 from turnlog.catalog.index.texts import unpack
-from turnlog.catalog.index.wanted import EntryMatch, Wanted
+from turnlog.catalog.index.wanted import SHIFT, EntryMatch, Wanted
 from turnlog.catalog.index.where import where
 from turnlog.catalog.waiter import still_wanted
 
@@ -34,7 +34,7 @@ class PostgresEngine:
     sure: frozenset[str] = frozenset(("word", "prefix"))
     patience = 64 << 20
     keeps_details = False
-    mark, like, regexp = "%s", "ILIKE", "~*"
+    mark, like, regexp, at = "%s", "ILIKE", "~*", f"docs.id >> {SHIFT}"
 
     # Deleting is for functions: who may delete from a table may also lock it against everybody.
     drop_spent = "select turnlog.own_drop_spent(%s, %s, %s)"
@@ -112,6 +112,11 @@ class PostgresEngine:
         )
         for row in rows:
             yield EntryMatch(*row) if row[-1] is None else EntryMatch(*row[:-1], text=unpack(row[-1]))
+
+    def texts(self, ids: Iterable[int]) -> dict[int, str]:
+        """See `Engine.texts`."""
+        rows = self.rows("select id, data from turnlog.own_texts where id = any(%s)", (list(ids),))
+        return {id: unpack(data) for id, data in rows}
 
     def frequency(self, term: Term) -> int:
         """See `Engine.frequency`."""

@@ -39,7 +39,7 @@ _HEEDED = 2_000
 """After so many steps of its machine SQLite asks whether to go on: a fraction of a millisecond."""
 _AGREE = """
 SELECT (SELECT 1 FROM meta WHERE key IN ('unsettled', 'unscrubbed')),
-(SELECT max(id) FROM docs), (SELECT max(id) FROM texts), (SELECT max(id) FROM words_docsize)
+(SELECT 1 FROM docs WHERE id = (SELECT max(id) FROM docs) AND bundle NOT IN (SELECT id FROM texts))
 """
 _TABLES = frozenset(
     line.split()[2] if not line.startswith("CREATE VIRTUAL") else line.split()[3]
@@ -146,11 +146,11 @@ class Database:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether somebody was stopped while reading. Raises `Damaged` where tables do not agree."""
+        """Whether somebody was stopped while reading. Raises `Damaged` where the newest entry has no text."""
         with whole():
-            dirty, *newest = self.connection.execute(_AGREE).fetchone()
-        if len(set(newest)) > 1:
-            raise Damaged("the tables do not agree on what is the newest")
+            dirty, is_lost = self.connection.execute(_AGREE).fetchone()
+        if is_lost:
+            raise Damaged("the newest entry has no text")
         return dirty is not None
 
     @property

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.conditions import Clause, Condition
-from turnlog.catalog.index.texts import unpack
 from turnlog.catalog.index.where import where
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
+    from turnlog.catalog.index.bundle import Bundle
     from turnlog.catalog.index.terms import Term
-    from turnlog.catalog.index.wanted import EntryMatch, Wanted
+    from turnlog.catalog.index.wanted import EntryMatch, TimeSpan, Wanted
 
 
 _MANY = 10_000
+_BUNDLES = 32
+"""So many are kept unpacked: who reads texts of sessions of one time goes to and fro between theirs."""
 _SHORTEST, _SHORT = 4, 6
 """Of a word of so many letters no other is near, and of one of so many only one that differs in one letter."""
 
@@ -27,7 +29,7 @@ class SqliteEngine:
     sure: frozenset[str] = frozenset(("word", "phrase", "prefix"))
     patience = 256 << 20
     keeps_details = True
-    mark, like, regexp = "?", "LIKE", "REGEXP"
+    mark, like, regexp, at = "?", "LIKE", "REGEXP", "docs.at"
     drop_spent = "DELETE FROM spent WHERE session = ? AND step BETWEEN ? AND ?"
     drop_quarters = "DELETE FROM quarters WHERE session = ?"
     drop_note = "DELETE FROM meta WHERE key = ?"
@@ -36,6 +38,8 @@ class SqliteEngine:
         self.db = db
         self._terms = {} if terms is None else terms
         """The words with one first letter, as of one state of the index: kept by whoever asks again."""
+        self._bundles: dict[int, Bundle] = {}
+        """Those that texts were last taken from."""
 
     def table(self, name: str, alias: str = "") -> str:
         """See `Engine.table`."""
@@ -57,22 +61,55 @@ class SqliteEngine:
         self, wanted: Wanted, *, before: int | None = None, limit: int | None = None, with_text: bool = False
     ) -> Iterator[EntryMatch]:
         """See `Engine.entries`."""
+        from turnlog.catalog.index.sqlite.rowid import newest_first
         from turnlog.catalog.index.wanted import EntryMatch
 
         tables, inside = self._matching(wanted, before)
         tables += " CROSS JOIN sessions ON sessions.id = docs.session"
         flags = [Condition("not", name) for name in ("sessions.is_deleted", "sessions.is_copied", "docs.is_repeat")]
         sql, values = where(self, *flags, wanted.entries, wanted.sessions)
-        order = f"{tables.split()[0]}.rowid DESC" + ("" if limit is None else f" LIMIT {limit}")
-        if with_text:
-            tables += " CROSS JOIN texts ON texts.id = docs.id"
         rows = self.db.execute(
-            "SELECT docs.id, docs.session, docs.step, docs.entry, docs.role, docs.tool, "
-            f"{'texts.data' if with_text else 'NULL'} FROM {tables} WHERE {inside.sql} AND {sql} ORDER BY {order}",
+            "SELECT docs.id, docs.at, docs.session, docs.step, docs.entry, docs.role, docs.tool, docs.bundle, "
+            f"docs.number FROM {tables} WHERE {inside.sql} AND {sql} ORDER BY {tables.split()[0]}.rowid DESC",
             inside.values + values,
         )
-        for row in rows:
-            yield EntryMatch(*row) if row[-1] is None else EntryMatch(*row[:-1], text=unpack(row[-1]))
+        left = -1 if limit is None else limit
+        for id, (_, _, session, step, entry, role, tools, bundle, number) in newest_first(rows):
+            if before is not None and id >= before:
+                continue
+            if left == 0:
+                return
+            left -= 1
+            text = self.text_in(bundle, number) if with_text else None
+            yield EntryMatch(id, session, step, entry, role, tools, text)
+
+    def texts(self, ids: Iterable[int]) -> dict[int, str]:
+        """See `Engine.texts`."""
+        from turnlog.catalog.index.sqlite.rowid import id_of, rowid_of
+
+        sql = f"SELECT id, at, bundle, number FROM docs WHERE {self.among('id')}"
+        rows = self.rows(sql, (list(map(rowid_of, ids)),)).fetchall()
+        return {id_of(rowid, at): self.text_in(bundle, number) for rowid, at, bundle, number in rows}
+
+    def text_in(self, bundle: int, number: int) -> str:
+        """One of the texts that are kept together."""
+        found = self.bundle(bundle)
+        return "" if found is None else found.text(number)
+
+    def bundle(self, number: int) -> Bundle | None:
+        """Texts that are kept together; None where they are gone since somebody asked."""
+        found = self._bundles.pop(number, None)
+        if found is None:
+            from turnlog.catalog.index.bundle import Bundle
+
+            row = self.db.execute("SELECT data FROM texts WHERE id = ?", (number,)).fetchone()
+            if row is None:
+                return None
+            found = Bundle(row[0])
+            if len(self._bundles) >= _BUNDLES:
+                del self._bundles[next(iter(self._bundles))]
+        self._bundles[number] = found
+        return found
 
     def frequency(self, term: Term) -> int:
         """See `Engine.frequency`."""
@@ -121,18 +158,18 @@ class SqliteEngine:
 
     def _matching(self, wanted: Wanted, before: int | None) -> tuple[str, Clause]:
         """The tables to look into, and what words and times say."""
-        first, last = wanted.ids(before)
+        times, within = _times(wanted.span, before)
         matches, misses = self._expressions(wanted)
         # CROSS JOIN: in this order, so that the newest come first without sorting.
         if matches:
             whole = " NOT ".join([f"({matches})", *misses])
-            sql = "words MATCH ? AND words.rowid >= ? AND words.rowid < ?"
-            return "words CROSS JOIN docs ON docs.id = words.rowid", Clause(sql, (whole, first, last))
-        sql = "docs.id >= ? AND docs.id < ?"
+            sql = f"words MATCH ? AND {times.format('words.rowid')}"
+            return "words CROSS JOIN docs ON docs.id = words.rowid", Clause(sql, (whole, *within))
+        sql = times.format("docs.id")
         if not misses:
-            return "docs", Clause(sql, (first, last))
+            return "docs", Clause(sql, within)
         sql += " AND docs.id NOT IN (SELECT words.rowid FROM words WHERE words MATCH ?)"
-        return "docs", Clause(sql, (first, last, " OR ".join(misses)))
+        return "docs", Clause(sql, (*within, " OR ".join(misses)))
 
     def _expressions(self, wanted: Wanted) -> tuple[str, list[str]]:
         """What FTS5 can tell of its terms: what has to be there, and what must not be. Only words, each in quotes."""
@@ -148,6 +185,27 @@ class SqliteEngine:
                 elif term.kind in self.sure:
                     misses.append(phrase)
         return " AND ".join(matches), misses
+
+
+def _times(span: TimeSpan, before: int | None) -> tuple[str, tuple[int, ...]]:
+    """What is asked of the time: of the rowid, so that others are not looked at, and of the time itself."""
+    from turnlog.catalog.index.sqlite.rowid import LAST, first_at
+    from turnlog.catalog.index.wanted import SHIFT, bounded
+
+    asked = ["TRUE"]
+    within: list[int] = []
+    if span.since is not None:
+        since = bounded(span.since)
+        asked.append("{0} >= ? AND docs.at >= ?")
+        within += first_at(since), since
+    ends = [span.until] if span.until is not None else []
+    if before is not None:
+        ends.append((before - 1 >> SHIFT) + 1)
+    if ends:
+        until = bounded(min(ends))
+        asked.append(f"{{0}} <= ? + {LAST} AND docs.at < ?")
+        within += first_at(until - 1), until
+    return " AND ".join(asked), tuple(within)
 
 
 def _phrase(words: list[str], goes_on: bool) -> str:

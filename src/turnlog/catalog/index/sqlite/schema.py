@@ -7,7 +7,7 @@ from __future__ import annotations
 
 APPLICATION = 0x7475726E
 """`turn`, where a SQLite file says whose it is."""
-VERSION = 11
+VERSION = 12
 COUNTS = (
     "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
     "reasoning_tokens",
@@ -75,20 +75,25 @@ CREATE UNIQUE INDEX sessions_by_place ON sessions (path, key, agent, native);
 -- Another agent's sessions that were given a title, tags or notes: what each said itself of title, tags, if archived.
 CREATE TABLE marked (session INTEGER PRIMARY KEY, title TEXT, tags TEXT NOT NULL, is_archived INTEGER NOT NULL);
 
--- One row per entry that has text. Its id is a time, so the newest comes first without sorting:
--- milliseconds << 20 | a number that tells it from others of that moment.
+-- One row per entry that has text. Its id is a time, so the newest comes first almost without sorting: see `rowid.py`.
 CREATE TABLE docs (
     id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
     session INTEGER NOT NULL,
     step INTEGER NOT NULL,     -- seq in a session of ours, which number it has in another agent's
     entry TEXT NOT NULL,       -- the id of the entry
     role TEXT NOT NULL,        -- user, assistant, tool, system, note, summary
     tool TEXT NOT NULL,        -- names of tools that were called or answered, each with a line feed before and after it
-    hash INTEGER NOT NULL      -- of the text
+    hash INTEGER NOT NULL,     -- of the text
+    bundle INTEGER NOT NULL,   -- where the text is, and which one it is in there
+    number INTEGER NOT NULL
 );
 CREATE INDEX docs_by_session ON docs (session, step);
-CREATE TABLE texts (id INTEGER PRIMARY KEY, data BLOB NOT NULL);  -- compressed with zstd
-CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize="unicode61 remove_diacritics 2");
+-- Bundles, see `bundle.py`. No number comes again: who found one may look for it when it is gone.
+CREATE TABLE texts (id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 2"
+);
 
 -- Files that tools were called with.
 CREATE TABLE paths (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);

@@ -6,9 +6,11 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from turnlog.catalog.index.batch import columns_of
 from turnlog.catalog.index.sqlite.database import IN_MEMORY, Database
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
-from turnlog.catalog.index.texts import clean, pack_all, unpack
+from turnlog.catalog.index.sqlite.rowid import Rowids
+from turnlog.catalog.index.texts import clean
 from turnlog.catalog.index.totals import spend
 
 if TYPE_CHECKING:
@@ -28,10 +30,6 @@ _LOG_PAGES = 16_000
 """So long the log gets, 64 MB, before it is copied into the file: what several portions change is copied once."""
 _SEGMENTS = 200
 """So many of one size are searched one by one, which takes milliseconds, before FTS5 has to put them together."""
-
-_TAKEN = """
-SELECT j.value, (SELECT max(id) FROM docs WHERE id >= j.value << 20 AND id < (j.value + 1) << 20) FROM json_each(?) j
-"""
 
 
 class SqliteWriter:
@@ -97,7 +95,7 @@ class SqliteWriter:
     def write(self, portion: Portion) -> None:
         """See `PortionWriter.write`."""
         # Here, and not where it is written: that takes longer than to read it, so this side has the time.
-        packed = pack_all([doc.said.text for doc in portion.docs])
+        portion.pack()
         self.has_failed = True
         self.wait()
         with ExitStack() as stack:
@@ -110,27 +108,33 @@ class SqliteWriter:
             db.executemany("INSERT OR REPLACE INTO used VALUES (?, ?, ?, ?, ?, ?)", portion.used)
             rest = stack.pop_all()
         if self._pool is None:
-            self._finish(rest, db, portion, packed)
+            self._finish(rest, db, portion)
         else:
-            self._written = self._pool.submit(self._finish, rest, db, portion, packed)
+            self._written = self._pool.submit(self._finish, rest, db, portion)
         self.has_failed = False
 
-    def _finish(self, writing: ExitStack, db: sqlite3.Connection, portion: Portion, packed: list[bytes]) -> None:
+    def _finish(self, writing: ExitStack, db: sqlite3.Connection, portion: Portion) -> None:
         with writing:
             if portion.docs:
-                self._add(db, portion, packed)
+                self._add(db, portion)
 
-    def _add(self, db: sqlite3.Connection, portion: Portion, packed: list[bytes]) -> None:
+    def _add(self, db: sqlite3.Connection, portion: Portion) -> None:
         self._learn(db, {clean(path) for doc in portion.docs for path in doc.said.files})
-        times = str(sorted({doc.at for doc in portion.docs}))
-        docs = portion.rows(dict(db.execute(_TAKEN, (times,)).fetchall()))
+        last = max((row[0] for row in db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'texts'")), default=0)
+        rowids = Rowids(db, (doc.at for doc in portion.docs))
+        docs: list[tuple[Any, ...]] = []
+        words: list[tuple[int, str]] = []
         touched: list[tuple[int, int]] = []
-        for doc, row in zip(portion.docs, docs, strict=True):
-            touched += [(self._paths[clean(path)], row[0]) for path in set(doc.said.files)]
-        ids, texts = [row[0] for row in docs], [doc.said.text for doc in portion.docs]
-        _insert(db, "INSERT INTO docs", docs)
-        _insert(db, "INSERT INTO texts", list(zip(ids, packed, strict=True)))
-        _insert(db, "INSERT INTO words (rowid, text)", list(zip(ids, texts, strict=True)))
+        for at, session, step, entry, said, hash, bundle, number in portion.docs:
+            id, at = rowids.take(at)
+            docs.append((id, at, *columns_of(session, step, entry, said, hash), last + 1 + bundle, number))
+            words.append((id, said.text))
+            if said.files:
+                touched += [(self._paths[clean(path)], id) for path in set(said.files)]
+        rowids.remember()
+        _insert(db, "INSERT INTO docs", sorted(docs))
+        _insert(db, "INSERT INTO texts", list(enumerate(portion.packed, last + 1)))
+        _insert(db, "INSERT INTO words (rowid, text)", sorted(words))
         _insert(db, "INSERT OR IGNORE INTO touched", touched)
 
     def _learn(self, db: sqlite3.Connection, paths: set[str]) -> None:
@@ -146,12 +150,21 @@ class SqliteWriter:
 
 
 def _forget(db: sqlite3.Connection, gone: list[int]) -> None:
+    engine, emptied = SqliteEngine(db), dict[int, set[int]]()
     for doc in sorted(gone):
-        row = db.execute("SELECT data FROM texts WHERE id = ?", (doc,)).fetchone()
+        row = db.execute("SELECT bundle, number FROM docs WHERE id = ?", (doc,)).fetchone()
         if row is not None:
-            db.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (doc, unpack(row[0])))
+            db.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (doc, engine.text_in(*row)))
+            emptied.setdefault(row[0], set()).add(row[1])
+    for bundle, numbers in emptied.items():
+        texts = engine.bundle(bundle)
+        left = None if texts is None else texts.without(numbers)
+        if left is None:
+            db.execute("DELETE FROM texts WHERE id = ?", (bundle,))
+        else:
+            db.execute("UPDATE texts SET data = ? WHERE id = ?", (left, bundle))
     ids = [(doc,) for doc in gone]
-    for table, column in (("texts", "id"), ("docs", "id"), ("touched", "doc")):
+    for table, column in (("docs", "id"), ("touched", "doc")):
         db.executemany(f"DELETE FROM {table} WHERE {column} = ?", ids)
 
 

@@ -1,0 +1,105 @@
+"""The rowids of texts: times, but coarse, so that FTS5 needs a byte or two for each where whole ids take four.
+
+The id of an entry is its millisecond and a number. Its rowid has the same number, behind the four minutes that the
+millisecond lies in; the millisecond itself is in a column. Where four minutes have more entries than numbers, the
+rest get those of the next ones: a rowid may be too late for its time, and never too early.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from turnlog.catalog.index.wanted import SHIFT
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+
+_TICK, _NUMBERS = 18, 9
+_FULL = 1 << _NUMBERS
+_LATEST = 1 << SHIFT
+_REACH = "reach"
+"""Noted where some are too late: by how much the number of any is larger than there are for its time."""
+LAST = f"coalesce((SELECT value FROM meta WHERE key = '{_REACH}'), {_FULL - 1})"
+"""In SQL: the largest number of all."""
+_TAKEN = f"""
+SELECT j.value, (SELECT max(id) FROM docs WHERE id >= j.value AND id < j.value + {_FULL}) FROM json_each(?) j
+"""
+
+
+def first_at(at: int) -> int:
+    """The first rowid for a time."""
+    return at >> _TICK << _NUMBERS
+
+
+def rowid_of(id: int) -> int:
+    """The rowid of an entry."""
+    return first_at(id >> SHIFT) + (id & (_LATEST - 1))
+
+
+def id_of(rowid: int, at: int) -> int:
+    """The id of an entry."""
+    return at << SHIFT | (rowid - first_at(at))
+
+
+def newest_first(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Rows that begin with rowid and time, the last rowid first: in the order of their ids, each with its id."""
+    waiting: list[tuple[int, tuple[Any, ...]]] = []
+    begun = 0
+    for row in rows:
+        rowid, at = row[:2]
+        if rowid < begun:
+            # Whatever follows has a rowid of these four minutes or of earlier ones, and so its time.
+            end = ((rowid >> _NUMBERS) + 1) << _TICK + SHIFT
+            while waiting and -waiting[0][0] >= end:
+                id, before = heappop(waiting)
+                yield -id, before
+        begun = rowid >> _NUMBERS << _NUMBERS
+        heappush(waiting, (-id_of(rowid, at), row))
+    while waiting:
+        id, before = heappop(waiting)
+        yield -id, before
+
+
+class Rowids:
+    """Gives out those that nobody has. One writes at a time."""
+
+    def __init__(self, db: sqlite3.Connection, times: Iterable[int]) -> None:
+        self._db = db
+        firsts = sorted({first_at(at) for at in times})
+        self._free: dict[int, int] = {}
+        self._look(firsts)
+        self._goes_on = {first: first for first in firsts}
+        """Where there may be room for those that had to be put off."""
+        self._reach = 0
+
+    def _look(self, firsts: list[int]) -> None:
+        for first, last in self._db.execute(_TAKEN, (str(firsts),)):
+            self._free[first] = first if last is None else last + 1
+
+    def take(self, at: int) -> tuple[int, int]:
+        """A rowid for that time, and the time: another one if there are a million before it."""
+        begin = first_at(at)
+        first = self._goes_on.setdefault(begin, begin)
+        while (rowid := self._next(first)) >= first + _FULL:
+            first += _FULL
+        self._goes_on[begin] = first
+        self._free[first] = rowid + 1
+        if rowid - begin >= _LATEST:
+            at = ((rowid - _LATEST >> _NUMBERS) + 1) << _TICK
+        self._reach = max(self._reach, rowid - first_at(at))
+        return rowid, at
+
+    def _next(self, first: int) -> int:
+        if first not in self._free:
+            self._look([first])
+        return self._free[first]
+
+    def remember(self) -> None:
+        """How far any is from its time."""
+        if self._reach >= _FULL:
+            self._db.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)",
+                (_REACH, self._reach),
+            )
