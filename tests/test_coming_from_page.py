@@ -44,7 +44,7 @@ def test_every_system_has_five_lines_names_code_and_what_opens_where():
         assert [block.count("$ turnlog ") for block in blocks(system, "console")] == [5]
         assert len(blocks(system, "rust")) == len(blocks(system, "python")) == 1
         assert SECTIONS[system].count("\n| --- | --- |\n") == 1
-        assert SECTIONS[system].count("\n| written | opens in | says besides |\n") == 1
+        assert SECTIONS[system].count("\n| written | opens in | also contains |\n") == 1
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
