@@ -9,7 +9,7 @@ from turnlog.errors import Invalid
 from turnlog.log.block import Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.codec import decode, is_verified
 from turnlog.log.context import text_of
-from turnlog.log.draft import number, prepare
+from turnlog.log.draft import prepare, stamp_drafts
 from turnlog.log.entry import (
     Checkpoint,
     Compaction,
@@ -55,8 +55,8 @@ ENTRIES = [
 
 def line_of(entry, seq: int = 7, head: int = 4) -> bytes:
     draft, _ = prepare(entry)
-    ((draft, stamps, _),) = number([draft], floor=seq - 1, at=0, now=1_800_000_000_000, head=head)
-    return draft.sealed(stamps)[0][:-1]
+    (stamped,) = stamp_drafts([draft], floor=seq - 1, at=0, now=1_800_000_000_000, head=head)
+    return draft.sealed(stamped.stamps)[0][:-1]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.type)

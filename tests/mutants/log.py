@@ -19,7 +19,7 @@ MUTANTS = [
     Mutant(
         "what says `sealed` seals nothing",
         "log/assemble.py",
-        "    return following[1].sealed > 0 and",
+        "    return following.entry.sealed > 0 and",
         "    return False and",
         (CRASHES,),
     ),

@@ -16,11 +16,11 @@ from turnlog.errors import Conflict, Invalid
 from turnlog.exchange.carry import CarriedOver
 from turnlog.exchange.claim import TurnClaims
 from turnlog.formats import Problem, Reading, Record, Source, gist, id_of, key_id
-from turnlog.log.asked import is_prompt
 from turnlog.log.draft import prepare
 from turnlog.log.entry import Alias, AnyEntry, Compaction, Entry, Head, Message, Spent, Start
 from turnlog.log.erasure.content import stripped, void_of
 from turnlog.log.payload import digest as digest_of
+from turnlog.log.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 from turnlog.store import Store, derived
 from turnlog.thread.appender import Appender

@@ -12,22 +12,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
+
 from turnlog.log.codec import Damage, Flawed, Unreadable, decode, salvage
 from turnlog.log.entry import AnyEntry, Note
 
 Line = tuple[int, bytes]
 """Offset and bytes of a line, without its newline."""
-Placed = tuple[int, AnyEntry]
+EntryAt = tuple[int, AnyEntry]
 """Offset and entry."""
-_Seen = tuple[int, AnyEntry, int]
-"""Offset, entry and length."""
 _END = 1 << 63
 _MOST_EDITED = 10_000
 """More edited lines in a row than this are taken as they come, so that memory stays bounded."""
-_NOBODY: AnyEntry = Note(id="", text="")  # stands for a following line that seals nothing
+_SEALS_NOTHING: AnyEntry = Note(id="", text="")  # stands for a following line that seals nothing
 
 
-def _bad_line(offset: int, line: bytes) -> tuple[list[_Seen], list[Damage]]:
+class _SeenLine(Struct, gc=False):
+    """An entry that could be read, and where its bytes are."""
+
+    offset: int
+    entry: AnyEntry
+    length: int
+
+
+def _bad_line(offset: int, line: bytes) -> tuple[list[_SeenLine], list[Damage]]:
     """What a line gives that is not simply good."""
     if isinstance(line, Oversize):
         return [], [Damage(offset, line.length, "oversize")]
@@ -38,11 +46,11 @@ def _bad_line(offset: int, line: bytes) -> tuple[list[_Seen], list[Damage]]:
         salvaged = salvage(line)
         if not salvaged:
             return [], [Damage(offset, size, why.kind)]
-        seen = [(offset + at, entry, length) for at, length, entry in salvaged]
-        return seen, [Damage(offset, size, "spliced", seen[0][1].seq)]
+        seen = [_SeenLine(offset + at, entry, length) for at, length, entry in salvaged]
+        return seen, [Damage(offset, size, "spliced", seen[0].entry.seq)]
     if isinstance(item, Flawed):
-        return [(offset, item.entry, size)], [Damage(offset, size, item.kind, item.entry.seq)]
-    return [(offset, item, size)], []
+        return [_SeenLine(offset, item.entry, size)], [Damage(offset, size, item.kind, item.entry.seq)]
+    return [_SeenLine(offset, item, size)], []
 
 
 def _is_blank(line: bytes) -> bool:
@@ -61,43 +69,43 @@ class _Batch:
 
     __slots__ = ("back", "damage", "lines", "top")
 
-    def __init__(self, seen: _Seen, *, back: bool) -> None:
+    def __init__(self, seen: _SeenLine, *, back: bool) -> None:
         self.back = back
         self.lines = [seen]
         self.damage: list[Damage] = []
         """Met among them or behind them."""
-        self.top = seen[1].seq + seen[1].more  # the seq of its last line, on whichever line we are
+        self.top = seen.entry.seq + seen.entry.more  # the seq of its last line, on whichever line we are
 
     def takes(self, entry: AnyEntry) -> bool:
-        return entry.seq + entry.more == self.top and entry.batch == self.lines[0][1].batch
+        return entry.seq + entry.more == self.top and entry.batch == self.lines[0].entry.batch
 
     @property
     def is_whole(self) -> bool:
-        return len(self.lines) == self.lines[0][1].batch
+        return len(self.lines) == self.lines[0].entry.batch
 
-    def settled(self, following: _Seen | None) -> Iterator[Placed | Damage]:
+    def settled(self, following: _SeenLine | None) -> Iterator[EntryAt | Damage]:
         """Its entries, or what is wrong with them, now that it is known what follows in the log."""
-        offset = min(self.lines[0][0], self.lines[-1][0])
-        parts: list[Placed | Damage]
+        offset = min(self.lines[0].offset, self.lines[-1].offset)
+        parts: list[EntryAt | Damage]
         if self.is_whole or not _voids(following, offset):
-            parts = [(line[0], line[1]) for line in self.lines]
+            parts = [(line.offset, line.entry) for line in self.lines]
         else:
-            parts = [Damage(line[0], line[2], "unfinished", line[1].seq) for line in self.lines]
+            parts = [Damage(line.offset, line.length, "unfinished", line.entry.seq) for line in self.lines]
         if self.damage:
             parts += self.damage
             parts.sort(key=_offset, reverse=self.back)
         return iter(parts)
 
 
-def _offset(item: Placed | Damage) -> int:
+def _offset(item: EntryAt | Damage) -> int:
     return item.offset if isinstance(item, Damage) else item[0]
 
 
-def _voids(following: _Seen | None, offset: int) -> bool:
+def _voids(following: _SeenLine | None, offset: int) -> bool:
     """Whether what begins at `offset` was given up: nothing follows it, or what follows says so."""
     if following is None:
         return True
-    return following[1].sealed > 0 and following[0] - following[1].sealed <= offset
+    return following.entry.sealed > 0 and following.offset - following.entry.sealed <= offset
 
 
 class _Order:
@@ -115,40 +123,40 @@ class _Order:
         self.back = back
         self.bound = bound
         """The `seq` of the last line that was let through."""
-        self.first: _Seen | None = None
+        self.first: _SeenLine | None = None
         """Waits for the next line."""
-        self.second: _Seen | None = None
+        self.second: _SeenLine | None = None
         """Breaks the order with `first`."""
-        self.edited_first: list[_Seen] = []
+        self.edited_first: list[_SeenLine] = []
         """Edited lines met just before `first`; the others likewise."""
-        self.edited_second: list[_Seen] = []
-        self.edited: list[_Seen] = []
+        self.edited_second: list[_SeenLine] = []
+        self.edited: list[_SeenLine] = []
         self.damage: list[Damage] = []
-        """Met behind `first`, and told behind it."""
+        """Damage found after `first`; reported after it."""
         self.is_busy = False
         """Whether anything waits but `first`."""
-        self.out: list[_Seen | Damage] = []
+        self.out: list[_SeenLine | Damage] = []
         """What is decided."""
 
-    def push(self, line: _Seen) -> None:
+    def push(self, line: _SeenLine) -> None:
         """One more line that is what was written."""
         if self.second is not None:
-            self._decide(line[1].seq)
-        first, seq = self.first, line[1].seq
+            self._decide(line.entry.seq)
+        first, seq = self.first, line.entry.seq
         if first is None:
             if seq >= self.bound if self.back else seq <= self.bound:
                 self.out.append(_misplaced(line))
                 return
             self.first, self.edited_first, self.edited = line, self.edited, []
-        elif seq < first[1].seq if self.back else seq > first[1].seq:
+        elif seq < first.entry.seq if self.back else seq > first.entry.seq:
             self._let_through(first)
             self.first, self.edited_first, self.edited = line, self.edited, []
         else:
             self.second, self.edited_second, self.edited = line, self.edited, []
         self.is_busy = bool(self.second is not None or self.edited_first or self.damage)
 
-    def push_edited(self, line: _Seen) -> None:
-        """One more line that somebody edited."""
+    def push_edited(self, line: _SeenLine) -> None:
+        """One more line that was edited by hand."""
         self.is_busy = True
         self.edited.append(line)
         if len(self.edited) > _MOST_EDITED:
@@ -176,7 +184,7 @@ class _Order:
         assert self.second is not None
         older, newer = (self.second, self.first) if self.back else (self.first, self.second)
         below, above = (beyond, self.bound) if self.back else (self.bound, beyond)
-        left = older if older[1].seq < above else newer if newer[1].seq > below else None
+        left = older if older.entry.seq < above else newer if newer.entry.seq > below else None
         for line in (self.first, self.second):
             if line is not left:
                 self.out.append(_misplaced(line))
@@ -189,32 +197,32 @@ class _Order:
             self.edited_first = []
         self.first, self.second, self.edited_second = left, None, []
 
-    def _let_through(self, line: _Seen) -> None:
-        self._fit(self.edited_first, line[1].seq)
+    def _let_through(self, line: _SeenLine) -> None:
+        self._fit(self.edited_first, line.entry.seq)
         self.out.append(line)
         if self.damage:
             self.out += self.damage
             self.damage = []
-        self.bound = line[1].seq
+        self.bound = line.entry.seq
 
-    def _fit(self, edited: list[_Seen], beyond: int) -> None:
+    def _fit(self, edited: list[_SeenLine], beyond: int) -> None:
         """Let through those edited lines that fit, and in both directions the same ones."""
         last, limit = (beyond, self.bound) if self.back else (self.bound, beyond)
-        fitting: list[_Seen] = []
+        fitting: list[_SeenLine] = []
         for line in reversed(edited) if self.back else edited:
-            if last < line[1].seq < limit:
-                last = line[1].seq
+            if last < line.entry.seq < limit:
+                last = line.entry.seq
                 fitting.append(line)
             else:
                 self.out.append(_misplaced(line))
         self.out.extend(reversed(fitting) if self.back else fitting)
 
 
-def _misplaced(line: _Seen) -> Damage:
-    return Damage(line[0], line[2], "order", line[1].seq)
+def _misplaced(line: _SeenLine) -> Damage:
+    return Damage(line.offset, line.length, "order", line.entry.seq)
 
 
-def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_Seen | Damage]:
+def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_SeenLine | Damage]:
     """The lines that can be read and are in their place, and the damage."""
     order = _Order(back=back, bound=bound)
     push, out = order.push, order.out
@@ -229,17 +237,17 @@ def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_See
             seen, damages = _bad_line(offset, line)
             order.push_damage(damages)
             for one in reversed(seen) if back else seen:
-                (order.push_edited if one[1].unverified else push)(one)
+                (order.push_edited if one.entry.unverified else push)(one)
         else:
             first = order.first
             if first is not None and not order.is_busy:
-                seq = first[1].seq
+                seq = first.entry.seq
                 if item.seq < seq if back else item.seq > seq:  # as in `push`, once more: nearly every line
                     order.bound = seq
-                    order.first = (offset, item, len(line))
+                    order.first = _SeenLine(offset, item, len(line))
                     yield first
                     continue
-            push((offset, item, len(line)))
+            push(_SeenLine(offset, item, len(line)))
         if out:
             yield from out
             out.clear()
@@ -247,7 +255,7 @@ def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_See
     yield from out
 
 
-def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[Placed | Damage]:
+def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[EntryAt | Damage]:
     """Entries and damage, oldest first. `last` is the `seq` before the first line."""
     batch: _Batch | None = None
     for item in _in_order(lines, back=False, bound=last):
@@ -257,7 +265,7 @@ def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[Placed | Damage
             else:
                 batch.damage.append(item)
             continue
-        offset, entry, _ = item
+        entry = item.entry
         if batch is not None:
             if not entry.sealed and batch.takes(entry):
                 batch.lines.append(item)
@@ -267,14 +275,14 @@ def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[Placed | Damage
         if entry.more or entry.batch:
             batch = _Batch(item, back=False)
         else:
-            yield offset, entry
+            yield item.offset, entry
     if batch is not None:
         yield from batch.settled(None)
 
 
-def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) -> Iterator[Placed | Damage]:
+def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) -> Iterator[EntryAt | Damage]:
     """Entries and damage, newest first; only entries with `seq` below `before`. `at_end`: nothing follows."""
-    newer: _Seen | None = None if at_end else (_END, _NOBODY, 0)
+    newer: _SeenLine | None = None if at_end else _SeenLine(_END, _SEALS_NOTHING, 0)
     batch: _Batch | None = None
     for item in _in_order(lines, back=True, bound=_END):
         if isinstance(item, Damage):
@@ -283,9 +291,9 @@ def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) 
             else:
                 batch.damage.append(item)
             continue
-        offset, entry, _ = item
+        entry = item.entry
         if batch is not None:
-            if not batch.lines[-1][1].sealed and batch.takes(entry):
+            if not batch.lines[-1].entry.sealed and batch.takes(entry):
                 batch.lines.append(item)
                 continue
             yield from _below(before, batch.settled(newer))
@@ -295,10 +303,10 @@ def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) 
         else:
             newer = item
             if entry.seq < before:
-                yield offset, entry
+                yield item.offset, entry
     if batch is not None:
         yield from _below(before, batch.settled(newer))
 
 
-def _below(before: int, items: Iterator[Placed | Damage]) -> Iterator[Placed | Damage]:
+def _below(before: int, items: Iterator[EntryAt | Damage]) -> Iterator[EntryAt | Damage]:
     return (item for item in items if isinstance(item, Damage) or item[1].seq < before)

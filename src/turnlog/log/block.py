@@ -6,7 +6,7 @@ that are not Unicode; there the stand-in is all that text can say.
 """
 
 # Without `from __future__ import annotations`, as in `entry`: msgspec reads types sooner than texts of them.
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast, get_args
 
 import msgspec
@@ -110,8 +110,23 @@ BLOCKS: dict[str, type[Block]] = {
 
 
 def calls_in(blocks: Iterable[AnyBlock]) -> list[ToolCall]:
-    """The calls that somebody here has to answer."""
+    """The calls that the caller has to answer, not the provider."""
     return [block for block in blocks if isinstance(block, ToolCall) and block.by != "provider"]
+
+
+def answered_by(call: str, waiting: Sequence[tuple[int, str]]) -> int | None:
+    """Which of the waiting calls (message, id), oldest first, a result for `call` answers.
+
+    It is in the newest message with that id, because providers use ids again after an interrupted turn. If several
+    calls of that message share the id, it is the first of them.
+    """
+    answered = None
+    for index in range(len(waiting) - 1, -1, -1):
+        if waiting[index][1] == call:
+            if answered is not None and waiting[index][0] != waiting[answered][0]:
+                break
+            answered = index
+    return answered
 
 
 # ── what is made of them, as JSON ──────────────────────────────────────────────────────────────────

@@ -22,9 +22,9 @@ from turnlog.log.field import shape
 MAX_LINE = 16 << 20
 """No writer makes a longer line, so no reader needs to hold one."""
 CHECKSUM = 16
-"""So many bytes of a line, at its end, are its checksum and what closes it."""
+"""The length of a line's end: `,"c":"…"}`, its checksum."""
 
-_decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
+decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_block = msgspec.json.Decoder(AnyBlock).decode
@@ -123,7 +123,7 @@ _STARTS: dict[type[Entry], int] = {cls: 10 + len(tag) for tag, cls in ENTRIES.it
 def encode_body(entry: Entry) -> tuple[bytes, int, bool]:
     """The JSON of a draft, where in it the stamps go (right behind the type), and whether we know all that is in it."""
     if isinstance(entry, Unknown):
-        fields = {k: v for k, v in _decode_raws(entry.json.encode()).items() if k not in _STAMPS}
+        fields = {k: v for k, v in decode_raws(entry.json.encode()).items() if k not in _STAMPS}
         body = encode({"type": entry.kind, "id": entry.id, **fields})
         return body, 8 + len(encode(entry.kind)), False
     if entry.void:
@@ -137,7 +137,17 @@ def encode_body(entry: Entry) -> tuple[bytes, int, bool]:
 def seal(body: bytes, start: int, stamps: str) -> bytes:
     """The line of a draft, newline included, once the store has given it `seq` and the rest: `stamps`."""
     text = b"%b,%b%b" % (body[:start], stamps.encode(), body[start:-1])
-    return b'%b,"c":"%08x"}\n' % (text, zlib.crc32(text))
+    return b'%b,"c":"%08x"}\n' % (text, zlib.crc32(text))  # as in `with_checksum`, once more: every append
+
+
+def with_checksum(text: bytes) -> bytes:
+    """A line: its text, which lacks the closing brace, and the checksum of that."""
+    return b'%b,"c":"%08x"}' % (text, zlib.crc32(text))
+
+
+def without_checksum(line: bytes) -> bytes:
+    """The text of a line, as `with_checksum` takes it."""
+    return line[:-CHECKSUM]
 
 
 def body_text(value: Entry | Block) -> str:
@@ -158,16 +168,16 @@ def plain_fields(entry: Entry) -> dict[str, Any]:
 def is_verified(line: bytes) -> bool:
     """Whether the line ends in a checksum that matches it."""
     return (
-        line[-16:-10] == b',"c":"'
+        line[-CHECKSUM:-10] == b',"c":"'
         and line[-2:] == b'"}'
-        and b"%08x" % zlib.crc32(memoryview(line)[:-16]) == line[-10:-2]
+        and b"%08x" % zlib.crc32(memoryview(line)[:-CHECKSUM]) == line[-10:-2]
     )
 
 
 def decode(line: bytes) -> AnyEntry | Flawed:
     """The entry of a line (without its newline)."""
     # As in `is_verified`, once more: this is where reading a log spends its time.
-    body = line[:-16]
+    body = line[:-CHECKSUM]
     if line[-16:-10] == b',"c":"' and line[-2:] == b'"}' and b"%08x" % zlib.crc32(body) == line[-10:-2]:
         try:
             entry = strict.decode(body + b"}")
@@ -249,7 +259,7 @@ def without_surrogates(value: Any) -> Any:
 def _lenient(text: bytes) -> AnyEntry:
     """An entry that a later version wrote: what we know is understood, the rest is kept to the letter."""
     try:
-        fields = _decode_raws(text)
+        fields = decode_raws(text)
         header = decode_header(text)
     except (msgspec.ValidationError, *_BAD_JSON):
         raise Unreadable("shape") from None
@@ -289,7 +299,7 @@ def _build(cls: type[Entry] | type[Block], fields: dict[str, Raw]) -> Any:
 def decode_body(data: bytes, line: Entry) -> AnyEntry:
     """The entry whose whole body lies in a blob, with the stamps of the line that refers to it."""
     try:
-        fields = _decode_raws(data)
+        fields = decode_raws(data)
         whole = _build(type(line), fields)
     except (msgspec.ValidationError, *_BAD_JSON):
         raise Unreadable("shape") from None
@@ -304,7 +314,7 @@ def decode_block(data: bytes) -> AnyBlock:
 
 def _part(raw: Raw) -> Any:
     """A block, or a message or reference in a compaction's replacement."""
-    fields = _decode_raws(raw)
+    fields = decode_raws(raw)
     kind = msgspec.json.decode(fields.get("type", Raw(b'""')))
     if kind == "message":
         return _build(Message, fields)

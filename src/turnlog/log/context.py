@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt, NotFound, TurnlogError
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, calls_in
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, answered_by, calls_in
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Role, Uncompact
-from turnlog.log.shown.nativecompaction import seen_by as seen_in
+from turnlog.log.shown.nativecompaction import answered_head
 from turnlog.log.shown.tokens import Tokens, estimate
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
 
 
+class StaleSpan(NamedTuple):
+    """Messages from `start` up to `end` (by `seq`) were produced under another prompt than they follow now."""
+
+    start: int
+    end: int
+    cause: str
+    """The id of the entry that changed it."""
+
+
 class Context(Sequence[Message]):
     """The messages for a model, oldest first, with the system prompt and the tools that go with them."""
 
-    __slots__ = {  # noqa: RUF023 - with what each is, for who looks it up
+    __slots__ = {  # noqa: RUF023 - with what each is, for `help()`
         "messages": "The messages themselves; the context is a sequence of them.",
         "system": "The system prompt: the fact `system` and the system messages at the beginning.",
         "tools": "The tools that the fact `tools` declares.",
         "get_blob": "Fetches the pictures and files that the messages refer to.",
         "head": "The `seq` of the entry up to which it was made; 0 where there was none.",
         "head_id": "The id of that entry.",
-        "root": "What tells the session that its forks began with from every other one; empty where it is of none.",
+        "root": "The first entry id of the session at the root of all forks; empty for a context of no session.",
         "edited": "The `seq`s of entries that read otherwise than they were said.",
-        "_said_otherwise": "",
+        "_stale": "",
         "_tokens": "",
     }
 
@@ -39,7 +48,7 @@ class Context(Sequence[Message]):
         system: str = "",
         tools: list[Any] | None = None,
         get_blob: Callable[[str], bytes] | None = None,
-        said_otherwise: list[tuple[int, int, str]] | None = None,
+        stale: list[StaleSpan] | None = None,
         head: int = 0,
         head_id: str = "",
         edited: Iterable[int] = (),
@@ -49,7 +58,7 @@ class Context(Sequence[Message]):
         self.system = system
         self.tools: list[Any] = [] if tools is None else tools
         self.get_blob = get_blob
-        self._said_otherwise = said_otherwise or []
+        self._stale = stale or []
         self.head = head
         self.head_id = head_id
         self.root = root
@@ -99,7 +108,7 @@ class Context(Sequence[Message]):
             system=self.system,
             tools=self.tools,
             get_blob=self.get_blob,
-            said_otherwise=self._said_otherwise,
+            stale=self._stale,
             head=self.head,
             head_id=self.head_id,
             edited=self.edited,
@@ -111,20 +120,21 @@ class Context(Sequence[Message]):
 
     def is_stale(self, message: Message) -> bool:
         """Whether what comes before that message was another when it was said: a compaction or an edit came since."""
-        return any(start <= message.seq < end for start, end, _ in self._said_otherwise)
+        return any(span.start <= message.seq < span.end for span in self._stale)
 
     def stands_for(self, block: Thinking, message: Message) -> int | None:
         """Up to which `seq` what a provider compacted stands for what was said; None where it does not any more."""
         if self.is_stale(message):
             return None
-        seen = seen_in(block)
+        seen = answered_head(block)
         if seen is None:
             return message.seq
-        there = [end for _, end, id in self._said_otherwise if id == seen]
+        there = [span.end for span in self._stale if span.cause == seen]
         there += [one.seq for one in self.messages if one.id == seen]
         last = max(there, default=0)
         was_known = 0 < last < message.seq  # otherwise it answers another branch
-        return last if was_known and not any(s <= last + 1 and last < e for s, e, _ in self._said_otherwise) else None
+        is_cut = any(span.start <= last + 1 and last < span.end for span in self._stale)
+        return last if was_known and not is_cut else None
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -152,7 +162,7 @@ def _attached(blocks: Iterable[AnyBlock]) -> Iterator[str]:
             yield from _attached(block.content)
 
 
-def seen_by(context: Context, path: Iterable[Entry], its_path: Iterable[Entry]) -> int:
+def newest_known(context: Context, path: Iterable[Entry], its_path: Iterable[Entry]) -> int:
     """The `seq` of the newest node on a path that a context knew, itself or in a summary; 0 if it knew none.
 
     `its_path` is the one it was made of, both newest first. Where that is not known, what it showed has to tell.
@@ -223,24 +233,22 @@ def spoken(entry: Message | Custom) -> Message | None:
     )  # fmt: skip
 
 
-def said_otherwise(path: Iterable[Entry]) -> list[tuple[int, int, str]]:
-    """Where on a path (newest first) messages follow on something else than when they were said: from, up to, and why.
-
-    The first two are numbers, the last is the id of the entry that changed it.
+def stale_spans(path: Iterable[Entry]) -> list[StaleSpan]:
+    """The spans of a path (newest first) whose messages were produced under another prompt than they follow now.
 
     An edit changes what came before the messages between it and its entry, a compaction what came before all
     that it keeps, and taking one back what came before the messages said under it.
     """
-    spans: list[tuple[int, int, str]] = []
+    spans: list[StaleSpan] = []
     cancelled: set[int] = set()
     for entry in path:
         if isinstance(entry, Edit):
-            spans.append((entry.entry + 1, entry.seq, entry.id))
+            spans.append(StaleSpan(entry.entry + 1, entry.seq, entry.id))
         elif isinstance(entry, Uncompact):
             cancelled.add(entry.compaction)
-            spans.append((entry.compaction, entry.seq, entry.id))
+            spans.append(StaleSpan(entry.compaction, entry.seq, entry.id))
         elif isinstance(entry, Compaction) and entry.seq not in cancelled:
-            spans.append((0, entry.seq, entry.id))
+            spans.append(StaleSpan(0, entry.seq, entry.id))
     return spans
 
 
@@ -263,17 +271,16 @@ def _calls(message: Message) -> list[ToolCall]:
 
 def unanswered(messages: Iterable[Message]) -> list[tuple[Message, ToolCall]]:
     """Tool calls without a result, oldest first, each with the message that it is in."""
-    waiting: list[tuple[Message, ToolCall]] = []
-    for message in messages:
+    listed = list(messages)
+    waiting: list[tuple[int, ToolCall]] = []
+    for position, message in enumerate(listed):
         if message.role == "tool":
             for block in message.blocks:
-                for index in range(len(waiting) - 1, -1, -1):
-                    if isinstance(block, ToolResult) and waiting[index][1].id == block.call:
-                        del waiting[index]
-                        break
+                if isinstance(block, ToolResult):
+                    _answer(waiting, block.call)
         else:
-            waiting.extend((message, call) for call in _calls(message))
-    return waiting
+            waiting.extend((position, call) for call in _calls(message))
+    return [(listed[position], call) for position, call in waiting]
 
 
 def pending(messages: Iterable[Message]) -> list[ToolCall]:
@@ -281,12 +288,10 @@ def pending(messages: Iterable[Message]) -> list[ToolCall]:
     return [call for _, call in unanswered(messages)]
 
 
-def _take(waiting: list[ToolCall], call: str) -> ToolCall | None:
-    """Answer the newest waiting call with that id: providers reuse ids after an interrupted turn."""
-    for index in range(len(waiting) - 1, -1, -1):
-        if waiting[index].id == call:
-            return waiting.pop(index)
-    return None
+def _answer(waiting: list[tuple[int, ToolCall]], call: str) -> tuple[int, ToolCall] | None:
+    """Take out the waiting call that a result for `call` answers: with the position of its message."""
+    index = answered_by(call, [(position, one.id) for position, one in waiting])
+    return None if index is None else waiting.pop(index)
 
 
 def repair(messages: list[Message]) -> list[Message]:
@@ -294,21 +299,20 @@ def repair(messages: list[Message]) -> list[Message]:
     if _is_sound(messages):
         return [message for message in messages if message.blocks]
     answers: dict[int, tuple[Message, ToolResult]] = {}
-    waiting: list[ToolCall] = []
+    waiting: list[tuple[int, ToolCall]] = []
     extras: dict[int, Message] = {}
     for index, message in enumerate(messages):
         if message.role != "tool":
-            # The newest message is answered first, and in it the first of the calls that share an id.
-            waiting.extend(reversed(_calls(message)))
+            waiting.extend((index, call) for call in _calls(message))
             continue
         rest: list[AnyBlock] = []
         for block in message.blocks:
             if not isinstance(block, ToolResult):
                 rest.append(block)
                 continue
-            call = _take(waiting, block.call)
-            if call is not None:
-                answers[id(call)] = (message, block)
+            answered = _answer(waiting, block.call)
+            if answered is not None:
+                answers[id(answered[1])] = (message, block)
         if rest:
             extras[index] = replace(message, role="user", blocks=rest)
     whole: list[Message] = []
@@ -361,21 +365,19 @@ def cut_for_keep(messages: list[Message], keep: int, *, seen: int | None = None)
     index = max(0, len(own) - keep)
     if seen is not None:
         index = min(index, sum(message.seq <= seen for message in own))
-    waiting: list[tuple[str, int]] = []
+    waiting: list[tuple[int, ToolCall]] = []
     pairs: list[tuple[int, int]] = []
     for position, message in enumerate(own):
         if message.role != "tool":
-            waiting.extend((call.id, position) for call in _calls(message))
+            waiting.extend((position, call) for call in _calls(message))
             continue
         for block in message.blocks:
-            for call in reversed(waiting):
-                if isinstance(block, ToolResult) and call[0] == block.call:
-                    waiting.remove(call)
-                    pairs.append((call[1], position))
-                    break
+            answered = _answer(waiting, block.call) if isinstance(block, ToolResult) else None
+            if answered is not None:
+                pairs.append((answered[0], position))
     speakers = [position for position, message in enumerate(own) if message.role != "tool"]
     # Calls of the newest message may still be answered; older unanswered ones never will be.
-    pairs.extend((position, len(own)) for _, position in waiting if position == speakers[-1])
+    pairs.extend((position, len(own)) for position, _ in waiting if position == speakers[-1])
     for call_at, result_at in sorted(pairs, reverse=True):
         if call_at < index <= result_at:
             index = call_at

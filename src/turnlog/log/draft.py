@@ -142,9 +142,18 @@ def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
     return entry, body, start, is_plain
 
 
-def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> list[tuple[Draft, str, int]]:
-    """Each draft with the stamps that every store gives (`seq` above `floor`, times never backwards), and its time."""
-    numbered: list[tuple[Draft, str, int]] = []
+class StampedDraft(Struct, frozen=True, gc=False):
+    """A draft with the stamps that every store gives."""
+
+    draft: Draft
+    stamps: str
+    at: int
+    """Its time, in milliseconds since 1970."""
+
+
+def stamp_drafts(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> list[StampedDraft]:
+    """Stamp the drafts: `seq` above `floor`, times never backwards, `head` as the parent of the first node."""
+    stamped: list[StampedDraft] = []
     count = len(drafts)
     if type(now) is not int:
         raise _no_time(now)
@@ -161,8 +170,8 @@ def number(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> 
             stamps += f',"clock":"{to_text(when)}"'
         if count > 1:
             stamps += f',"more":{count - 1 - index},"batch":{count}'
-        numbered.append((draft, stamps, at))
-    return numbered
+        stamped.append(StampedDraft(draft, stamps, at))
+    return stamped
 
 
 # ── what we refuse ────────────────────────────────────────────────────────────────────────────────

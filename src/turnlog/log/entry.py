@@ -284,7 +284,7 @@ class Note(Entry, tag="note", frozen=True):
 
 
 class Ask(Entry, tag="ask", frozen=True):
-    """Somebody has to say whether tool call `call` of entry `entry` may be run."""
+    """Asks a person whether tool call `call` of entry `entry` may be run."""
 
     merges = True
     call: str
@@ -294,7 +294,7 @@ class Ask(Entry, tag="ask", frozen=True):
 
 
 class Answer(Entry, tag="answer", frozen=True):
-    """Whether it may: the answer to entry `ask`. The first counts, or one that stands `over` a later one's."""
+    """The answer to entry `ask`. The first answer counts, unless a later one names it in `over`."""
 
     merges = True
     ask: EntryRef
@@ -323,7 +323,10 @@ class Child(Entry, tag="child", frozen=True):
 
 
 class Alias(Quiet, tag="alias", frozen=True):
-    """The session goes on in its agent under another id, from node `head` on. There, that is behind `records`."""
+    """The session goes on in its agent under another id, from node `head` on.
+
+    The agent's file has `records` records before that point.
+    """
 
     merges = True
     agent: str

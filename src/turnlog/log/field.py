@@ -24,7 +24,7 @@ class AnyJson(Meaning, frozen=True):
     """Any JSON: what JSON cannot say is refused."""
 
     deeper: int = 0
-    """By how much it nests values that were accepted as deep as they are."""
+    """Levels that this field adds around values whose depth was checked before."""
 
 
 class Lengthy(Meaning, frozen=True):

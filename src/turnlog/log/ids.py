@@ -35,7 +35,7 @@ class _Process:
 
 
 process = _Process()
-"""Nobody but those who append all the time needs it: the functions below say the same."""
+"""For code that appends all the time; everything else uses the functions below."""
 os.register_at_fork(after_in_child=process.renew)
 
 

@@ -33,7 +33,10 @@ _HOUSEKEEPING = frozenset((
     "/clear", "/compact", "/config", "/context", "/cost", "/exit", "/help", "/ide", "/login", "/logout", "/mcp",
     "/model", "/quit", "/resume", "/status",
 ))  # fmt: skip
-"""Commands that ask no model for anything."""
+"""Commands that ask no model for anything.
+
+Turns are counted by these and by what `asks` leaves out: who changes them raises `RULES` in `log/fold/__init__.py`.
+"""
 _INTERRUPTED = ("[Request interrupted by user", "<turn_aborted>")
 _SHELL = ("<bash-input>", "<bash-stdout>", "<bash-stderr>")
 """What a person ran himself, and what came of it."""
@@ -53,7 +56,7 @@ _PATH = r"(?:[~.]{0,2}/)?[^\s/]+(?:/[^\s/]*)+"
 
 
 def preview_of(text: str) -> str:
-    """A prompt on one line, if it says what somebody wants; "" for a greeting, a setting, a machine's words."""
+    """A prompt on one line, if it says what the user wants; "" for a greeting, a setting, a machine's words."""
     prompt = typed(without_preamble(text)).strip()
     if not prompt or re.match(_MACHINE, prompt):
         return ""

@@ -86,13 +86,13 @@ _USERINFO = r"(://[^/\s:@]*:)[^/\s@]+(?=@)"
 def mask_words(words: Iterable[str]) -> list[str]:
     """A command line without what looks like a secret in it: by the names of its options, variables and headers."""
     masked: list[str] = []
-    is_next = False
+    is_value_of_secret = False
     for word in words:
-        if is_next and not word.startswith("--"):
+        if is_value_of_secret and not word.startswith("--"):
             masked.append(MASK)
         else:
             masked.append(_mask_text(word))
-        is_next = word.startswith("-") and "=" not in word and " " not in word and is_secret_name(word)
+        is_value_of_secret = word.startswith("-") and "=" not in word and " " not in word and is_secret_name(word)
     return masked
 
 

@@ -6,19 +6,29 @@ copies of a log have the same bare lines, to the byte, whatever stores they are 
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from turnlog.errors import Invalid
 from turnlog.log.assemble import Line, forward
-from turnlog.log.codec import MAX_LINE, Damage, Flawed, Unreadable, decode, is_verified, salvage
+from turnlog.log.codec import (
+    CHECKSUM,
+    MAX_LINE,
+    Damage,
+    Flawed,
+    Unreadable,
+    decode,
+    decode_raws,
+    is_verified,
+    salvage,
+    with_checksum,
+    without_checksum,
+)
 from turnlog.log.entry import AnyEntry
 
 _HINTS = ("wide", "sealed")
-_decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -31,19 +41,19 @@ class WrittenLine(Struct, frozen=True, gc=False):
 
 def bare(line: bytes) -> bytes:
     """A line without what only says where bytes lie in its file, and the blanks in place of what was erased."""
-    if line[-17:-16] == b" " and is_verified(line):
-        line = _sealed(line[:-16].rstrip(b" "))
+    if line[-CHECKSUM - 1 : -CHECKSUM] == b" " and is_verified(line):
+        line = with_checksum(without_checksum(line).rstrip(b" "))
     if b'"wide"' not in line and b'"sealed"' not in line:
         return line
     if not is_verified(line):
         return line
     try:
-        fields = _decode_raws(line[:-16] + b"}")
+        fields = decode_raws(without_checksum(line) + b"}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return line
     if not any(name in fields for name in _HINTS):
         return line
-    return _sealed(_encode({name: value for name, value in fields.items() if name not in _HINTS})[:-1])
+    return with_checksum(_encode({name: value for name, value in fields.items() if name not in _HINTS})[:-1])
 
 
 def with_hints(line: bytes, *, wide: int = 0, sealed: int = 0) -> bytes:
@@ -51,11 +61,7 @@ def with_hints(line: bytes, *, wide: int = 0, sealed: int = 0) -> bytes:
     if not (wide or sealed) or not is_verified(line):
         return line
     hints = (b',"sealed":%d' % sealed if sealed else b"") + (b',"wide":%d' % wide if wide else b"")
-    return _sealed(line[:-16] + hints)
-
-
-def _sealed(text: bytes) -> bytes:
-    return b'%b,"c":"%08x"}' % (text, zlib.crc32(text))
+    return with_checksum(without_checksum(line) + hints)
 
 
 def written(lines: Iterable[Line]) -> Iterator[WrittenLine | Damage]:

@@ -37,7 +37,7 @@ def damage() -> type[Exception]:
 def unpacked(data: bytes, most: int, unpacker: Any = None) -> bytes | None:
     """What one frame of zstd holds; None where it is damaged, or says or has more than `most` bytes.
 
-    Who unpacks many of them brings the tool for it.
+    Pass `unpacker` to reuse one decompressor for many frames.
     """
     import zstandard
 

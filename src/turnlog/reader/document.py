@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from turnlog.catalog.waiter import while_wanted
 from turnlog.errors import Unsupported
-from turnlog.log.asked import is_prompt, label_of
 from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
 from turnlog.log.prompt import preview_of
+from turnlog.log.promptmessage import is_prompt, label_of
 from turnlog.reader.part import Part
 from turnlog.session.document import Document
 from turnlog.view.number import count, used

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.log.asked import is_prompt
-from turnlog.log.context import Context, cut_for_keep, seen_by, split_system, text_of, visible
+from turnlog.log.context import Context, cut_for_keep, newest_known, split_system, text_of, visible
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Ref, Uncompact
+from turnlog.log.promptmessage import is_prompt
 from turnlog.log.shown.tokens import tokens_of
 from turnlog.thread.history import History
 
@@ -91,7 +91,7 @@ def compaction(
         replacement = _as_edited(history, head, replacement)
     find = partial(_whole_at, history)
     replaced, kept = visible(path(), find)
-    seen = None if of is None else seen_by(of, history.path(head), _path_of(history, of))
+    seen = None if of is None else newest_known(of, history.path(head), _path_of(history, of))
     if seen is not None:
         later = visible(takewhile(lambda node: node.seq > seen, said()), find)[1]
         if later and (not kept or later[0].seq < kept[0].seq):

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from turnlog.formats import unknown_type
-from turnlog.log.asked import LABEL, is_prompt, label_of
 from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.entry import (
@@ -33,6 +32,7 @@ from turnlog.log.entry import (
     Spent,
     Turn,
 )  # fmt: skip
+from turnlog.log.promptmessage import LABEL, is_prompt, label_of
 from turnlog.log.text import one_line
 
 PROMPT, CALLS, ERROR, SHOWN = 1, 2, 4, 8

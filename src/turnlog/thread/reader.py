@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.block import ToolCall
 from turnlog.log.codec import Damage
-from turnlog.log.context import Context, said_otherwise, split_system, text_of, visible
+from turnlog.log.context import Context, split_system, stale_spans, text_of, visible
 from turnlog.log.context import repair as repaired
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Checkpoint, Custom, Edit, Entry, Message
 from turnlog.log.fold import State
@@ -181,7 +181,7 @@ class SessionReader:
             system=system,
             tools=listed,
             get_blob=self.blob,
-            said_otherwise=said_otherwise(rewrites),
+            stale=stale_spans(rewrites),
             edited=(entry.entry for entry in rewrites if isinstance(entry, Edit)),
             head=0 if head is None else head.seq,
             head_id="" if head is None else head.id,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
-from turnlog.log.shown.nativecompaction import answering
+from turnlog.log.shown.nativecompaction import note_answered_head
 from turnlog.wire import Request
 
 
@@ -37,7 +37,7 @@ class Timing:
 
     def told(self, message: Message) -> Message:
         """The message with what was seen, where the stream knows its request."""
-        message = answering(message, None if self._context is None else self._context.head_id)
+        message = note_answered_head(message, None if self._context is None else self._context.head_id)
         if self._request is None:
             return message
         return replace(

@@ -8,11 +8,11 @@ from turnlog.catalog.index.cards import OPEN
 from turnlog.catalog.index.prices import Paid
 from turnlog.catalog.index.texts import clean
 from turnlog.formats import preview
-from turnlog.log.asked import is_prompt
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.entry import Checkpoint, Compaction, Entry, Message, Spent, Turn
 from turnlog.log.prompt import PREVIEW
+from turnlog.log.promptmessage import is_prompt
 from turnlog.log.text import one_line
 
 _CALLS = 1000

@@ -35,7 +35,7 @@ from turnlog.log.entry import (
 
 ERASED = "[erased]"
 SAID, UNSAID, UNASKED = 1, 2, 3
-"""What `void` says beside that it is so: a model saw something there; it did not; it did, and nobody asked for it."""
+"""Values of `void`: erased content that a model saw, that no model saw, and a user message that was no prompt."""
 STATE, FACT = "state", "fact:"
 """Parts of an entry: what a fold says; the fact of that name."""
 _E = TypeVar("_E", bound=Entry)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,12 +10,21 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt
-from turnlog.log.asked import is_prompt
-from turnlog.log.codec import Flawed, Header, Unreadable, decode, is_verified, plain_fields
+from turnlog.log.codec import (
+    Flawed,
+    Header,
+    Unreadable,
+    decode,
+    decode_raws,
+    is_verified,
+    plain_fields,
+    with_checksum,
+    without_checksum,
+)
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.log.erasure.content import Erasure, stripped, void_of, without_part
+from turnlog.log.promptmessage import is_prompt
 
-_decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _STAMPS = {*Header.__struct_fields__} - {"type"}
 
@@ -60,10 +68,10 @@ def erased_line(line: bytes, part: str = "") -> bytes:
         if name not in fields and name not in _STAMPS:
             fields[name] = value
     text = _encode(fields)[:-1]
-    if len(text) > len(line) - 16:
+    room = len(without_checksum(line))
+    if len(text) > room:
         raise Corrupt(f"entry {entry.seq} has no room to say that it was erased", hint="purge the session instead")
-    text = text.ljust(len(line) - 16)
-    return b'%b,"c":"%08x"}' % (text, zlib.crc32(text))
+    return with_checksum(text.ljust(room))
 
 
 def is_erased(line: bytes, part: str = "") -> bool:
@@ -80,12 +88,12 @@ def _entry(line: bytes) -> AnyEntry:
 
 
 def _raws(line: bytes) -> dict[str, Raw]:
-    text = line[:-16] + b"}" if is_verified(line) else line
+    text = without_checksum(line) + b"}" if is_verified(line) else line
     try:
-        fields = _decode_raws(text)
+        fields = decode_raws(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Corrupt(
-            "a line that somebody edited cannot be read", hint="repair it with `turnlog doctor --repair`"
+            "a line that was edited by hand cannot be read", hint="repair it with `turnlog doctor --repair`"
         ) from None
     fields.pop("c", None)
     fields.pop("unverified", None)

@@ -1,7 +1,7 @@
 """Everything a session knows, folded from its log. Pure: entries in, state out.
 
 `State` is what a `fold` entry carries, so a session can be resumed from its tail. Leaving every fold entry
-out gives the same state, but for calls that somebody looked up.
+out gives the same state, except `calls`, which a reader may have filled in.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from turnlog.log.asked import is_prompt
 from turnlog.log.block import ToolCall
 from turnlog.log.entry import (
     FORMAT,
@@ -45,6 +44,7 @@ from turnlog.log.fold.counts import Counts, Inherited
 from turnlog.log.fold.opencall import OpenCall, with_compaction, with_edit, with_mark, with_message
 from turnlog.log.ids import word_of
 from turnlog.log.path import moved_along
+from turnlog.log.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 
 _MOST_FOLDERS = 4

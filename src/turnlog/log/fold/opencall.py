@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from turnlog.log.block import ToolCall, ToolResult, calls_in
+from turnlog.log.block import ToolCall, ToolResult, answered_by, calls_in
 from turnlog.log.entry import Answer, Ask, Compaction, Custom, Edit, Entry, Message, Started
 
 if TYPE_CHECKING:
@@ -40,26 +40,30 @@ class OpenCall(Struct, omit_defaults=True):
 
 
 class PendingCall(ToolCall, tag="tool_call", frozen=True, gc=True, dict=True):
-    """A call without a result, and how far it came. As a block it is the call and nothing else."""
+    """A call without a result, and how far it came.
+
+    It is a `ToolCall`, because programs run what is pending as they run the calls of an answer. What is known of it is
+    no field, because fields are encoded: as a block, this is the call and nothing else.
+    """
 
     @property
-    def _known(self) -> OpenCall:
-        return self.__dict__["known"]
+    def _opened(self) -> OpenCall:
+        return self.__dict__["opened"]
 
     @property
     def state(self) -> CallState:
         """`open`, `waiting` for an answer, `allowed`, `denied`, or `started`: it may have run, or a part of it."""
-        return self._known.state
+        return self._opened.state
 
     @property
     def ask(self) -> int:
         """The entry that asks whether it may be run; 0 for none."""
-        return self._known.ask
+        return self._opened.ask
 
     @property
     def is_started(self) -> bool:
         """Whether it was ever started, whatever was asked since."""
-        return self._known.started > 0
+        return self._opened.started > 0
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ToolCall) and all(
@@ -75,7 +79,7 @@ class PendingCall(ToolCall, tag="tool_call", frozen=True, gc=True, dict=True):
 def pending_call(call: ToolCall, opened: OpenCall) -> PendingCall:
     """A call with what is known of it."""
     pending = PendingCall(**{name: getattr(call, name) for name in ToolCall.__struct_fields__})
-    vars(pending)["known"] = copy(opened)
+    vars(pending)["opened"] = copy(opened)
     return pending
 
 
@@ -93,9 +97,9 @@ def with_message(opened: list[OpenCall], entry: Message | Custom) -> None:
     if entry.role == "tool":
         for block in entry.blocks:
             if isinstance(block, ToolResult):
-                places = (index for index in range(len(opened) - 1, -1, -1) if opened[index].call == block.call)
-                if (index := next(places, None)) is not None:
-                    del opened[index]  # the newest: providers use ids again after an interrupted turn
+                index = answered_by(block.call, [(one.entry, one.call) for one in opened])
+                if index is not None:
+                    del opened[index]
     elif entry.role == "assistant":
         opened += [OpenCall(entry.seq, call.id) for call in calls_in(entry.blocks)]
 

@@ -31,17 +31,17 @@ class NativeCompaction(NamedTuple):
 def compacted(block: Block) -> list[dict[str, Any]]:
     """What a provider put in place of all that came before the block; empty for any other block."""
     data = block.data if isinstance(block, Thinking) else None
-    found: Any = cast("dict[str, Any]", data).get("compaction") if isinstance(data, dict) else None
-    return cast("list[dict[str, Any]]", found) if isinstance(found, list) else []
+    compaction: Any = cast("dict[str, Any]", data).get("compaction") if isinstance(data, dict) else None
+    return cast("list[dict[str, Any]]", compaction) if isinstance(compaction, list) else []
 
 
-def seen_by(block: Thinking) -> str | None:
-    """The id of the head of the conversation that a compaction answers; None where nobody told."""
+def answered_head(block: Thinking) -> str | None:
+    """The id of the head of the conversation that a compaction answers; None if it was not noted."""
     return cast("dict[str, str | None]", block.data).get("seen")
 
 
-def answering(message: Message, head: str | None) -> Message:
-    """The same message; what was compacted in it is told how far the conversation went that it answers."""
+def note_answered_head(message: Message, head: str | None) -> Message:
+    """Note in every compaction of a message which head it answers. Changes the message, and returns it."""
     for block in message.blocks if head is not None else ():
         if compacted(block):
             cast("dict[str, Any]", cast("Thinking", block).data)["seen"] = head
@@ -75,5 +75,5 @@ def since(messages: Sequence[Message], at: NativeCompaction) -> list[Message]:
     blocks = message.blocks
     first = replace(message, blocks=[blocks[at.block], *calls_in(blocks[: at.block]), *blocks[at.block + 1 :]])
     calls = [Message(role="assistant", blocks=[*asked.values()])] if asked else []
-    said = [replace(one, blocks=[block for block in one.blocks if not compacted(block)]) for one in later]
-    return [first, *calls, *said, *messages[at.message + 1 :]]
+    rest = [replace(one, blocks=[block for block in one.blocks if not compacted(block)]) for one in later]
+    return [first, *calls, *rest, *messages[at.message + 1 :]]

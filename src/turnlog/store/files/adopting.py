@@ -12,7 +12,7 @@ from turnlog.log.entry import AnyEntry, is_wide
 from turnlog.log.written import with_hints
 from turnlog.store.files.lines import Read, last_newline, lines
 from turnlog.store.files.logfile import LogFile
-from turnlog.store.files.tail import Placed, Tail
+from turnlog.store.files.tail import PlacedLines, Tail
 
 
 def adopt(file: LogFile, bare: list[bytes], entries: list[AnyEntry], after: int) -> None:
@@ -33,7 +33,7 @@ def adopt(file: LogFile, bare: list[bytes], entries: list[AnyEntry], after: int)
             file.sync_now(tail)
 
 
-def placed(tail: Tail, read: Read, bare: list[bytes], entries: list[AnyEntry]) -> Placed:
+def placed(tail: Tail, read: Read, bare: list[bytes], entries: list[AnyEntry]) -> PlacedLines:
     """Bare lines in their place behind that end."""
     torn = tail.damaged > 0 and read(1, tail.end - 1) != b"\n"
     sealed = tail.damaged + torn if tail.damaged else 0
@@ -46,7 +46,7 @@ def placed(tail: Tail, read: Read, bare: list[bytes], entries: list[AnyEntry]) -
         out.append(hinted)
         offset, sealed = offset + len(hinted), 0
         at = at if entry.at is None else max(at, to_ms(entry.at))
-    return Placed(b"".join(out), entries, {entry.id: entry.seq for entry in entries}, at, wide)
+    return PlacedLines(b"".join(out), entries, {entry.id: entry.seq for entry in entries}, at, wide)
 
 
 def _without_remains(file: LogFile, tail: Tail) -> Tail:

@@ -17,7 +17,7 @@ from turnlog.store.files.disk import Disk, Room, as_error, renew_after_fork
 from turnlog.store.files.glimpse import first_id, first_id_in
 from turnlog.store.files.handle import FileHandle, ReadingHandle, identity
 from turnlog.store.files.known import KnownIds
-from turnlog.store.files.tail import Placed, Tail, is_adoptable
+from turnlog.store.files.tail import PlacedLines, Tail, is_adoptable
 from turnlog.store.files.unsynced import Unsynced
 
 _T = TypeVar("_T")
@@ -234,7 +234,7 @@ class LogFile:
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────
 
-    def write(self, tail: Tail, new: Placed) -> None:
+    def write(self, tail: Tail, new: PlacedLines) -> None:
         """Under the lock: lines behind the end. A line that seals is on the disk when this returns."""
         if not self._is_named or tail.ends_in_batch:
             self._be_sure_of(tail)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.log.draft import number, prepare, to_text
+from turnlog.log.draft import prepare, stamp_drafts, to_text
 from turnlog.log.entry import Note
 from turnlog.log.ids import word
 from turnlog.store import Clock
@@ -102,7 +102,8 @@ class _Repair:
         text = f"repaired: {self._blanked} damaged bytes were left out; trash/{original} has the file as it was"
         draft, _ = prepare(Note(text=text, data=data))
         floor = max(tail.floor, self._survey.last)
-        ((_, stamps, _),) = number([draft], floor=floor, at=tail.at, now=now, head=0)
+        (stamped,) = stamp_drafts([draft], floor=floor, at=tail.at, now=now, head=0)
+        stamps = stamped.stamps
         wide = self._survey.wide
         if wide:
             wide += sum(cut.start == cut.end and cut.start <= wide for cut in self._cuts)

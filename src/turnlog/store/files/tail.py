@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from turnlog.log.assemble import Oversize, backward, forward
 from turnlog.log.codec import MAX_LINE, Damage, Flawed, Unreadable, decode, is_verified
-from turnlog.log.draft import Draft, number, to_ms
+from turnlog.log.draft import Draft, stamp_drafts, to_ms
 from turnlog.log.entry import AnyEntry, is_wide
 from turnlog.log.written import entry_of
 from turnlog.store.files.lines import Read, last_newline, lines, lines_back
@@ -21,7 +21,7 @@ Saw = Callable[[str, int], None]
 """Told the id and `seq` of every entry that is met."""
 
 
-class Placed(Struct, frozen=True, gc=False):
+class PlacedLines(Struct, frozen=True, gc=False):
     """Lines that go behind the end of a log, and what is known of that end when they are there."""
 
     data: bytes
@@ -90,7 +90,7 @@ class Tail:
                 del ends[offset]
         self._settle(read, size, hidden)
 
-    def place(self, read: Read, drafts: list[Draft], *, head: int, now: int, doubted: dict[str, int]) -> Placed:
+    def place(self, read: Read, drafts: list[Draft], *, head: int, now: int, doubted: dict[str, int]) -> PlacedLines:
         """A batch that goes here. `doubted` are ids that may be in the log already, and may be lost."""
         damaged, out = self.end - self.good, list[bytes]()
         if damaged and read(1, self.end - 1) != b"\n":
@@ -98,7 +98,8 @@ class Tail:
         entries: list[AnyEntry] = []
         seqs: dict[str, int] = {}
         wide, offset, at = self.wide, self.good + damaged, self.at
-        for draft, stamps, when in number(drafts, floor=self.floor, at=at, now=now, head=head):
+        for one in stamp_drafts(drafts, floor=self.floor, at=at, now=now, head=head):
+            draft, stamps = one.draft, one.stamps
             if damaged:
                 stamps, damaged = f'{stamps},"sealed":{damaged}', 0
             if wide:
@@ -111,10 +112,10 @@ class Tail:
             out.append(line)
             if draft.is_wide:
                 wide = offset
-            offset, at = offset + len(line), when
-        return Placed(out[0] if len(out) == 1 else b"".join(out), entries, seqs, at, wide)
+            offset, at = offset + len(line), one.at
+        return PlacedLines(out[0] if len(out) == 1 else b"".join(out), entries, seqs, at, wide)
 
-    def wrote(self, new: Placed) -> None:
+    def wrote(self, new: PlacedLines) -> None:
         """We appended this ourselves."""
         data, entries = new.data, new.entries
         self.ends_in_batch = len(entries) > 1

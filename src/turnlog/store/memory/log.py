@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from turnlog.errors import AlreadyExists, Conflict, NotFound
 from turnlog.log.codec import Damage, Flawed, decode
-from turnlog.log.draft import Draft, number, to_ms
+from turnlog.log.draft import Draft, stamp_drafts, to_ms
 from turnlog.log.entry import AnyEntry, is_fence
 from turnlog.log.erasure.content import Erasure
 from turnlog.log.erasure.line import Eraser
@@ -76,8 +76,8 @@ class MemoryLog:
         last = self.entries[-1] if self.entries else None
         seq = last.seq if last is not None else self._first - 1
         at = to_ms(last.at) if last is not None and last.at is not None else 0
-        stamped = number(drafts, floor=seq, at=at, now=self._clock(), head=head)
-        sealed = [draft.sealed(stamps) for draft, stamps, _ in stamped]
+        stamped = stamp_drafts(drafts, floor=seq, at=at, now=self._clock(), head=head)
+        sealed = [one.draft.sealed(one.stamps) for one in stamped]
         self._lines.update((entry.seq, line[:-1]) for line, entry in sealed)
         return [entry for _, entry in sealed]
 

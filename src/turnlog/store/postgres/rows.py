@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from turnlog.log.draft import Draft, number
+from turnlog.log.draft import Draft, stamp_drafts
 from turnlog.log.entry import AnyEntry, is_fence, is_wide
 from turnlog.store.postgres.connection import Statement, array
 from turnlog.store.postgres.lease import Lease
@@ -80,9 +80,9 @@ class Stamped(Struct, frozen=True):
 
 def stamp(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Stamped:
     """Give drafts their numbers and times, and seal them."""
-    numbered = list(number(drafts, floor=floor, at=at, now=now, head=head))
-    sealed = [draft.sealed(stamps) for draft, stamps, _ in numbered]
-    keys, last_at = [key_of(draft.id) for draft in drafts], numbered[-1][2] if numbered else at
+    with_stamps = stamp_drafts(drafts, floor=floor, at=at, now=now, head=head)
+    sealed = [one.draft.sealed(one.stamps) for one in with_stamps]
+    keys, last_at = [key_of(draft.id) for draft in drafts], with_stamps[-1].at if with_stamps else at
     return stamped([entry for _, entry in sealed], [line[:-1] for line, _ in sealed], keys, last_at)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import Context
 from turnlog.log.entry import Message, Stop
-from turnlog.log.shown.nativecompaction import answering
+from turnlog.log.shown.nativecompaction import note_answered_head
 from turnlog.log.usage import Usage
 from turnlog.wire import Request, count, fields, items, known_names, plain, tagged, unwrapped
 from turnlog.wire._name import log_name
@@ -53,7 +53,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
         error=error,
         meta=tagged(PROVIDER, meta, None),
     )
-    return answering(message, None if context is None else context.head_id)
+    return note_answered_head(message, None if context is None else context.head_id)
 
 
 def stopped(reason: Any, error: Any, details: Any) -> tuple[Stop, dict[str, Any] | None]:

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from turnlog.errors import Invalid
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
-from turnlog.log.shown.nativecompaction import answering
+from turnlog.log.shown.nativecompaction import note_answered_head
 from turnlog.wire import Feed, Request, RequestBuilder, known_names, plain
 from turnlog.wire._timing import Timing
 from turnlog.wire._tool import chosen, declared
@@ -94,7 +94,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     data = plain(response)
     known = known_names(context, limits=(ID_LIMIT,))
     message = (chat if "choices" in data else responses).draft(data, known, account)
-    return answering(message, None if context is None else context.head_id)
+    return note_answered_head(message, None if context is None else context.head_id)
 
 
 def Stream(

@@ -1,4 +1,4 @@
-"""Which messages are prompts: what somebody wants from an agent, and not what programs say in the place of a person."""
+"""Which messages are prompts: what a person wants from an agent, not what programs say in a person's place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from turnlog.log.prompt import asks, typed, without_preamble
 from turnlog.log.text import one_line
 
 LABEL = 100
-"""So many characters of a prompt stand where prompts are listed."""
+"""The most characters of a prompt in a list of prompts."""
 
 
 def is_prompt(message: Message) -> bool:
