@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from turnlog.catalog.index.texts import path_of
 from turnlog.catalog.values import Card, ListingRow, TokenSums
@@ -88,7 +88,7 @@ class ListingColumns:
     ) -> list[ListingRow]:
         """The lines, the newest first. `facts` gives those of special sessions, if there are any."""
         # `map`, where it can be: ten thousand lines are no reason to wait.
-        listed: list[ListingRow] = list(map(partial(tuple.__new__, ListingRow), rows))
+        listed: list[ListingRow] = list(map(partial(cast("Any", tuple).__new__, ListingRow), rows))
         listed.sort(key=_newness, reverse=True)  # sooner done than looking up each row where the index says
         states = [line[-1] for line in listed]
         special = [index for index, state in enumerate(states) if state[0] == "r"]

@@ -60,8 +60,8 @@ class _Chat(Struct):
 class SessionSpans:
     """Takes the own entries of a session, in order; `finish` has its spans then.
 
-    `look` finds one that is not among them. `clean` gives an entry as it may be shown. What is found where, and every id,
-    is told by the entries as they are, so that no secret that is taken out makes two of them one.
+    `look` finds one that is not among them. `clean` gives an entry as it may be shown. Places and ids come from the
+    entries as they are, so that no two become one because a secret was removed.
     """
 
     def __init__(
