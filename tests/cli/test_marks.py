@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,14 @@ def test_a_note_can_be_erased_and_is_found_no_more(cli: Cli, foreign: Path):
     assert cli("search", "zanzibar", "--json").json["hits"] == []
     assert "zanzibar" not in cli("show", NAME).out
     assert cli("note", NAME).out == ""
+
+
+def test_a_note_has_the_time_of_this_place(process: Cli, foreign: Path, monkeypatch: pytest.MonkeyPatch):
+    process("note", NAME, "zanzibar")
+    at = datetime.fromisoformat(process("note", NAME, "--json").json["notes"][0]["at"])
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    here = at + timedelta(hours=5, minutes=45)
+    assert process("note", NAME).out == f"{here:%Y-%m-%d %H:%M} zanzibar\n"
 
 
 def test_a_note_that_would_not_travel_is_refused(cli: Cli, foreign: Path):

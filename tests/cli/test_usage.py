@@ -133,6 +133,13 @@ def test_words_of_other_programs(two: None, cli: Cli, word: str, by: str):
     assert cli("usage", word, "--json").json["by"] == by
 
 
+def test_what_to_add_up_by_may_stand_anywhere_among_the_filters(two: None, cli: Cli):
+    asked = cli("usage", "agent:claude", "since:2026-11-10", "monthly", "--json").json
+    assert asked == cli("usage", "monthly", "agent:claude", "since:2026-11-10", "--json").json
+    assert (asked["by"], asked["total"]["requests"]) == ("month", 2)
+    assert "'weekly' is none" in cli("usage", "monthly", "weekly").err
+
+
 def test_the_models_of_each_day_stand_below_it(two: None, cli: Cli):
     lines = cli("usage", "daily", "--breakdown").out.splitlines()
     assert [line.split()[0] for line in lines[1:-1]] == [
@@ -165,7 +172,7 @@ def test_csv_adds_up_and_runs_nothing(two: None, folder: Path, cli: Cli):
     ("word", "form"),
     [("codex", "agent:codex"), ("opus", "model:opus"), ("2026-11", "since:2026-11"), ("montly", "usage monthly"),
      ("login", "title:login"), (ID[:5], f"session:{ID[:5]}"), ("by", "usage --by WHAT"),
-     ("7d", "since:7d"), ("src/api", "workspace:src/api")],
+     ("7d", "since:7d"), ("today", "since:today"), ("src/api", "workspace:src/api")],
 )  # fmt: skip
 def test_a_word_that_is_no_filter_is_told_its_form(two: None, cli: Cli, word: str, form: str):
     done = cli("usage", word)

@@ -40,4 +40,4 @@ def command(session: str | None, text: tuple[str, ...], as_json: bool) -> None:
             print(one_line(f"noted on session {target.name}"))
         else:
             for one in target.notes:
-                print(one_line(f"{one.at:%Y-%m-%d %H:%M}  {one.text}" if one.at else one.text))
+                print(one_line(f"{one.at.astimezone():%Y-%m-%d %H:%M}  {one.text}" if one.at else one.text))

@@ -100,7 +100,7 @@ def command(
 
     Over every session of every agent on this machine. What a fork or a resumed session repeats of another is counted
     once. Prices are those of the API on that day, which is not what a subscription costs; `turnlog prices` lists them.
-    WORDS are filters as in `turnlog search`; the first may be what to add up by: daily, weekly, monthly, sessions,
+    WORDS are filters as in `turnlog search`; one may be what to add up by: daily, weekly, monthly, sessions,
     blocks … `blocks` are windows of five hours, agent by agent, with the rate of each, and what is left of a limit if
     the agent itself said it. User and machine are what sessions know: the home folder they worked in, and where they
     were written; `turnlog usage users,machines` tells both.
@@ -118,8 +118,10 @@ def command(
         raise Invalid("--all is of every folder, --here and --workspace of one", hint="leave one of them out")
     if as_csv and as_json:
         raise Invalid("either --csv or --json", hint="leave one of them out")
-    if by is None and words and all(_kind(word) in BY for word in words[0].split(",")):
-        by, words = words[0], words[1:]
+    if by is None:
+        by = next((word for word in words if all(_kind(part) in BY for part in word.split(","))), None)
+        at = len(words) if by is None else words.index(by)
+        words = words[:at] + words[at + 1 :]
     kinds = _kinds(by or "day")
     query = query_of(words)
     _refuse_words(query)
@@ -182,7 +184,7 @@ def _refuse_words(query: str) -> None:
     word = term.text
     if word == "by":
         raise Invalid("usage takes filters, and 'by' is none", hint="`turnlog usage --by WHAT`?")
-    near = get_close_matches(word, (*_WORDS, *BY), n=1, cutoff=0.75)
+    near = () if _is_time(word) else get_close_matches(word, (*_WORDS, *BY), n=1, cutoff=0.75)
     form = f"turnlog usage {near[0]}" if near else f"turnlog usage {_filter_for(word)}"
     hint = f"`{form}`? `turnlog search {word}` finds what was said"
     raise Invalid(f"usage takes filters, and {word!r:.60} is none", hint=hint)
@@ -190,22 +192,29 @@ def _refuse_words(query: str) -> None:
 
 def _filter_for(word: str) -> str:
     """The filter that is probably meant by a bare word."""
-    from turnlog.catalog.ask.moment import moment
     from turnlog.formats import is_known, names
 
     if is_known(word) or any(name.startswith(word.lower()) for name in names()):
         return f"agent:{word.lower()}"
+    if _is_time(word):
+        return f"since:{word}"
+    models = ("claude", "opus", "sonnet", "haiku", "gpt", "gemini", "o3", "o4", "qwen", "kimi", "glm", "deepseek")
+    if word.lower().startswith(models):
+        return f"model:{word}"
+    name = "workspace" if "/" in word else "session" if _is_session(word) else "title"
+    return f"{name}:{word}"
+
+
+def _is_time(word: str) -> bool:
     from datetime import UTC, datetime
+
+    from turnlog.catalog.ask.moment import moment
 
     try:
         moment(word, now=datetime.now(UTC))
-        return f"since:{word}"
     except Invalid:
-        models = ("claude", "opus", "sonnet", "haiku", "gpt", "gemini", "o3", "o4", "qwen", "kimi", "glm", "deepseek")
-        if word.lower().startswith(models):
-            return f"model:{word}"
-        name = "workspace" if "/" in word else "session" if _is_session(word) else "title"
-        return f"{name}:{word}"
+        return False
+    return True
 
 
 def _is_session(word: str) -> bool:
