@@ -22,6 +22,24 @@ def projects(folder: Path) -> Path:
     return place
 
 
+def test_what_is_not_found_while_the_index_is_made_may_be_later(
+    projects: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+):
+    claude_file(projects, 1, "/home/ada/other")
+    monkeypatch.setattr("turnlog.catalog.upkeep.AT_ONCE", -1)
+    monkeypatch.setattr("turnlog.catalog.making.start", lambda *_, **__: True)  # it has begun, and is not done
+    done = cli("show", "nobody")
+    assert done.code == 3
+    assert done.err == (
+        "error: no session 'nobody' so far\nhint: `turnlog index` reads what is not indexed yet; then try again\n"
+    )
+    assert cli("show", FIRST).code == 0
+    done = cli("ls")
+    assert done.err.startswith("no sessions in ")
+    assert done.err.splitlines()[0].endswith(" so far")
+    assert "hint: 1 session so far in other folders: `turnlog ls --all`" in done.err
+
+
 @pytest.fixture
 def three(folder: Path) -> list[str]:
     """Three sessions of this folder, the oldest first, and one of another that is newer."""

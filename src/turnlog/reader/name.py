@@ -75,6 +75,8 @@ class SessionNames:
         self._home = home
         self._catalog = catalog
         self._warn = warn
+        self._is_partial = False
+        """Whether the catalog is still being made, and may know more later."""
 
     def find(self, word: str | None, *, own: bool = False, deleted: bool = True) -> SessionRef:
         """The one session that is meant, ours or another agent's; without a word, with `own`, only ours count."""
@@ -167,7 +169,7 @@ class SessionNames:
             agent, _, native = word.partition(":")  # its agent may not have written anything yet
             imported = [id for id in ids if native and id.startswith(imported_id(agent, native))]
             if len(imported) != 1:
-                raise error from None
+                raise (_not_yet(error) if self._is_partial else error) from None
             return SessionRef(imported[0])
 
     def _default(self, *, own: bool, files: bool) -> SessionRef:
@@ -257,12 +259,19 @@ class SessionNames:
 
         try:
             with self._catalog() as cards:
-                return _ref(cards.find(word))
+                try:
+                    return _ref(cards.find(word))
+                finally:
+                    self._is_partial = cards.is_partial
         except Fits as error:
             rows = [Candidate(c.name, c.id, c.agent, c.updated_at, c.title or c.preview) for c in error.cards]
             raise SeveralFit(f"{word!r} fits {len(rows)} sessions", rows, hint="give more of the id") from None
         except (NotFound, Invalid):
             return None
+
+
+def _not_yet(error: NotFound) -> NotFound:
+    return NotFound(f"{error.message} so far", hint="`turnlog index` reads what is not indexed yet; then try again")
 
 
 def _none_here(*, files: bool) -> NotFound:

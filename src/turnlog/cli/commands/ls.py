@@ -112,7 +112,8 @@ def _nothing(asked: Catalog, words: tuple[str, ...], query: str, where: str | No
     what = "deleted sessions" if deleted else "sessions"
     fits = f" for {query!r}" if query else ""
     in_folder = f" in {tilde(where)}" if where is not None else ""
-    print(one_line(f"no {what}{fits}{in_folder}"), file=sys.stderr)
+    so_far = " so far" if asked.is_partial else ""
+    print(one_line(f"no {what}{fits}{in_folder}{so_far}"), file=sys.stderr)
     meant = meant_filter(asked, query)
     if meant:
         print(one_line(f"hint: {meant}"), file=sys.stderr)
@@ -123,7 +124,7 @@ def _nothing(asked: Catalog, words: tuple[str, ...], query: str, where: str | No
             from shlex import join
 
             command = join(["turnlog", "ls", "--all", *words])
-            print(one_line(f"hint: {count(others, 'session')} in other folders: `{command}`"), file=sys.stderr)
+            print(one_line(f"hint: {count(others, 'session')}{so_far} in other folders: `{command}`"), file=sys.stderr)
 
 
 def _footer(total: int, listed: int, where: str | None) -> None:
