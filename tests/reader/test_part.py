@@ -116,6 +116,13 @@ def test_places_are_entries_turns_and_labels(tmp_path, monkeypatch: pytest.Monke
         session = home.create(workspace=folder)
         with pytest.raises(NotFound, match="no turn and no checkpoint to go back to"):
             place_of(session, None)
+        with session.turn():
+            session.user("hello")
+        session.rewind(turns_of(session).begins[1])
+        with pytest.raises(NotFound) as nothing:
+            place_of(session, None)
+        assert nothing.value.hint == "`turnlog undo` takes back the last rewind"
+        session = home.create(workspace=folder)
         kept = session.checkpoint("12")
         assert place_of(session, None).seq == kept.seq
         for _ in range(2):

@@ -87,7 +87,9 @@ def _last(session: ReadOnlySession) -> Place:
         if checkpoint.when is None:
             name = f"“{checkpoint.label}”, " if checkpoint.label else ""
             return Place(checkpoint.seq, f"{name}entry {checkpoint.seq}")
-    raise NotFound(f"session {session.handle} has no turn and no checkpoint to go back to", hint="see `turnlog log`")
+    is_back = bool(session.history.state.undo)
+    hint = "`turnlog undo` takes back the last rewind" if is_back else "`turnlog log` shows what there is"
+    raise NotFound(f"session {session.handle} has no turn and no checkpoint to go back to", hint=hint)
 
 
 def _standing(session: ReadOnlySession) -> Iterator[AnyEntry]:
