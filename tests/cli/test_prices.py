@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from tests.cli.machine import claude_session
 from tests.cli.scene import Cli
 
 
@@ -14,6 +15,15 @@ def test_a_model_that_is_known_and_one_that_is_not(process: Cli):
     assert known.split() == ["claude-haiku-4-5", "1.00", "0.10", "1.25", "2.00", "5.00"]
     assert unknown.split() == ["nobody-knows-it", *"?????"]
     assert "as of " in done.out
+
+
+def test_a_part_of_a_name_means_the_models_here_that_have_it(process: Cli, tmp_path: Path):
+    claude_session(tmp_path / "person", str(Path.cwd()), "aaaaaaaa-1111-4222-8333-444444444444", "one")
+    assert [row["model"] for row in process("prices", "Sonnet", "--json").json["models"]] == ["claude-sonnet-4-5"]
+    told = process("prices", "opus", "gpt-5", "sonnet", "--json").json["models"]
+    assert [(row["model"], row["input"] is None) for row in told] == [
+        ("opus", True), ("gpt-5", False), ("claude-sonnet-4-5", False),
+    ]  # fmt: skip
 
 
 def test_newer_ones_are_taken_from_the_library_and_own_ones_come_first(process: Cli, tmp_path: Path):

@@ -45,8 +45,9 @@ FIELDS = {
 def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
     """Tell what models cost today: API prices, in dollars for a million tokens.
 
-    Without a MODEL, those of the sessions on this machine. Prices come with Turnlog, as of a day; nothing is fetched.
-    For newer ones without a newer Turnlog: pip install -U 'turnlog[prices]', then --update.
+    Without a MODEL, those of the sessions on this machine; a part of a name is enough for these. Prices come with
+    Turnlog, as of a day; nothing is fetched. For newer ones without a newer Turnlog: pip install -U 'turnlog[prices]',
+    then --update.
 
     Your own, for a model of your own or instead of the list's, are read from ~/.config/turnlog/prices.json:
     {"my-model": {"input": 0.5, "output": 2}}. It may also say cache_read, cache_write, cache_write_1h and since, a day.
@@ -60,11 +61,9 @@ def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
     if update:
         _update()
         book.cache_clear()
-    if not models:
-        with catalog(home_location()) as asked:
-            *rows, _ = asked.usage(by="model")
-        models = tuple(row.group for row in rows if row.group)
-    listed = [_row(model) for model in models]
+    listed = [_row(model) for model in models or _here()]
+    if any(row["input"] is None for row in listed) and models:
+        listed = [_row(model) for row in listed for model in _meant(row)]
     mine = sorted(own_prices())
     if as_json:
         document = {"path": own(), "models": mine}
@@ -78,6 +77,19 @@ def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
         print()
     print(f"dollars for a million tokens, as of {book().date:%-d %B %Y} ({book().source})")
     print(one_line(f"your own: {', '.join(mine) or 'none'}, in {tilde(own())}"))
+
+
+def _here() -> list[str]:
+    with catalog(home_location()) as asked:
+        *rows, _ = asked.usage(by="model")
+    return [row.group for row in rows if row.group]
+
+
+def _meant(row: dict[str, Any]) -> list[str]:
+    """A model by its name; where that has no price, those here that have it in theirs."""
+    name = row["model"]
+    parts = [model for model in _here() if name.lower() in model.lower()] if row["input"] is None else []
+    return parts or [name]
 
 
 def _update() -> None:
