@@ -92,7 +92,7 @@ def put_over(db: Engine, store: Store) -> None:
 
 def _put_notes(batch: Batch, session: int, notes: list[tuple[str, int, str]]) -> None:
     wanted = {entry: (at, text) for entry, at, text in notes}
-    for id, step, entry, _ in list(batch.docs(session)):
+    for id, _, step, entry, _ in list(batch.docs(session)):
         if step >= _FIRST and wanted.pop(entry, None) is None:
             batch.forget(id)
     for number, (entry, (at, text)) in enumerate(wanted.items()):
