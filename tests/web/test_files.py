@@ -131,6 +131,7 @@ def test_what_is_confirmed_is_what_was_shown_and_can_be_undone(served: Served):
     paths, stamp = plan_in(page.text)
     assert (paths["a.py"], paths["b.bin"]) == ("create", "delete")
     assert page.testids("confirm") == 1
+    assert "<noscript><code>turnlog rewind turn:2 -s work-one</code></noscript>" in page.text
     assert everything(place) == after  # a look changes nothing
     (place / "b.bin").write_bytes(b"somebody")
     refused = served.post("/s/work-one/rewind?to=turn%3A2", {"plan": stamp})
@@ -147,7 +148,9 @@ def test_what_is_confirmed_is_what_was_shown_and_can_be_undone(served: Served):
     assert "<p>Files: 1 created, 1 deleted</p>" in told.text
     [undo] = told.found(r'<a data-testid="undo" href="([^"]+)"')
     assert served.post("/s/work-one/rewind?to=turn%3A2", {"plan": stamp}).status == 409
-    _, stamp = plan_in(served.ask(unescape(undo)).text)
+    text = served.ask(unescape(undo)).text
+    assert "<noscript><code>turnlog undo -s work-one</code></noscript>" in text
+    _, stamp = plan_in(text)
     assert served.post("/s/work-one/rewind?to=undo", {"plan": stamp}).status == 200
     assert everything(place) == after
     assert served.get("/s/work-one/rewind", to="nowhere").status == 404

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import join
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -65,6 +66,9 @@ def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
         confirm = made.replace("<button", f'<button data-plan="{proposed.stamp}"', 1).replace(
             "needs-script", "needs-script confirm"
         )
+        verb = [target] if target in BACK.values() else ["rewind", *filter(None, [target])]
+        typed = join(["turnlog", *verb, "-s", session.handle])
+        confirm += f"<noscript><code>{esc(typed)}</code></noscript>"
     nothing = "<p>There is nothing to do.</p>" if proposed.is_empty else ""
     return (
         f'<h2>What would be done</h2>{"".join(told)}<div data-testid="plan">{steps}</div>{nothing}'
