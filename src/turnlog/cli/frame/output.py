@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 from turnlog.cli.frame.shape import NOTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
     from typing import Any
 
@@ -63,13 +65,27 @@ def _only_looks(options: dict[str, Any]) -> bool:
 
 def dumped(data: Any, *, indent: int | None = None) -> bytes:
     """JSON; of text that is no Unicode, escapes."""
+    try:
+        return _encoder(indent, False)(data).encode()
+    except UnicodeEncodeError:
+        return _encoder(indent, True)(data).encode()
+
+
+@cache
+def _encoder(indent: int | None, is_ascii: bool) -> Callable[[Any], str]:
+    """One for all items of a list: to make one takes as long as to write a small item."""
     import json
+    from datetime import datetime
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, datetime):
+            return value.isoformat().replace("+00:00", "Z")
+        import msgspec
+
+        return msgspec.to_builtins(value)
 
     marks = None if indent else (",", ":")
-    try:
-        return json.dumps(data, indent=indent, separators=marks, ensure_ascii=False, default=_plain).encode()
-    except UnicodeEncodeError:
-        return json.dumps(data, indent=indent, separators=marks, default=_plain).encode()
+    return json.JSONEncoder(indent=indent, separators=marks, ensure_ascii=is_ascii, default=plain).encode
 
 
 def to_json(data: Any) -> bytes:
@@ -82,16 +98,6 @@ def to_json(data: Any) -> bytes:
         import json
 
         return json.dumps(msgspec.to_builtins(data), ensure_ascii=True).encode()
-
-
-def _plain(value: Any) -> Any:
-    from datetime import datetime
-
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    import msgspec
-
-    return msgspec.to_builtins(value)
 
 
 def write_json(line: bytes) -> None:
