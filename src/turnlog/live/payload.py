@@ -3,7 +3,7 @@
 The agents have different words for the same things; those of all of them are known here.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 import os
 import re

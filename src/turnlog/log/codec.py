@@ -4,7 +4,7 @@
 can be used but is not what was written, or raises `Unreadable`: nothing else, whatever the bytes.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 import zlib
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """What a request to a model cost in tokens, in fields that never overlap."""
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -25,7 +25,7 @@ class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc
         """The size of the prompt: cached or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.cache_write_1h_tokens
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: "Usage") -> "Usage":
         mine, theirs = self.cost_micros, other.cost_micros
         return Usage(
             self.input_tokens + other.input_tokens,
@@ -37,7 +37,7 @@ class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc
             mine if theirs is None else theirs if mine is None else mine + theirs,
         )
 
-    def beyond(self, other: Usage) -> Usage:
+    def beyond(self, other: "Usage") -> "Usage":
         """What this one says beyond another, field by field; never less than nothing. The cost stays open."""
         return Usage(
             *(max(0, mine - theirs) for mine, theirs in zip(astuple(self)[:6], astuple(other)[:6], strict=True))

@@ -3,7 +3,7 @@
 All are files of JSON, read when the first price is needed; nothing is fetched.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 import re
 from collections.abc import Callable

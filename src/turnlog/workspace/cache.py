@@ -4,7 +4,7 @@ One record per folder, its parts side by side as bytes: a folder where nothing h
 them, and 20,000 files are read from the disk in a millisecond.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 import os
 from array import array

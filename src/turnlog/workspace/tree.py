@@ -3,7 +3,7 @@
 Digests make it a Merkle tree: a folder that did not change has the digest it had, and costs nothing to keep.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 from collections.abc import Callable, Iterator
 

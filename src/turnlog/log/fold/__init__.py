@@ -4,7 +4,7 @@
 out gives the same state, except `calls`, which a reader may have filled in.
 """
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 from datetime import datetime
 from functools import cache

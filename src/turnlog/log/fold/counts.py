@@ -1,6 +1,6 @@
 """How much happened in a session, and in those that it continues."""
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 from datetime import datetime
 
@@ -18,7 +18,7 @@ class Counts(Struct, omit_defaults=True):
     busy_ms: int = 0
     """How long messages took."""
 
-    def plus(self, other: Counts) -> Counts:
+    def plus(self, other: "Counts") -> "Counts":
         """Both together."""
         roles = dict(self.messages)
         for role, count in other.messages.items():

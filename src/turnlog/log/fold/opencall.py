@@ -1,6 +1,6 @@
 """The tool calls of a conversation that have no result yet, and what is known of each: asked for, allowed, started."""
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 from copy import copy
 from typing import TYPE_CHECKING, Literal

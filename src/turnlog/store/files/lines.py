@@ -1,6 +1,6 @@
 """Raw lines of a file, both ways, and the place of a `seq` in it. Memory stays bounded whatever the file holds."""
 
-from __future__ import annotations
+# Without `from __future__ import annotations`, as in `log/entry.py`.
 
 from collections.abc import Callable, Iterator
 
