@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.texts import path_of
 from turnlog.catalog.values import Card, ListingRow, TokenSums
@@ -27,7 +25,6 @@ LATEST = (1 << 43) - 1
 _AHEAD_MS = 60_000
 """So far another clock may be ahead; what is later than that is no sign of life."""
 _NOTHING = TokenSums()
-_WORKSPACE = itemgetter(ListingRow._fields.index("workspace"))
 CARD = (
     "name, native, is_ours, agent, path, key, workspace, title, preview, model, created, updated, messages, turns, "
     "tool_calls, branches, fork, parent, copy_of, is_hidden, is_archived, is_deleted, tags, own, inherited, subagents, "
@@ -87,18 +84,17 @@ class ListingColumns:
         self, rows: Iterable[tuple[Any, ...]], facts: Callable[[], Iterable[tuple[Any, ...]]]
     ) -> list[ListingRow]:
         """The lines, the newest first. `facts` gives those of special sessions, if there are any."""
-        # `map`, where it can be: ten thousand lines are no reason to wait.
-        listed: list[ListingRow] = list(map(partial(cast("Any", tuple).__new__, ListingRow), rows))
+        listed: list[ListingRow] = list(map(ListingRow._make, rows))
         listed.sort(key=_newness, reverse=True)  # sooner done than looking up each row where the index says
-        states = [line[-1] for line in listed]
-        special = [index for index, state in enumerate(states) if state[0] == "r"]
+        special = [index for index, line in enumerate(listed) if line.state[0] == "r"]
         if special:
             facts_by_id = {row[0]: row[1:] for row in facts()}
             for index in special:
                 line = listed[index]
                 listed[index] = _special(line, self.look, *facts_by_id[int(line.state[4:])])
-        if {*map(type, map(_WORKSPACE, listed))} - {str}:
-            return [line._replace(workspace=os.fsdecode(line.workspace)) for line in listed]
+        odd = [index for index, line in enumerate(listed) if not isinstance(line.workspace, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        for index in odd:
+            listed[index] = listed[index]._replace(workspace=os.fsdecode(listed[index].workspace))
         return listed
 
 

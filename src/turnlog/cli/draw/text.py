@@ -23,7 +23,7 @@ _ASCII = bytes(range(32, 127))
 
 def safe_json(text: bytes) -> bytes:
     """The same JSON, with what could drive a terminal or deceive the eye written as `\\u009b`."""
-    if b"\x7f" not in text and not any(map(re.compile(_UNSEEN).search, odd_parts(text))):
+    if b"\x7f" not in text and (text.isascii() or not any(map(re.compile(_UNSEEN).search, odd_parts(text)))):
         return text
     return re.sub(_UNSEEN, _json_escape, text.decode()).encode()
 
