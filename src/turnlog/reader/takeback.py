@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.errors import Conflict, NotFound
+from turnlog.log.digest import sha256
 from turnlog.reader.place import checkpoint_at, place_of
 from turnlog.thread.outline import PROMPT
 from turnlog.workspace.plan import Plan

@@ -6,7 +6,7 @@ whichever process makes it, and until other logs are brought in.
 
 from __future__ import annotations
 
-from secrets import token_bytes
+import os
 
 import msgspec
 from msgspec import Struct
@@ -66,7 +66,7 @@ def go_on_under(store: Store, session: str, alias: Alias) -> None:
 
 def aliases_changed(store: Store) -> None:
     """Logs have other aliases, or there are other logs: they are looked into again when somebody asks."""
-    derived.save(store, _CHANGE, token_bytes(16))
+    derived.save(store, _CHANGE, os.urandom(16))
 
 
 def _known(store: Store, *, remember: bool) -> dict[str, str]:
