@@ -9,7 +9,7 @@ from turnlog.catalog.answer import FoundPage, FoundSession
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.search import Page, called, hits_of, may_open, opened, wanted_in
 from turnlog.catalog.index.cards import time_of
-from turnlog.catalog.index.wanted import SHIFT
+from turnlog.catalog.index.texts import SHIFT
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.terms import Needle, Term, fold, may_begin_inside
-from turnlog.catalog.index.wanted import SHIFT, EntryMatch, TimeSpan, Wanted
+from turnlog.catalog.index.texts import SHIFT
+from turnlog.catalog.index.wanted import EntryMatch, TimeSpan, Wanted
 from turnlog.catalog.values import Card
 from turnlog.errors import Invalid
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from turnlog.catalog.index import bundle
 from turnlog.catalog.index.notes import DIRTY, flag
 from turnlog.catalog.index.prices import Prices
-from turnlog.catalog.index.texts import clean, lines
-from turnlog.catalog.index.wanted import SHIFT
+from turnlog.catalog.index.texts import SHIFT, clean, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

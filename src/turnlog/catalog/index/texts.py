@@ -10,6 +10,8 @@ from turnlog.errors import Corrupt
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+SHIFT = 20
+"""The id of an entry is its time in milliseconds, shifted by so many bits, and a number."""
 _FEW = 20
 MAX_TEXT = 1 << 20
 """Of a longer text only so many characters are searched and kept."""

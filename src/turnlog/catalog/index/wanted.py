@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.terms import Term
-
-SHIFT = 20
-"""The id of an entry is its time in milliseconds, shifted by so many bits, and a number."""
+from turnlog.catalog.index.texts import SHIFT
 
 
 class EntryMatch(NamedTuple):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.conditions import Clause, Condition
 from turnlog.catalog.index.terms import LONGEST_WORD, Term, phrases_of, words_of
-from turnlog.catalog.index.texts import unpack
-from turnlog.catalog.index.wanted import SHIFT, EntryMatch, Wanted
+from turnlog.catalog.index.texts import SHIFT, unpack
+from turnlog.catalog.index.wanted import EntryMatch, Wanted
 from turnlog.catalog.index.where import where
 from turnlog.catalog.waiter import still_wanted
 

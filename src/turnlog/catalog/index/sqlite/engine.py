@@ -190,7 +190,8 @@ class SqliteEngine:
 def _times(span: TimeSpan, before: int | None) -> tuple[str, tuple[int, ...]]:
     """What is asked of the time: of the rowid, so that others are not looked at, and of the time itself."""
     from turnlog.catalog.index.sqlite.rowid import LAST, first_at
-    from turnlog.catalog.index.wanted import SHIFT, bounded
+    from turnlog.catalog.index.texts import SHIFT
+    from turnlog.catalog.index.wanted import bounded
 
     asked = ["TRUE"]
     within: list[int] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.wanted import SHIFT
+from turnlog.catalog.index.texts import SHIFT
 
 if TYPE_CHECKING:
     import sqlite3
