@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 
 _ID = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,199}")
 """No id of an agent looks otherwise; one that is a path is none."""

@@ -1,6 +1,9 @@
-"""Texts for people, made short."""
+"""Texts: made short for people, and looked through with patterns."""
 
 from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, AnyStr
 
 _JOINER = "\u200d"
 
@@ -31,3 +34,26 @@ def _is_between(text: str, index: int) -> bool:
     while flags < index and "\U0001f1e6" <= text[index - 1 - flags] <= "\U0001f1ff":
         flags += 1
     return flags % 2 == 0 or not "\U0001f1e6" <= after <= "\U0001f1ff"
+
+
+if TYPE_CHECKING:
+
+    def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+        """As `re.compile`."""
+        ...
+
+else:
+
+    class pattern:
+        """As `re.compile`, but compiled when it is first used: to compile all takes longer than many a command.
+
+        Only the first use of a method is slower: from then on the pattern's own stands here.
+        """
+
+        def __init__(self, text: AnyStr, flags: int = 0) -> None:
+            self._said = text, flags
+
+        def __getattr__(self, name: str) -> Any:
+            value = getattr(re.compile(*self._said), name)
+            setattr(self, name, value)
+            return value

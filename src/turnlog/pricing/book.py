@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 from turnlog.machine.pricelist import bundled, own, updated
 
 _MILLION = -6

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.log.ids import imported_id
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.reader.folder import in_repository, newest_cards, newest_conversation, newest_with_files, sessions_here

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 from turnlog.log.usage import Usage
 from turnlog.view.markdown import InlineSpan, parse
 from turnlog.view.number import count, size, used

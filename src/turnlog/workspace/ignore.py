@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from turnlog.log.digest import sha256
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 from turnlog.workspace.tree import FILE, FOLDER, GetTree, Tree
 
 RULE_FILES = (b".gitignore", b".ignore")

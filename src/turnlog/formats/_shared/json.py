@@ -14,7 +14,7 @@ from msgspec import Struct
 from turnlog.formats import Problem
 from turnlog.log import zstd
 from turnlog.log.codec import without_surrogates
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 
 MAX_DEPTH = 190
 """A little less than the log takes, so that whatever was read can be stored."""

@@ -17,7 +17,7 @@ from turnlog.formats import Places, Problem, Source
 from turnlog.formats._shared.json import MAX_LINE, decode, document, lines, salvage
 from turnlog.formats._shared.value import fields
 from turnlog.log.entry import Note
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 
 MAX_PROBLEMS = 1000
 _CHUNK = 1 << 17

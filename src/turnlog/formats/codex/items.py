@@ -17,7 +17,7 @@ from turnlog.formats.codex.heading import NAME
 from turnlog.formats.codex.line import INTERNAL, CodexCall, CodexInfo, CodexTalk, Reasoning
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message, Role
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 from turnlog.log.usage import Usage
 from turnlog.wire import openai, tagged
 from turnlog.wire.openai.part import input_of

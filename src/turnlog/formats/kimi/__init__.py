@@ -11,7 +11,7 @@ from turnlog.formats._shared.records import first_records, names_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 
 _ROTATED = pattern(r"context(_\d+\.jsonl|\.\d+\.jsonl|\.jsonl\.\d+)")
 _MARKS = ("_system_prompt", "_checkpoint", "_usage")

@@ -16,7 +16,7 @@ from turnlog.formats._shared.transcript import written_by
 from turnlog.formats._shared.value import fields, items, text
 from turnlog.formats.opencode.reading import grown, read
 from turnlog.formats.opencode.shelf import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
-from turnlog.log.pattern import pattern
+from turnlog.log.text import pattern
 
 
 def find(path: str) -> Iterator[Source]:

@@ -9,8 +9,8 @@ import msgspec
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message
-from turnlog.log.pattern import pattern
 from turnlog.log.shown.nativecompaction import Stands, compacted, newest, since
+from turnlog.log.text import pattern
 
 BY_TEXT = "text"
 BY_USAGE = "usage+text"
