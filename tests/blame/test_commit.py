@@ -12,6 +12,8 @@ from turnlog import Usage
 from turnlog.blame.commit import blame_commit, sessions_behind
 from turnlog.blame.trace import trace_record
 from turnlog.errors import Invalid, NotFound
+from turnlog.log.entry import Child, Turn
+from turnlog.reader.place import turns_of
 
 
 @pytest.fixture
@@ -60,6 +62,37 @@ def test_subagents_of_a_turn_are_in_what_it_cost(lab):
         lab.session.assistant("y", model="m", usage=Usage(1, 1, cost_micros=12))
     lab.commit()
     assert turns(blame_commit(lab.home.store, "HEAD")) == [(1, 1, 42, [])]
+
+
+def test_subagents_of_subagents_count_and_each_once(lab):
+    with lab.turn():
+        child = lab.session.spawn(agent="helper")
+        child.assistant("x", model="m", usage=Usage(1, 1, cost_micros=30))
+        below = child.spawn(agent="its helper")
+        below.assistant("z", model="m", usage=Usage(1, 1, cost_micros=100))
+        lab.session.append(Child(session=child.id), Child(session=below.id))
+        lab.write("f", "one", "two", "three")
+        lab.session.assistant("y", model="m", usage=Usage(1, 1, cost_micros=12))
+    with lab.turn():
+        lab.session.append(Child(session=child.id))  # it is the first turn's
+        lab.write("f", "one", "two", "three", "four")
+        lab.session.assistant("y", model="m", usage=Usage(1, 1, cost_micros=1))
+    lab.commit()
+    assert sorted(turns(blame_commit(lab.home.store, "HEAD"))) == [(1, 1, 142, []), (2, 1, 1, [])]
+
+
+def test_a_turn_that_is_told_again_keeps_its_number_and_its_cost(lab):
+    says(lab, "m", Usage(1, 1, cost_micros=5), "a")
+    says(lab, "m", Usage(1, 1, cost_micros=7), "b")
+    first = next(entry for entry in lab.session.entries() if isinstance(entry, Turn))
+    for state in ("begin", "completed"):
+        lab.session.append(Turn(state=state, turn=first.turn))
+    says(lab, "m", Usage(1, 1, cost_micros=9), "c")
+    lab.commit()
+    assert sorted(turns(blame_commit(lab.home.store, "HEAD"))) == [(1, 1, 5, []), (2, 1, 7, []), (3, 1, 9, [])]
+    begins = turns_of(lab.session).begins
+    assert sorted(begins) == [1, 2, 3]
+    assert begins[1] < begins[2] < begins[3]
 
 
 def test_an_old_commit_and_one_that_was_rewritten_are_found_by_what_they_say(lab):

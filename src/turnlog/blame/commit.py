@@ -14,14 +14,16 @@ from turnlog.blame.repository import Repository
 from turnlog.blame.trail import GIT, LineTrail, Verdict
 from turnlog.blame.version import Versions, lines_of
 from turnlog.errors import NotFound, Unsupported
-from turnlog.log.entry import AnyEntry, Child, Turn
+from turnlog.log.entry import AnyEntry, Child
 from turnlog.log.payload import digest
 from turnlog.machine.folder import named_here
 from turnlog.pricing import Cost, cost_of
 from turnlog.rewind.chronology import timeline
 from turnlog.rewind.timeline import Timeline
 from turnlog.store import Store
-from turnlog.thread.history import opened
+from turnlog.thread.bill import own_entries
+from turnlog.thread.history import opened, subagents
+from turnlog.thread.target import number_turn
 from turnlog.workspace.git import worktree_of
 from turnlog.workspace.tree import path_text
 
@@ -190,25 +192,37 @@ def _costs(store: Store, session: str, wanted: set[int]) -> dict[int, Cost | Non
     """What turns cost, by their numbers; None where they say nothing of what they used."""
     numbers: dict[str, int] = {}
     entries: dict[int, list[AnyEntry]] = {number: [] for number in wanted}
+    started = {session}
     with opened(store, store.open(session, read_only=True)) as history:
         for entry in history.forward():
-            if isinstance(entry, Turn) and entry.state == "begin" and entry.turn is not None:
-                numbers[entry.turn] = len(numbers) + 1
+            number_turn(numbers, entry)
             number = numbers.get(entry.turn) if entry.turn is not None else None
-            if number in entries and not history.is_repeat(entry):
-                entries[number].append(entry)
-    return {number: _cost(store, some) for number, some in entries.items()}
+            child = entry.session if isinstance(entry, Child) and entry.session not in started else None
+            started |= {child} if child is not None else set()
+            if number not in entries or history.is_repeat(entry):
+                continue
+            entries[number].append(entry)
+            if child is not None:
+                entries[number] += _below(store, child, started)
+    return {number: _cost(some) for number, some in entries.items()}
 
 
-def _cost(store: Store, entries: list[AnyEntry]) -> Cost | None:
-    theirs = [entry for entry in entries if isinstance(entry, Child)]
-    for child in theirs:
-        try:
-            log = store.open(child.session, read_only=True)
-        except NotFound:
-            continue
-        with opened(store, log) as history:
-            entries = [*entries, *history.forward(history.inherited_to)]
+def _below(store: Store, session: str, started: set[str]) -> list[AnyEntry]:
+    """What a subagent and those below it did themselves; each counts where it was started first."""
+    try:
+        log = store.open(session, read_only=True)
+    except NotFound:
+        return []
+    with opened(store, log) as history:
+        entries = list(own_entries(history))
+        for below in subagents(store, history):
+            if below.id not in started:
+                started.add(below.id)
+                entries += own_entries(below)
+    return entries
+
+
+def _cost(entries: list[AnyEntry]) -> Cost | None:
     if not any(getattr(entry, "usage", None) is not None for entry in entries):
         return None
     try:

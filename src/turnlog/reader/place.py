@@ -15,6 +15,7 @@ from msgspec import Struct
 from turnlog.errors import NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint, Head, Message, Turn
 from turnlog.session.readonly import ReadOnlySession
+from turnlog.thread.target import number_turn
 
 _HINT = "`turnlog checkpoints` shows what there is"
 
@@ -41,10 +42,9 @@ def turns_of(session: ReadOnlySession) -> Turns:
     first: dict[str, int] = {}
     for entry in session.entries():
         if isinstance(entry, Checkpoint) and entry.when == "begin" and entry.turn is not None:
-            first[entry.turn] = entry.seq
-        elif isinstance(entry, Turn) and entry.state == "begin" and entry.turn is not None:
-            numbers[entry.turn] = len(numbers) + 1
-            begins[len(numbers)] = first.get(entry.turn, entry.seq)
+            first.setdefault(entry.turn, entry.seq)
+        elif (number := number_turn(numbers, entry)) is not None:
+            begins[number] = first.get(entry.turn or "", entry.seq)
     return Turns(numbers, begins)
 
 

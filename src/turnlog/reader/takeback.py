@@ -35,18 +35,17 @@ class TurnRow(NamedTuple):
 def turns_in(looked: LookedAt) -> list[TurnRow]:
     """Every turn that has checkpoints around it, oldest first."""
     outline = looked.pieces.outline
-    begun = [
-        (turn, seq)
-        for kind, turn, seq in zip(outline.kinds, outline.turns, outline.seqs, strict=True)
-        if kind == "turn" and outline.labels.get(seq) == "begin"
-    ]
+    begun: dict[str, int] = {}
+    for kind, turn, seq in zip(outline.kinds, outline.turns, outline.seqs, strict=True):
+        if kind == "turn" and outline.labels.get(seq) == "begin":
+            begun.setdefault(turn, seq)  # one that is told again keeps its number
     if not begun:
         return []
     prompts: dict[str, str] = {}
     for flags, turn, seq in zip(outline.flags, outline.turns, outline.seqs, strict=True):
         if flags & PROMPT and turn:
             prompts.setdefault(turn, outline.labels.get(seq, ""))
-    return [TurnRow(number, prompts.get(turn, ""), seq) for number, (turn, seq) in enumerate(begun, 1)]
+    return [TurnRow(number, prompts.get(turn, ""), seq) for number, (turn, seq) in enumerate(begun.items(), 1)]
 
 
 class ProposedRewind(NamedTuple):

@@ -19,6 +19,7 @@ from turnlog.store import Store
 from turnlog.thread.appender import turns_here
 from turnlog.thread.content import given_up
 from turnlog.thread.history import History
+from turnlog.thread.target import number_turn
 from turnlog.workspace.tree import path_bytes
 
 _TELLING = (Checkpoint, Turn, Head, Intent, Changed, Writer)
@@ -133,7 +134,7 @@ class _Finder:
             return
         if turn in self._begun:
             self._begun[turn].is_relayed = entry.native is not None
-        self._numbers.setdefault(turn, len(self._numbers) + 1)
+        number_turn(self._numbers, entry)
         for other, begun in self._begun.items():
             begun.is_left = begun.is_left or (other != turn and word_of(other) == word_of(turn))
 

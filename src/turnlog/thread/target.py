@@ -159,6 +159,14 @@ def _start_of_turn(history: History, turns: int) -> int:
     return first.seq
 
 
+def number_turn(numbers: dict[str, int], entry: AnyEntry) -> int | None:
+    """Number the turn that an entry begins, from 1 on; gives the number if it is new. Told again, it keeps its own."""
+    if not isinstance(entry, Turn) or entry.state != "begin" or entry.turn is None or entry.turn in numbers:
+        return None
+    numbers[entry.turn] = len(numbers) + 1
+    return numbers[entry.turn]
+
+
 def branches(entries: Iterator[AnyEntry], head: int) -> list[Branch]:
     """Every end of the conversation, the newest first."""
     nodes: dict[int, AnyEntry] = {}
