@@ -61,6 +61,31 @@ def test_the_same_files_as_with_git(tmp_path: Path, name: str, inner: str):
     assert found - rule_files == wanted - rule_files
 
 
+@pytest.mark.parametrize("where", ["linked", "main", "below", "submodule"])
+def test_what_the_exclude_file_of_a_repository_names_is_ignored_in_each_of_its_worktrees(tmp_path: Path, where: str):
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    git = ["git", "-c", "user.name=me", "-c", "user.email=me@example.com", "-c", "protocol.file.allow=always"]
+    subprocess.run([*git, "init", "-q", str(main)], check=True)
+    subprocess.run([*git, "commit", "-qm", "first", "--allow-empty"], cwd=main, check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(linked)], cwd=main, check=True)
+    if where == "submodule":
+        subprocess.run([*git, "submodule", "--quiet", "add", str(main), "inner"], cwd=linked, check=True)
+        (tmp_path / "main/.git/worktrees/linked/modules/inner/info").mkdir(exist_ok=True)
+    place = {"main": main, "linked": linked, "below": linked / "src", "submodule": linked / "inner"}[where]
+    place.mkdir(exist_ok=True)
+    told = subprocess.run(
+        [*git, "rev-parse", "--git-path", "info/exclude"], cwd=place, check=True, capture_output=True, text=True
+    )
+    (place / told.stdout.strip()).write_text("secret.txt\n")
+    for name in ("secret.txt", "plain.txt"):
+        (place / name).write_text(name)
+    with turnlog.open("memory:", covers_ignored=False) as home:
+        checkpoint = home.create(workspace=place).checkpoint()
+        names = set(decode_tree(home.store.get(checkpoint.roots[0].tree)))
+    assert b"plain.txt" in names
+    assert b"secret.txt" not in names
+
+
 def test_a_workspace_inside_an_ignored_folder_is_covered(tmp_path: Path):
     """Whoever chooses a folder as workspace means it."""
     (tmp_path / ".git").mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from turnlog.workspace.git import repository_place
 from turnlog.workspace.read import refuse_hole
 
 
@@ -21,7 +22,9 @@ def outside_rules(root: str, general: str) -> list[tuple[bytes, bytes]]:
     if not _mode_of(os.path.join(top, ".git")):
         return rules
     lead = b"" if top == root else os.fsencode(os.path.relpath(root, top)) + b"/"
-    _add_rules(rules, lead, os.path.join(top, ".git", "info", "exclude"))
+    repository = repository_place(top)  # that of a worktree is elsewhere
+    if repository is not None:
+        _add_rules(rules, lead, os.path.join(repository, "info", "exclude"))
     folder = top
     while lead:
         _add_rules(rules, lead, os.path.join(folder, ".gitignore"))
