@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 from turnlog.exchange.claim import ToldTurn, TurnClaims
 from turnlog.formats import Record
+from turnlog.log.block import Text
 from turnlog.log.entry import Message
 
 _AT = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
 def asked(claims: TurnClaims, seconds: float) -> str | None:
-    entry = Message(role="user", blocks=[], at=_AT + timedelta(seconds=seconds))
+    entry = Message(role="user", blocks=[Text("go on")], at=_AT + timedelta(seconds=seconds))
     return claims.turn_of(Record(entry=entry, key="k"), "k", is_known=False)
 
 

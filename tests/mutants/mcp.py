@@ -31,8 +31,8 @@ MUTANTS = [
     Mutant(
         "mcp: any token will do",
         "mcp/tools/rewind.py",
-        "if token != wanted.token:",
-        "if len(token) != len(wanted.token):",
+        "if confirmed != proposed.stamp:",
+        "if len(confirmed) != len(proposed.stamp):",
         (SERVED_REWIND,),
     ),
     Mutant(

@@ -128,8 +128,8 @@ MUTANTS = [
     Mutant(
         "price: a fork pays for its parent",
         "thread/bill.py",
-        "cost_of(_entries(history, limit, None))",
-        "cost_of(_entries(history, 0, None))",
+        "return _entries(history, history.inherited_to, None)",
+        "return _entries(history, 0, None)",
         (PRICES,),
     ),
     Mutant(

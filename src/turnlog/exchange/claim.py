@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from turnlog.formats import Record
 from turnlog.log.entry import AnyEntry, Message, Turn
+from turnlog.log.promptmessage import is_prompt
 
 _BEFORE = timedelta(seconds=6)
 """How long before its turn was reported an agent may have written the prompt, at most."""
@@ -64,7 +65,7 @@ class TurnClaims:
         if native is not None:
             turn = self.told.get(native)
             self.now = self._claim(turn) if turn is not None else None
-        elif isinstance(entry, Message) and entry.role == "user" and entry.display is not False:
+        elif isinstance(entry, Message) and is_prompt(entry):
             self.now = self._asked.get(name) if is_known else self._next(entry.clock or entry.at)
         return self.now
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint, Head, Message, Turn
+from turnlog.log.promptmessage import is_prompt
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.thread.target import number_turn
 
@@ -69,7 +70,7 @@ def place_of(found: ReadOnlySession, text: str | None) -> Place:
 
 def _prompts(session: ReadOnlySession) -> dict[int, int]:
     """The entry before each prompt of the conversation, counted from 1: the turns of a session that has no brackets."""
-    prompts = [message for message in session.messages() if _is_asked(message)]
+    prompts = [message for message in session.messages() if is_prompt(message)]
     return {number: prompt.seq - 1 for number, prompt in enumerate(prompts, 1)}
 
 
@@ -78,7 +79,7 @@ def _last(session: ReadOnlySession) -> Place:
     path = {message.seq for message in session.messages()}
     for entry in _standing(session):
         number = turns.numbers.get(entry.turn) if entry.turn is not None else None
-        is_asked = isinstance(entry, Message) and entry.seq in path and _is_asked(entry)
+        is_asked = isinstance(entry, Message) and entry.seq in path and is_prompt(entry)
         if number is not None and (is_asked or (isinstance(entry, Turn) and entry.state == "begin")):
             return Place(turns.begins[number], f"before turn {number}")
         if is_asked:
@@ -103,10 +104,6 @@ def _standing(session: ReadOnlySession) -> Iterator[AnyEntry]:
             until = entry.asof
         else:
             yield entry
-
-
-def _is_asked(message: Message) -> bool:
-    return message.role == "user" and message.display is not False
 
 
 def checkpoint_at(session: ReadOnlySession, place: Place) -> Checkpoint | None:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Message, Turn, Writer
 from turnlog.log.ids import word_of
+from turnlog.log.promptmessage import is_prompt
 from turnlog.machine.process import this_process
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.snapshot import WORKSPACE
@@ -63,7 +64,7 @@ class _Witness(Struct):
     def _message(self, entry: Message) -> None:
         if entry.turn is None:
             return
-        if entry.role == "user" and entry.display is not False:
+        if is_prompt(entry):
             self.prompts.setdefault(entry.turn, entry)
         elif entry.role == "assistant" and entry.model:
             self.models[entry.turn] = entry.model

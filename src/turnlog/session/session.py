@@ -320,7 +320,7 @@ class Session(ErasableSession):
         plan: str | None = None,
         after: Target | None = None,
     ) -> Head:
-        """Files and conversation continue from that entry, before that entry, or before the last turns.
+        """Files and conversation continue from that entry, before it, or before the last turns, as `stats` counts them.
 
         `to` a mark means the last node at or before it, 0 the empty conversation. Files go to the last checkpoint
         at or before that; what somebody else changed stays, unless `force`. The rest stays as a branch. `plan` is the

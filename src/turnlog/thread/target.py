@@ -9,6 +9,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Checkpoint, Edit, Entry, Head, Message, Set, Start, Turn, Unknown
 from turnlog.log.fold import State, Undoable
+from turnlog.log.promptmessage import is_prompt
 from turnlog.thread.history import History
 from turnlog.thread.report import Branch
 
@@ -150,8 +151,7 @@ def _start_of_turn(history: History, turns: int) -> int:
             continue
         if seen == turns:
             break
-        is_prompt = isinstance(node, Message) and node.role == "user" and node.display is not False
-        if node.turn is not None or is_prompt:
+        if node.turn is not None or (isinstance(node, Message) and is_prompt(node)):
             first = node
             seen += 1
     if first is None or seen < turns:
@@ -180,7 +180,7 @@ def branches(entries: Iterator[AnyEntry], head: int) -> list[Branch]:
         inner.add(entry.parent)
         counts[entry.seq] = counts.get(entry.parent, 0) + isinstance(entry, Message)
         preview = labels.get(entry.parent, "")
-        if isinstance(entry, Message) and entry.role == "user":
+        if isinstance(entry, Message) and is_prompt(entry):
             preview = text_of(entry.blocks)[:120] or preview
         labels[entry.seq] = preview
     ends = {seq for seq in nodes if seq not in inner} | ({head} & (nodes.keys() | {0}))

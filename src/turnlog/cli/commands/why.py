@@ -21,6 +21,7 @@ from turnlog.cli.pick.line import caught_up, file_and_lines
 from turnlog.errors import TurnlogError
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message
+from turnlog.log.promptmessage import is_prompt
 from turnlog.reader.place import turns_of
 from turnlog.session import Home
 from turnlog.workspace.diff import Difference
@@ -87,7 +88,7 @@ class _Told:
 
     def _hear(self, entry: Message) -> None:
         text = text_of(entry.blocks).strip()
-        if entry.role == "user" and entry.display is not False and self.asked is None:
+        if self.asked is None and is_prompt(entry):
             self.asked = text
         elif entry.role == "assistant" and text:
             self.answer = text
