@@ -26,12 +26,17 @@ def first_line(path: Path) -> str:
     return (ast.get_docstring(tree_of(path)) or "").partition("\n")[0].strip()
 
 
-def rooms() -> list[str]:
-    """The rooms, from the top down, as the import contract has them."""
+def layers() -> list[list[str]]:
+    """The rooms that stand side by side, from the top down, as the import contract has them."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["name"] == "Rooms only look down")
-    names = [name.strip() for layer in layers for name in layer.replace(":", "|").split("|")]
-    return [name for name in names if not name.startswith("(")]
+    names = [[name.strip() for name in layer.replace(":", "|").split("|")] for layer in layers]
+    return [[name for name in layer if not name.startswith("(")] for layer in names]
+
+
+def rooms() -> list[str]:
+    """The same, one after the other."""
+    return [name for layer in layers() for name in layer]
 
 
 def module_of(room: str) -> Path:

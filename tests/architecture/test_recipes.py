@@ -129,10 +129,11 @@ with turnlog.open("here") as here, turnlog.open("there") as there:
 
 
 def test_an_agent_with_hooks(kitchen: Kitchen):
-    shutil.copytree(SRC, kitchen.folder / "src/turnlog", ignore=shutil.ignore_patterns("__pycache__"))
-    kitchen.env["PYTHONPATH"] = str(kitchen.folder / "src")
-    del kitchen.env["PYTHONDONTWRITEBYTECODE"]
+    kitchen.with_package()
     kitchen.follow("An agent with hooks")
+    kitchen.check("tests/hooks", "-k", "my-agent")
+    kitchen.run("-m", "tests.architecture.map")
+    assert "My agent" in (kitchen.folder / "docs/guide/live.md").read_text()
     (kitchen.folder / "user/.my-agent").mkdir()
     kitchen.run("-m", "turnlog", "hooks", "install", "--all", "--anyway")
     [row] = [row for row in json.loads(kitchen.run("-m", "turnlog", "hooks", "--json"))["agents"] if row["is_here"]]
@@ -196,6 +197,8 @@ def test_a_store(kitchen: Kitchen):
 
 
 def test_an_adapter(kitchen: Kitchen):
+    shutil.copytree(SRC, kitchen.folder / "src/turnlog")
+    kitchen.env["PYTHONPATH"] = str(kitchen.folder / "src")
     kitchen.follow("An adapter")
     [example] = [text for language, name, text in blocks("An adapter") if language == "python" and not name]
     kitchen.run("-c", example)
@@ -214,6 +217,41 @@ def test_a_command(kitchen: Kitchen):
     assert kitchen.run("-m", "turnlog", "--home", "here", "count", session.id) == "2 messages\n"
     told = json.loads(kitchen.run("-m", "turnlog", "--home", "here", "count", "--json", session.id))
     assert (told["session"], told["messages"]) == (session.id, 2)
+
+
+TOOL_PROVES = """
+import json, subprocess, sys
+import turnlog
+
+with turnlog.open("home") as home:
+    for title, tags in (("one", ["urgent"]), ("two", ["urgent", "later"])):
+        with home.create(title=title, workspace=".") as session:
+            session.user("hello")
+            session.set("tags", tags)
+asked = [
+    ("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}),
+    ("tools/list", {}),
+    ("tools/call", {"name": "list_tags", "arguments": {}}),
+    ("tools/call", {"name": "list_tags", "arguments": {"query": "title:two"}}),
+    ("tools/call", {"name": "list_tags", "arguments": {"limit": 3}}),
+]
+lines = [json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+         for id, (method, params) in enumerate(asked)]
+done = subprocess.run([sys.executable, "-m", "turnlog", "--home", "home", "mcp"], input="\\n".join(lines) + "\\n",
+                      capture_output=True, text=True, timeout=60)
+_, offered, every, some, wrong = [json.loads(line)["result"] for line in done.stdout.splitlines()]
+assert "list_tags" in [tool["name"] for tool in offered["tools"]]
+assert every["structuredContent"]["tags"] == [{"tag": "urgent", "sessions": 2}, {"tag": "later", "sessions": 1}], every
+assert [row["sessions"] for row in some["structuredContent"]["tags"]] == [1, 1], some
+assert "there is no argument 'limit'" in wrong["content"][0]["text"], wrong
+"""
+
+
+def test_a_tool_for_agents(kitchen: Kitchen):
+    kitchen.with_package()
+    kitchen.follow("A tool for agents")
+    kitchen.check("tests/mcp/test_tools.py", "-k", "descriptions")
+    kitchen.run("-c", TOOL_PROVES)
 
 
 PAGE_PROVES = """
@@ -240,9 +278,9 @@ assert "urgent &amp; new" in text and "&lt;b&gt;One&lt;/b&gt;</a>" in text, text
 def test_a_page_of_the_web(kitchen: Kitchen):
     pytest.importorskip("starlette")
     pytest.importorskip("uvicorn")
-    shutil.copytree(SRC, kitchen.folder / "src/turnlog")
-    kitchen.env["PYTHONPATH"] = str(kitchen.folder / "src")
+    kitchen.with_package()
     kitchen.follow("A page of the web")
+    kitchen.check("tests/web/test_files.py", "-k", "whole and tags")
     kitchen.run("-c", PAGE_PROVES)
 
 
@@ -276,6 +314,7 @@ asyncio.run(main())
 
 
 def test_a_key_of_the_terminal(kitchen: Kitchen):
+    pytest.importorskip("textual")
     shutil.copytree(SRC, kitchen.folder / "src/turnlog", ignore=shutil.ignore_patterns("__pycache__"))
     kitchen.env["PYTHONPATH"] = str(kitchen.folder / "src")
     kitchen.follow("A key of the terminal")

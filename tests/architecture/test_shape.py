@@ -6,7 +6,7 @@ import re
 import grimp
 import pytest
 
-from tests.architecture.map import DOCUMENTS, ROOT, SRC, filled, first_line, rooms
+from tests.architecture.map import DOCUMENTS, ROOT, SRC, filled, first_line, layers, rooms
 
 MAX_FILES = 12
 MAX_MEMBERS = 22
@@ -52,6 +52,13 @@ def test_a_cycle_would_be_found():
     for importer, imported in (("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")):
         graph.add_import(importer=importer, imported=imported)
     assert cycles(graph) == [{"a", "b", "c"}]
+
+
+def test_the_drawing_has_every_room_in_its_layer():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    drawing = page.partition("```text\n")[2].partition("```")[0]
+    drawn = [{line.split()[0] for line in part.splitlines() if line.strip()} for part in drawing.split("│\n")]
+    assert drawn == [set(layer) for layer in layers()]
 
 
 @pytest.mark.parametrize("room", [room for room in rooms() if (SRC / room).is_dir() and room not in ("formats",)])

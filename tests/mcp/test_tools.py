@@ -14,6 +14,7 @@ import turnlog
 from tests.cli.machine import claude_session
 from tests.mcp.desk import Desk, everything_of
 from turnlog import Text, ToolCall, Usage
+from turnlog.mcp import tools as mcp_tools
 from turnlog.mcp.protocol import Refused, encoded
 
 KEY = "sk-ant-api03-" + "Ab3dEf9hIj" * 9 + "AA"
@@ -44,9 +45,9 @@ def size(result: dict[str, Any]) -> int:
 def test_all_descriptions_are_small_and_only_rewind_changes_anything(person: Path):
     desk = Desk(allow_rewind=True)
     tools = desk.ask("tools/list")["tools"]
-    assert [tool["name"] for tool in tools] == [
-        "search_sessions", "read_session", "list_sessions", "list_changes", "usage", "rewind",
-    ]  # fmt: skip
+    files = {path.stem for path in Path(mcp_tools.__path__[0]).glob("*.py")} - {"__init__"}
+    assert {tool["name"] for tool in tools} == files
+    assert files >= {"search_sessions", "read_session", "list_sessions", "list_changes", "usage", "rewind"}
     assert len(json.dumps({"tools": tools}, ensure_ascii=False)) <= 6_000
     assert [tool["name"] for tool in tools if not tool["annotations"]["readOnlyHint"]] == ["rewind"]
     assert len(desk.initialized["instructions"].encode()) <= 600
