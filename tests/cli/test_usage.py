@@ -11,6 +11,11 @@ import turnlog
 from tests.cli.machine import claude_session, settle, three_agents
 from tests.cli.scene import Cli, write_session
 from tests.cli.terminal import Terminal
+from turnlog.catalog.ask import paging
+from turnlog.catalog.ask.usage import GROUPS
+from turnlog.cli.commands import search as search_command
+from turnlog.cli.commands import usage as usage_command
+from turnlog.mcp import offer
 
 ID = "aaaaaaaa-1111-4222-8333-444444444444"
 OTHER = "bbbbbbbb-1111-4222-8333-444444444444"
@@ -226,3 +231,9 @@ def test_what_the_sessions_behind_commits_cost(folder: Path, process: Cli):
     assert len(process("ls", "commit:HEAD", "--json").json["sessions"]) == 1
     done = process("usage", "commit:nowhere")
     assert (done.code, "no commit 'nowhere'" in done.err) == (3, True)
+
+
+def test_every_face_groups_and_sorts_by_what_the_catalog_can():
+    assert (*GROUPS, "block") == usage_command.BY
+    assert set(offer.BY) < set(GROUPS)
+    assert search_command.SORTS == paging.SORTS

@@ -255,7 +255,6 @@ class LocalUpkeep:
             version = self.database.version
             is_making, is_there = self._is_making(), True
             places = self._remembered()
-            changes = None
             if places is not None and (is_making or not self.database.is_unfinished):
                 changes = self._sweep(places)
         except Damaged:

@@ -92,7 +92,7 @@ def show_and_rewind(
     """Preview, question, action, report. `words` say what else happens; `is_idle` that nothing else does."""
     is_inside = is_agents()
     if not how.yes and not how.dry_run and not is_inside:
-        refuse_without_terminal(what, as_json=how.as_json)
+        _refuse_unasked(what, as_json=how.as_json)
     if how.as_json:
         head = None if how.dry_run else _act(home, session, what, act)
         print_json({"session": session.id, "action": what, **more, **as_plain(plan), **_plain(session, head)})
@@ -118,13 +118,18 @@ def show_and_rewind(
         print("nothing to do")
         return
     if not how.yes and is_inside:  # the plan first, then the word
-        refuse_without_terminal(what, as_json=how.as_json)
+        _refuse_unasked(what, as_json=how.as_json)
     if not how.yes and not ask(f"{what}?"):
         print("nothing was changed", file=sys.stderr)
         raise Left(NO)
     head = _act(home, session, what, act)
     report(session, what, head)
     _exit_for_problems(session, head)
+
+
+def _refuse_unasked(what: str, *, as_json: bool) -> None:
+    hint = "--yes does it without asking, --dry-run only shows what it would do"
+    refuse_without_terminal(f"{what} asks before it changes anything", as_json=as_json, hint=hint)
 
 
 def still_open(session: Session) -> list[str]:

@@ -1,4 +1,4 @@
-"""Texts: made short for people, and looked through with patterns."""
+"""Texts: made short for people, looked through with patterns, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ def _is_between(text: str, index: int) -> bool:
     while flags < index and "\U0001f1e6" <= text[index - 1 - flags] <= "\U0001f1ff":
         flags += 1
     return flags % 2 == 0 or not "\U0001f1e6" <= after <= "\U0001f1ff"
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON on one line; of text that is no Unicode, escapes."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(msgspec.to_builtins(value)).encode()
 
 
 if TYPE_CHECKING:

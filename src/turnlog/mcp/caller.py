@@ -110,8 +110,8 @@ def left_out(query: str, own: list[str]) -> tuple[list[Filter], bool]:
     named = [value for one in asked if one.name == "session" and not one.negated for value in one.values]
     hidden = tuple(id for id in own if not any(id.startswith(value.rpartition(":")[2]) for value in named))
     tools = [value for one in asked if one.name == "tool" and not one.negated for value in one.values]
-    has_tools = not any(is_of_ours(value) or NAME in value for value in tools)
-    return [Filter("session", hidden, negated=True)] if hidden else [], has_tools
+    skips_calls = not any(is_of_ours(value) or NAME in value for value in tools)
+    return [Filter("session", hidden, negated=True)] if hidden else [], skips_calls
 
 
 def is_call(match: EntryMatch) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
-from turnlog.errors import TurnlogError
+from turnlog.errors import Invalid, TurnlogError
 from turnlog.mcp.protocol import encoded
 
 SEARCH_BYTES, READING_BYTES = 4_000, 12_000
 _FRAME = 100
 """What stands around a result on the line, with an id of usual length."""
+_FAR = 100_000
+"""The most items that a cursor may lead past."""
 _T = TypeVar("_T")
 
 
@@ -42,6 +45,20 @@ def fitted(items: Sequence[_T], make: Callable[[Sequence[_T]], dict[str, Any]], 
         else:
             high = middle - 1
     return make(items[:low])
+
+
+def offset_of(cursor: str | None) -> int:
+    """Where a page begins."""
+    if cursor is None:
+        return 0
+    if not cursor.isdecimal() or int(cursor[:9]) > _FAR:
+        raise Invalid(f"cursor: {cursor!r:.60} is none of ours", hint="pass the cursor of the answer before")
+    return int(cursor)
+
+
+def minute(at: datetime | None) -> str:
+    """A time, to the minute; empty where none is known."""
+    return "" if at is None else at.strftime("%Y-%m-%dT%H:%MZ")
 
 
 def room(answer: dict[str, Any], most: int) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.log.entry import Custom, Message
 from turnlog.mcp.caller import is_of_ours
+from turnlog.mcp.page import minute
 from turnlog.view.number import count
 from turnlog.view.plain import attachment, folded
 from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Rows, Speaker, Thought
@@ -28,7 +29,7 @@ class EntryText:
 
     def __init__(self, entry: AnyEntry, rows: list[Row]) -> None:
         self.seq = entry.seq
-        self.at = "" if entry.at is None else entry.at.strftime("%Y-%m-%dT%H:%MZ")
+        self.at = minute(entry.at)
         self.role = entry.role if isinstance(entry, (Message, Custom)) else "event"
         self.rows = [row for row in rows if not isinstance(row, Speaker)]
 

@@ -18,6 +18,7 @@ from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
 from turnlog.log.prompt import preview_of
 from turnlog.log.promptmessage import is_prompt, label_of
+from turnlog.log.text import json_bytes
 from turnlog.reader.part import Part
 from turnlog.session.document import Document
 from turnlog.view.number import count, used
@@ -158,20 +159,11 @@ def _clean(file: TouchedFile, redactor: Redactor) -> TouchedFile:
 def _lines(opened: OpenedSession, redactor: Redactor | None) -> Iterator[bytes]:
     for entry in _entries(opened):
         plain = msgspec.json.decode(body_text(entry))
-        yield _to_json(plain if redactor is None else redactor.value(plain))
-
-
-def _to_json(data: Any) -> bytes:
-    try:
-        return msgspec.json.encode(data)
-    except UnicodeEncodeError:
-        import json
-
-        return json.dumps(msgspec.to_builtins(data), ensure_ascii=True).encode()
+        yield json_bytes(plain if redactor is None else redactor.value(plain))
 
 
 def _for_programs(form: str, about: dict[str, Any], lines: list[bytes]) -> bytes:
-    first = _to_json({"version": VERSION, **about})
+    first = json_bytes({"version": VERSION, **about})
     if form == "jsonl":
         return b"\n".join([first, *lines, b""])
     return first[:-1] + b',"entries":[\n' + b",\n".join(lines) + b"\n]}\n"

@@ -46,11 +46,11 @@ def _of_claude() -> Iterator[AgentLimit]:
     kept = kept_limits(_CLAUDE)
     if kept is None:
         return
-    limits, at = kept
+    at, limits = kept
     for name, minutes in _MINUTES.items():
-        used = _number(at.get(name), "used_percentage")
+        used = _number(limits.get(name), "used_percentage")
         if used is not None:
-            yield AgentLimit(_CLAUDE, minutes, used, limits, _number(at.get(name), "resets_at"))
+            yield AgentLimit(_CLAUDE, minutes, used, at, _number(limits.get(name), "resets_at"))
 
 
 def _of_codex(paths: Iterable[str]) -> list[AgentLimit]:

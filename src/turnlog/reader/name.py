@@ -215,17 +215,17 @@ class SessionNames:
 
     def _rows(self, most: int, *anywhere: bool) -> list[SessionRef]:
         """The newest, so many of them at least if there are: of here, or of anywhere; of the first that has any."""
-        by_deleted: dict[bool, list[Card]] = {}
+        by_place: dict[bool, list[Card]] = {}
         try:
             with self._catalog() as cards:
                 for place in anywhere:
-                    by_deleted[place] = newest_cards(cards, most, anywhere=place)
-                    if by_deleted[place]:
+                    by_place[place] = newest_cards(cards, most, anywhere=place)
+                    if by_place[place]:
                         break
         except Unavailable as error:  # where nothing can be indexed, ours are still there
             self._warn(f"other agents' sessions are left out: {error.message}")
         for place in anywhere:
-            rows = [(card.updated_at, _ref(card)) for card in by_deleted.get(place, ())]
+            rows = [(card.updated_at, _ref(card)) for card in by_place.get(place, ())]
             if not rows or ability(self._home.store, InFiles) is None:  # the catalog is sure to know what is in files
                 own_ids = {ref.id for _, ref in rows if ref.source is None}
                 rows += [row for row in self._ours(anywhere=place) if row[1].id not in own_ids]

@@ -49,23 +49,23 @@ def turns_of(session: ReadOnlySession) -> Turns:
     return Turns(numbers, begins)
 
 
-def place_of(found: ReadOnlySession, text: str | None) -> Place:
+def place_of(session: ReadOnlySession, text: str | None) -> Place:
     """Where a target leads; without one, before the last turn, or else the last checkpoint that somebody asked for."""
     if text is None:
-        return _last(found)
+        return _last(session)
     kind, colon, rest = text.partition(":")
     if colon and kind == "turn":
-        begins = turns_of(found).begins or _prompts(found)
+        begins = turns_of(session).begins or _prompts(session)
         if not rest.isdecimal() or int(rest) not in begins:
-            raise NotFound(f"no turn {rest!r} in session {found.handle}: it has {len(begins)}", hint=_HINT)
+            raise NotFound(f"no turn {rest!r} in session {session.handle}: it has {len(begins)}", hint=_HINT)
         return Place(begins[int(rest)], f"before turn {int(rest)}")
     if re.fullmatch(r"\d{1,18}", text):
         return Place(int(text), f"entry {int(text)}" if int(text) else "the beginning")
     label = rest if colon and kind == "label" else text
-    for checkpoint in reversed(found.checkpoints()):
+    for checkpoint in reversed(session.checkpoints()):
         if checkpoint.label == label:
             return Place(checkpoint.seq, f"“{label}”, entry {checkpoint.seq}")
-    raise NotFound(f"no checkpoint {label!r} in session {found.handle}", hint=_HINT)
+    raise NotFound(f"no checkpoint {label!r} in session {session.handle}", hint=_HINT)
 
 
 def _prompts(session: ReadOnlySession) -> dict[int, int]:

@@ -10,7 +10,7 @@ from turnlog.thread.report import info_of
 
 def told_within(store: Store, workspace: str | None, turn: str) -> list[str]:
     """The sessions in a folder with turns that are parts of that one: agents that ran in it, and tell what they do."""
-    titles: list[str] = []
+    ids: list[str] = []
     for row in store.listing():
         info = info_of(row)
         if info.workspace != workspace or row.start is None or row.start.origin is None:
@@ -19,5 +19,5 @@ def told_within(store: Store, workspace: str | None, turn: str) -> list[str]:
             if history.state.is_relayed and any(
                 isinstance(entry, Turn) and entry.within == turn for entry in history.back()
             ):
-                titles.append(row.id)
-    return titles
+                ids.append(row.id)
+    return ids

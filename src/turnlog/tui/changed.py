@@ -9,7 +9,7 @@ from turnlog.reader.takeback import BACK, propose
 from turnlog.tui.paper import PAPER
 from turnlog.view.number import came_out, count
 from turnlog.view.typeset import diff_line
-from turnlog.view.visible import clip, readable, safe, width
+from turnlog.view.visible import clip, path_line, readable, safe, width
 from turnlog.workspace.plan import Plan, Step
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 _LONGEST = 2_000
 """So many lines are shown of one file."""
 _ACTIONS = {"created": "green", "create": "green", "deleted": "red", "delete": "red", "conflict": "purple"}
-
-
-def path_line(path: str) -> str:
-    """A path on one line, made safe; blanks in it count."""
-    return safe(path).replace("\n", "\\x0a").replace("\t", "\\x09")
 
 
 def total_line(found: Sequence[Difference]) -> str:

@@ -121,6 +121,11 @@ def _fitting(some: Iterable[str], room: int) -> int:
     return length
 
 
+def path_line(text: str) -> str:
+    """The text on one line, made safe. In a path blanks count: they stay as they are."""
+    return safe(text).replace("\n", "\\x0a").replace("\t", "\\x09")
+
+
 def in_lines(text: str, room: int) -> list[str]:
     """The words of a text in lines of at most so many columns. A word is never broken: it may be something to copy."""
     lines: list[str] = []

@@ -29,7 +29,7 @@ _HEADERS = {
 }
 _HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
 _MOST_BYTES = 1 << 20
-"""No answer of a page is longer."""
+"""The largest body of a request that is accepted."""
 
 
 def page_token_of(token: str) -> str:

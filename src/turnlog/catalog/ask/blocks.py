@@ -10,7 +10,8 @@ from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import sessions_meant
-from turnlog.catalog.ask.usage import UNKNOWN, Sum
+from turnlog.catalog.ask.usage import Sum
+from turnlog.catalog.ask.whose import UNKNOWN
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index

@@ -140,9 +140,9 @@ class _Walk:
         places = [(match.id, _Place(number, match)) for number, match in matches]
         for number, (index, one) in enumerate(zip(self._indexes, self._wanted, strict=True)):
             hits = called(index, asked, one, _READ, None)
-            names = {match.session for of, match in matches if of == number} if hits else set[int]()
-            sessions = {card.name for card in index.cards_by_row(names).values()} if names else set[str]()
-            places += [(hit.cursor, _Place(number, None, hit)) for hit in hits if hit.card.name not in sessions]
+            rows = {match.session for of, match in matches if of == number} if hits else set[int]()
+            names = {card.name for card in index.cards_by_row(rows).values()} if rows else set[str]()
+            places += [(hit.cursor, _Place(number, None, hit)) for hit in hits if hit.card.name not in names]
         places.sort(key=lambda one: one[0], reverse=True)
         first: dict[tuple[int, str], _Place] = {}
         for _, place in places:

@@ -16,6 +16,7 @@ from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.search import sessions_meant
+from turnlog.catalog.ask.whose import UNKNOWN
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.spending import DAY, QUARTER_MS
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
     from turnlog.session import Home
 
-GROUPS = ("day", "week", "month", "session", "model", "workspace", "agent", "user", "machine")
+PERIODS = ("day", "week", "month")
+GROUPS = (*PERIODS, "session", "model", "workspace", "agent", "user", "machine")
 TIMES = GROUPS[:3]
 LABEL = "label:"
 """Before the name of a label: a group for each of its values."""
 _COLUMNS = {"session": "name", "workspace": "workspace", "agent": "agent"}
-UNKNOWN = "unknown"
 TOTAL = "total"
 
 _UNIX_EPOCH = 719_163  # as a day of `date`

@@ -165,7 +165,7 @@ def _origin(history: History) -> str:
 
 def _imported_from(first: Start) -> tuple[str, ...]:
     """The branch of git that another agent's session was begun on, as its header says."""
-    about = fields(fields(fields(first.origin).get("header")))
+    about = fields(fields(first.origin).get("header"))
     return branches_in(about.get("gitBranch"), fields(about.get("git")).get("branch"))
 
 

@@ -125,12 +125,12 @@ def _input(value: Any, key: str, parts: list[str], files: list[str], depth: int)
 
 
 def _patched(patch: str) -> list[str]:
-    lines: list[str] = []
+    paths: list[str] = []
     for line in patch.splitlines():
         for mark in _PATCH:
             if line.startswith(mark):
-                lines.append(line[len(mark) :][:_LONGEST_PATH])
-    return lines
+                paths.append(line[len(mark) :][:_LONGEST_PATH])
+    return paths
 
 
 def _strings(value: Any, parts: list[str], depth: int = 0) -> None:

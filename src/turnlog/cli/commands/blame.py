@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from turnlog.blame.authorship import Blame
     from turnlog.blame.commit import CommitBlame
 
-_AUTHOR = "`session`, `turn`, `agent`, `model`, `at`, `prompt`, `entry`"
 CHANGES = shape.NOTHING
 FIELDS = {
     "[path]": shape.text("the file, from the root; not with --commit"),

@@ -8,7 +8,7 @@ from typing import TextIO
 import msgspec
 
 from turnlog.cli.draw.entryline import in_one_line
-from turnlog.cli.draw.question import ask, can_ask
+from turnlog.cli.draw.question import ask, refuse_without_terminal
 from turnlog.cli.draw.receipt import print_erasure
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, one_line
@@ -20,7 +20,7 @@ from turnlog.cli.frame.exitcode import Left, Misused
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.shape import DRY_RUN, SESSION
 from turnlog.cli.pick.session import names
-from turnlog.errors import Invalid, NotFound
+from turnlog.errors import NotFound
 from turnlog.log.entry import AnyEntry
 from turnlog.session import Session
 from turnlog.thread.removal.erasing import containing
@@ -95,7 +95,7 @@ def command(
                 _show(chosen, others, sys.stdout)
             return
         if not yes:
-            _refuse_unasked(as_json=as_json)
+            refuse_without_terminal("erase asks first", as_json=as_json)
             _show(chosen, others, sys.stderr)
             if not ask(f"erase {'it' if len(chosen) == 1 else count(len(chosen), 'entry', 'entries')} for good?"):
                 print("nothing was erased", file=sys.stderr)
@@ -120,12 +120,6 @@ def _chosen(session: Session, names: tuple[str, ...]) -> tuple[list[AnyEntry], l
             )
         entries_chosen.append(entry)
     return entries_chosen, []
-
-
-def _refuse_unasked(*, as_json: bool) -> None:
-    if not can_ask(as_json=as_json):
-        where = "with --json it cannot" if as_json else "there is no terminal"
-        raise Invalid(f"erase asks first, and {where}", hint="--yes does it without asking")
 
 
 def _show(entries: list[AnyEntry], others: list[AnyEntry], where: TextIO) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import timedelta
 
-from turnlog.cli.draw.question import ask, can_ask
+from turnlog.cli.draw.question import ask, refuse_without_terminal
 from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.table import table
 from turnlog.cli.draw.text import count, size
@@ -16,7 +16,7 @@ from turnlog.cli.frame.command import Option, declare
 from turnlog.cli.frame.exitcode import Left, Misused
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.shape import DRY_RUN
-from turnlog.errors import Invalid, Unsupported
+from turnlog.errors import Unsupported
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import folder_of
 from turnlog.machine.retention import duration_of, set_trash_for
@@ -139,9 +139,7 @@ def _expired(
     if dry_run or not plan.removed:
         return [plan]
     if not yes:
-        if not can_ask(as_json=as_json):
-            where = "with --json it cannot" if as_json else "there is no terminal"
-            raise Invalid(f"gc --older-than asks first, and {where}", hint="--yes does it without asking")
+        refuse_without_terminal("gc --older-than asks first", as_json=as_json)
         rows = {row.id: row for is_it in (True, False) for row in home.sessions(deleted=is_it)}
         show_sessions([rows[one.id] for one in plan.removed if one.id in rows])
         if not ask(f"remove {count(len(plan.removed), 'session')} for good?"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from turnlog.cli.draw.question import ask, can_ask
+from turnlog.cli.draw.question import ask, refuse_without_terminal
 from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
 from turnlog.cli.draw.text import count, one_line
 from turnlog.cli.frame import shape
@@ -15,7 +15,6 @@ from turnlog.cli.frame.command import Argument, Option, declare
 from turnlog.cli.frame.exitcode import Left, Misused
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.pick.session import names
-from turnlog.errors import Invalid
 from turnlog.thread.removal.purging import Purged
 
 CHANGES = shape.LOG
@@ -71,7 +70,7 @@ def command(
         gone, live = ({row.id: row for row in home.sessions(deleted=is_it)} for is_it in (True, False))
         rows = {**live, **gone} if deleted else {**gone, **live}
         if purge and not yes:
-            _refuse_unasked(as_json=as_json)
+            refuse_without_terminal("rm --purge asks first", as_json=as_json)
             show_sessions([rows[id] for id in ids if id in rows])
             more = " with its " * (forks or subagents) + " and ".join(["forks"] * forks + ["subagents"] * subagents)
             if not ask(f"remove {'it' if len(ids) == 1 else count(len(ids), 'session')}{more} for good?"):
@@ -100,9 +99,3 @@ def command(
         became = "is gone for good" if purge else f"is in the trash; `turnlog restore {handle}` brings it back"
         print(f"session {handle} {became}")
     print_receipt(purged)
-
-
-def _refuse_unasked(*, as_json: bool) -> None:
-    if not can_ask(as_json=as_json):
-        where = "with --json it cannot" if as_json else "there is no terminal"
-        raise Invalid(f"rm --purge asks first, and {where}", hint="--yes does it without asking")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 LIMIT, SESSIONS = 20, 10
 SORTS = ("time", "relevance")
+_CUT = "hint: that is a lot to look through, and only the newest of it was: another word or since: makes it less"
 _WHO = {"assistant": "agent", "user": "you"}
 _INDENT = "  "
 _ODD = re.compile(r"[^ -~]")
@@ -159,8 +160,7 @@ def command(
             return
     _flat(hits)
     if hits.is_cut:
-        advice = "that is a lot to look through, and only the newest of it was: another word or since: makes it less"
-        print(f"hint: {advice}", file=sys.stderr)
+        print(_CUT, file=sys.stderr)
     if hits.next is not None:
         print(_next(words, here, workspace, limit, hits.next), file=sys.stderr)
 
@@ -224,8 +224,7 @@ def _tell_totals(page: FoundPage, wanted: SearchRequest) -> None:
         totals += f"; older ones: {_command_line(words, wanted.here, wanted.workspace, options)}"
     print(coloured(totals, "dim", sys.stderr), file=sys.stderr)
     if page.is_cut:
-        hint = "that is a lot to look through, and only the newest of it was: another word or since: makes it less"
-        print(f"hint: {hint}", file=sys.stderr)
+        print(_CUT, file=sys.stderr)
 
 
 def _nothing(asked: Catalog, query: str, *, is_narrow: bool, is_partial: bool) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from turnlog.cli.draw.hooks import difference
-from turnlog.cli.draw.question import NO, ask, ask_words, can_ask
+from turnlog.cli.draw.question import NO, ask, ask_words, refuse_without_terminal
 from turnlog.cli.draw.text import coloured, one_line
 from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
@@ -131,10 +131,10 @@ def _chosen(
     unknown = [name for name in agents if name not in there]
     if unknown:
         raise NotFound(f"no agent {unknown[0]!r:.80} is here", hint=f"there are {', '.join(there) or 'none'}")
-    if not is_told and not can_ask(as_json=as_json):
-        where = "with --json it cannot" if as_json else "there is no terminal"
+    if not is_told:
         hint = "`turnlog setup --dry-run` shows it all, `turnlog setup --yes` does it; --no-hooks, --no-mcp, --no-keep"
-        raise Invalid(f"setup asks what you want, and {where}", hint=f"{hint} and --no-completion leave a part out")
+        hint = f"{hint} and --no-completion leave a part out"
+        refuse_without_terminal("setup asks what you want", as_json=as_json, hint=hint)
     chosen = list(agents) or there
     if not is_told and not agents and there:
         chosen = _which(there)
@@ -158,11 +158,10 @@ def _which(there: list[str]) -> list[str]:
 
 
 def _refuse_unasked(*, is_undo: bool, yes: bool, as_json: bool) -> None:
-    if not yes and not can_ask(as_json=as_json):
-        where = "with --json it cannot" if as_json else "there is no terminal"
+    if not yes:
         what = "setup --undo" if is_undo else "setup"
         hint = f"`turnlog {what} --yes` does it without asking, `--dry-run` only shows it"
-        raise Invalid(f"{what} asks before it changes anything, and {where}", hint=hint)
+        refuse_without_terminal(f"{what} asks before it changes anything", as_json=as_json, hint=hint)
 
 
 # ── what is shown ─────────────────────────────────────────────────────────────────────────────────

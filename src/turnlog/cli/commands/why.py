@@ -26,7 +26,6 @@ from turnlog.reader.place import turns_of
 from turnlog.session import Home
 from turnlog.workspace.diff import Difference
 
-_AUTHOR = "`session`, `turn`, `agent`, `model`, `at`, `prompt`, `entry`"
 CHANGES = shape.NOTHING
 FIELDS = {
     "line": shape.one("as `turnlog blame` has it", LINE),

@@ -11,14 +11,11 @@ NO = 1
 """The exit code when the question is answered with no."""
 
 
-def refuse_without_terminal(what: str, *, as_json: bool) -> None:
-    """Raise `Invalid` where there is no terminal to ask on."""
+def refuse_without_terminal(asks: str, *, as_json: bool, hint: str = "--yes does it without asking") -> None:
+    """Raise `Invalid` where there is no terminal to ask on; `asks` says what asks for what."""
     if not can_ask(as_json=as_json):
         where = "with --json it cannot" if as_json else "there is no terminal"
-        raise Invalid(
-            f"{what} asks before it changes anything, and {where}",
-            hint="--yes does it without asking, --dry-run only shows what it would do",
-        )
+        raise Invalid(f"{asks}, and {where}", hint=hint)
 
 
 def can_ask(*, as_json: bool) -> bool:

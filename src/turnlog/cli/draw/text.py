@@ -13,7 +13,19 @@ from typing import TextIO
 from turnlog.view.number import ago as ago
 from turnlog.view.number import count as count
 from turnlog.view.number import size as size
-from turnlog.view.visible import UNSEEN, beginning, clip, ending, in_lines, is_safe, odd_parts, one_line, safe, width
+from turnlog.view.visible import (
+    UNSEEN,
+    beginning,
+    clip,
+    ending,
+    in_lines,
+    is_safe,
+    odd_parts,
+    one_line,
+    path_line,
+    safe,
+    width,
+)
 
 __all__ = ["beginning", "clip", "count", "ending", "one_line", "safe", "size", "width"]
 
@@ -136,11 +148,6 @@ def _day(minute: int) -> tuple[str, int, int, int]:
 
 
 # ── paths ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def path_line(text: str) -> str:
-    """The text on one line, made safe. In a path blanks count: they stay as they are."""
-    return safe(text).replace("\n", "\\x0a").replace("\t", "\\x09")
 
 
 def path_of(path: bytes) -> str:

@@ -90,14 +90,9 @@ def _encoder(indent: int | None, is_ascii: bool) -> Callable[[Any], str]:
 
 def to_json(data: Any) -> bytes:
     """JSON, on one line."""
-    import msgspec
+    from turnlog.log.text import json_bytes
 
-    try:
-        return msgspec.json.encode(data)
-    except UnicodeEncodeError:
-        import json
-
-        return json.dumps(msgspec.to_builtins(data), ensure_ascii=True).encode()
+    return json_bytes(data)
 
 
 def write_json(line: bytes) -> None:

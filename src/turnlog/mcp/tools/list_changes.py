@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.mcp.page import READING_BYTES, fitted, result
+from turnlog.mcp.page import READING_BYTES, fitted, minute, result
 from turnlog.mcp.quote import QUOTED
 from turnlog.view.number import count
 
@@ -108,7 +108,7 @@ def _stretch(library: Library, lines: list[BlamedLine]) -> dict[str, Any]:
         return {**row, "why": "by a session of another project"}
     if author is not None:
         row |= {"session": author.session, "turn": author.turn, "entry": author.entry, "agent": author.agent or ""}
-        row["at"] = "" if author.at is None else author.at.strftime("%Y-%m-%dT%H:%MZ")
+        row["at"] = minute(author.at)
         row["prompt"] = library.quotes.title(author.prompt or "")
         return row
     return {**row, "why": _WHY.get(one.why or "", one.why), **({"commit": one.commit[:12]} if one.commit else {})}

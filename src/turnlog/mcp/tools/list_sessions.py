@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from turnlog.mcp.caller import left_out
-from turnlog.mcp.page import SEARCH_BYTES, fitted, result
+from turnlog.mcp.page import SEARCH_BYTES, fitted, minute, offset_of, result
 from turnlog.mcp.quote import QUOTED
-from turnlog.mcp.tools.search_sessions import offset_of
 from turnlog.reader.shortname import short_names
 from turnlog.view.number import dollars
 
@@ -62,7 +61,7 @@ def _row(library: Library, card: Card, handle: str) -> dict[str, Any]:
         "handle": handle,
         "agent": card.agent or "turnlog",
         "title": library.quotes.title(card.title or card.preview),
-        "at": "" if card.updated_at is None else card.updated_at.strftime("%Y-%m-%dT%H:%MZ"),
+        "at": minute(card.updated_at),
         "turns": card.turns,
         "cost": dollars(micros, is_partial=bool(card.unpriced)),
         "state": card.state,

@@ -10,7 +10,7 @@ from turnlog.catalog.ask.query import FILTERS, parse
 from turnlog.catalog.ask.recall import nothing, recall
 from turnlog.errors import Invalid
 from turnlog.mcp.caller import is_call, left_out
-from turnlog.mcp.page import SEARCH_BYTES, fitted, result
+from turnlog.mcp.page import SEARCH_BYTES, fitted, minute, offset_of, result
 from turnlog.mcp.quote import QUOTED
 from turnlog.view.visible import clip, one_line
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from turnlog.mcp.library import Library
 
 _LIMIT = 5
-_FAR = 100_000
 _NAME = 40
 """So much of the name of a tool or of a word is told."""
 _LONGEST, _WORDS = 20_000, 60
@@ -88,15 +87,6 @@ def _may_be_told(library: Library, hit: Hit, own: Sequence[str]) -> bool:
     return library.scope.covers(hit.card.workspace) and hit.card.parent not in own
 
 
-def offset_of(cursor: str | None) -> int:
-    """Where a page begins."""
-    if cursor is None:
-        return 0
-    if not cursor.isdecimal() or int(cursor[:9]) > _FAR:
-        raise Invalid(f"cursor: {cursor!r:.60} is none of ours", hint="pass the cursor of the answer before")
-    return int(cursor)
-
-
 def entry_of(hit: Hit) -> int | str:
     """What `read_session` takes for the place; 0 for the beginning."""
     return hit.seq or hit.entry or 0
@@ -107,7 +97,7 @@ def _row(library: Library, place: RecalledPlace) -> dict[str, Any]:
     row: dict[str, Any] = {
         "session": hit.card.id,
         "entry": entry_of(hit),
-        "at": "" if hit.at is None else hit.at.strftime("%Y-%m-%dT%H:%MZ"),
+        "at": minute(hit.at),
         "agent": hit.card.agent or "",
         "role": hit.role,
         "tool": clip(line(hit.tool), _NAME),

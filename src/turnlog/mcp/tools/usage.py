@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.ask.query import Filter
+from turnlog.catalog.ask.usage import PERIODS
 from turnlog.mcp.page import SEARCH_BYTES, fitted, result
 from turnlog.view.number import dollars
 
@@ -22,7 +23,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     more = [Filter("since", (since,))] if since else []
     *groups, total = library.catalog.usage(library.scope.narrowed("", *more), by=by)
     spent = [row for row in groups if any(row.tokens) or row.unpriced]
-    rows = [_row(library, row) for row in (reversed(spent) if by in ("day", "week", "month") else spent)]
+    rows = [_row(library, row) for row in (reversed(spent) if by in PERIODS else spent)]
     notes = library.notes()
     if total.unpriced:
         notes.append(f"No price is known for {', '.join(name or '(no model)' for name in total.unpriced[:5])}.")

@@ -62,7 +62,7 @@ class ListScreen(Full[None]):
         self._has_preview = True
         self._query = one_line(query)
         self._opens = False
-        self._problem = self._said = ""
+        self._problem = ""
         self._hits: tuple[str, list[Hit]] = ("", [])
         self._foot = FootLine("", [])
         self._field = TypedLine("search titles and everything that was said", "field")
@@ -196,8 +196,6 @@ class ListScreen(Full[None]):
                 told += f", {self.answer.standing.pending:,} still to be read"
         if self._problem and self.rows:
             told = one_line(self._problem)
-        elif self._said:
-            told = one_line(self._said)
         what = "choose" if self.stage.is_picking else "open"
         hints = [
             KeyHint("Enter", what, "open"),
@@ -250,7 +248,6 @@ class ListScreen(Full[None]):
 
     def _choose(self, index: int) -> None:
         self.chosen = max(0, min(index, len(self.rows) - 1))
-        self._said = ""
         self._draw()
 
     def action_step(self, by: int) -> None:
@@ -312,11 +309,5 @@ class ListScreen(Full[None]):
             return
         row = self.row
         if row is not None:
-            self._said = ""
             assert self.answer is not None
             self.stage.chose(row.name, self.answer.asked)
-
-    def say(self, text: str) -> None:
-        """Tell something in the last line, until the next key."""
-        self._said = text
-        self._draw()

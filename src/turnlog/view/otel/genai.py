@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Answer, AnyEntry, Ask, Compaction, Custom, Edit, Message
+from turnlog.log.text import json_bytes
 from turnlog.log.usage import Usage
 from turnlog.thread.call.ending import error_text
 
@@ -160,12 +160,7 @@ def _media(block: Image | File) -> dict[str, Any]:
 
 def to_json(value: Any) -> str:
     """The text of JSON, also of what is no Unicode."""
-    try:
-        return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:
-        import json
-
-        return json.dumps(value)
+    return json_bytes(value).decode()
 
 
 # ── without what was said ─────────────────────────────────────────────────────────────────────────

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.routing import Route
 
-from turnlog.catalog.ask.usage import usage_by_two
+from turnlog.catalog.ask.usage import PERIODS, usage_by_two
 from turnlog.errors import Invalid
 from turnlog.view.number import count, dollars, tokens
 from turnlog.web.chart import COLOURS, bars, key
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.answer import Spending
 
-_BY = ("model", "agent", "workspace", "session", "day", "week", "month")
+_BY = ("model", "agent", "workspace", "session", *PERIODS)
 _STACKS = ("model", "agent", "workspace")
 _SINCE = (("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("", "All"))
 _ROWS = 100
@@ -49,9 +50,13 @@ def show(request: Request) -> Response:
     return page(request, "Usage · turnlog", body, here="/usage", kind="usage")
 
 
+def _address(by: str, since: str) -> str:
+    return f"/usage?{urlencode({'by': by, 'since': since})}"
+
+
 def _choices(by: str, since: str) -> str:
-    times = "".join(link(f"/usage?by={by}&since={word}", text, current=word == since) for word, text in _SINCE)
-    groups = "".join(link(f"/usage?by={one}&since={esc(since)}", one, current=one == by) for one in _BY)
+    times = "".join(link(_address(by, word), text, current=word == since) for word, text in _SINCE)
+    groups = "".join(link(_address(one, since), one, current=one == by) for one in _BY)
     return f'<nav class="chips" aria-label="Period">{times}</nav><nav class="chips" aria-label="Groups">{groups}</nav>'
 
 
@@ -94,7 +99,7 @@ def _chart(days: dict[str, list[Spending]], stack: str) -> str:
 
 def _table(by: str, rows: list[Spending], total: Spending) -> str:
     heads = (by.capitalize(), "Cost", "In", "Cached", "Out", "Requests", "Sessions")
-    cells = [_cells(row, row.group) for row in (rows[-_ROWS:] if by in ("day", "week", "month") else rows[:_ROWS])]
+    cells = [_cells(row, row.group) for row in (rows[-_ROWS:] if by in PERIODS else rows[:_ROWS])]
     return table(heads, [*cells, _cells(total, "total")], caption=f"By {by}", right=range(1, 7))
 
 

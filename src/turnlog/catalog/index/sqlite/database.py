@@ -6,6 +6,7 @@ come with Python can lose pages where two connections begin a new write-ahead lo
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -164,7 +165,7 @@ class Database:
         with _disk(self.path):
             for suffix in ("", "-wal", "-shm", "-journal"):
                 if os.path.isdir(self.path + suffix):
-                    raise IsADirectoryError(21, "it is a folder")
+                    raise IsADirectoryError(errno.EISDIR, "it is a folder")
                 if os.path.lexists(self.path + suffix):
                     os.unlink(self.path + suffix)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
@@ -307,7 +308,7 @@ def _disk(path: str) -> Generator[None]:
     except sqlite3.DatabaseError as error:
         raise Damaged(str(error)) from None
     except OSError as error:
-        kind = OutOfSpace if error.errno in (28, 122) else Unavailable
+        kind = OutOfSpace if error.errno in (errno.ENOSPC, errno.EDQUOT) else Unavailable
         raise kind(f"{path} could not be written: {error.strerror or error}") from None
 
 

@@ -8,10 +8,6 @@ from __future__ import annotations
 APPLICATION = 0x7475726E
 """`turn`, where a SQLite file says whose it is."""
 VERSION = 12
-COUNTS = (
-    "input_tokens", "cache_read_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
-    "reasoning_tokens",
-)  # fmt: skip
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
