@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import re
 import sys
 import textwrap
@@ -16,10 +17,6 @@ from typing import Any
 import turnlog
 from turnlog import aio, compaction
 
-INNER = {
-    "store", "creator", "hold", "settings", "made", "history", "listen", "refuse_purged", "blocking", "threads", "heed",
-    "make", "mutex",
-}  # fmt: skip
 HELD = (turnlog.Home, turnlog.Session, turnlog.ReadOnlySession, turnlog.Live, turnlog.Catalog, turnlog.Context)
 FACES = {turnlog.Home: aio.Home, turnlog.Session: aio.Session, turnlog.ReadOnlySession: aio.ReadOnlySession}
 FACES |= {turnlog.Catalog: aio.Catalog}
@@ -41,7 +38,7 @@ CATEGORIES: dict[str, str] = {
         Session.interrupted Live.feed Live.finish Live.close Live.id Context.count Context.index Context.edited
         Context.head Context.head_id Context.messages Context.plus Context.system Context.tools Context.is_stale
         Context.cache_key Context.root Context.stands_for
-        Catalog.path Catalog.is_partial Catalog.close
+        Catalog.path Catalog.is_partial Catalog.is_behind Catalog.close
     """,
     WRITE: """
         Home.create Home.delete Home.restore Home.tenant Session.append Session.user Session.system Session.assistant
@@ -135,8 +132,6 @@ what is said here, whatever asks the store raises `Unavailable` (and `OutOfSpace
 not answer, `Unsupported` for what a newer version wrote, and `Invalid` once its home or session is closed. What an
 append raised for is in the log or is not, never twice: the same drafts can be appended again.
 
-Not part of it, though Python shows them: {inner}. They may change with any release.
-
 **Clock.** `turnlog.open(clock=…)` takes any callable without arguments that returns whole milliseconds since 1970,
 as an `int`; what it says is the time of what is appended. It never decides about order or loss. Without one it is
 the system's. Tests give `itertools.count(1_700_000_000_000).__next__`.
@@ -149,8 +144,23 @@ category `TurnlogWarning` come through `warnings`. Nothing is ever printed.
 
 
 def members(cls: type) -> list[str]:
-    """What is public, in the order of its source as far as it has one."""
-    return [name for name in dir(cls) if not name.startswith("_") and name not in INNER]
+    """What is public, in the order of its name: methods, properties, and what each object gets when it is made."""
+    return sorted({name for name in dir(cls) if not name.startswith("_")} | attributes(cls).keys())
+
+
+def attributes(cls: type) -> dict[str, str]:
+    """What the constructor sets for everybody to see, with what the source says below it."""
+    found: dict[str, str] = {}
+    for one in (one for one in cls.__mro__ if one.__module__.startswith("turnlog.")):
+        for made in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(one)))):
+            if isinstance(made, ast.FunctionDef) and made.name == "__init__":
+                for node, below in itertools.zip_longest(made.body, made.body[1:]):
+                    targets = getattr(node, "targets", [getattr(node, "target", None)])
+                    names = [target.attr for target in targets if isinstance(target, ast.Attribute)]
+                    told = below.value if isinstance(below, ast.Expr) else None
+                    text = inspect.cleandoc(str(told.value)) if isinstance(told, ast.Constant) else ""
+                    found.update({name: text for name in names if name[0] != "_" and not hasattr(cls, name)})
+    return found
 
 
 def reference() -> str:
@@ -159,7 +169,7 @@ def reference() -> str:
 
 
 def _page() -> Iterator[str]:
-    yield HEAD.format(inner=", ".join(f"`{name}`" for name in sorted(INNER)))
+    yield HEAD
     yield "## Opening\n"
     yield from _function("turnlog.open", turnlog.open, "async with ")
     yield from _function("turnlog.instructions", turnlog.instructions)
@@ -196,8 +206,14 @@ def _class(cls: type) -> Iterator[str]:
     if shared:
         yield "It can do everything that `ReadOnlySession` below can, and:\n"
     for name in members(cls):
-        if name not in shared or getattr(cls, name) is not getattr(turnlog.ReadOnlySession, name):
-            yield from _member(cls.__name__, name, inspect.getattr_static(cls, name), _way(cls, name))
+        if name not in shared or getattr(cls, name, 0) is not getattr(turnlog.ReadOnlySession, name, 1):
+            if name in (set_there := attributes(cls)):
+                yield f"### {cls.__name__}.{name}\n\n{set_there[name]}\n"
+                yield from _notes(f"{cls.__name__}.{name}")
+            else:
+                yield from _member(cls.__name__, name, inspect.getattr_static(cls, name), _way(cls, name))
+            if cls in FACES and not hasattr(FACES[cls], name):
+                yield "Not in `turnlog.aio`.\n"
 
 
 def _way(cls: type, name: str) -> str:

@@ -18,6 +18,7 @@ import pytest
 
 import turnlog
 from turnlog import aio
+from turnlog.session.interior import interior
 from turnlog.store.files.names import file_name
 from turnlog.testing import ManualClock
 
@@ -120,8 +121,8 @@ class Place:
         if self.face == "memory":
             home: Any = turnlog.open("memory:", **options)
             if self._memory is None:
-                self._memory = home.store
-            home = turnlog.Home(self._memory, clock=options["clock"], settings=home.settings)
+                self._memory = interior(home).store
+            home = turnlog.Home(self._memory, clock=options["clock"], settings=interior(home).settings)
         elif self.face == "files":
             home = turnlog.open(self.folder, **options)
         elif self.face == "postgres":

@@ -10,6 +10,7 @@ import turnlog
 from tests.store.damaged import Victim
 from turnlog import Custom, Message, Note, Text, ToolCall, Usage
 from turnlog.log.codec import decode
+from turnlog.session.interior import interior
 
 FORMAT = Path(__file__).resolve().parents[1] / "docs" / "format.md"
 
@@ -118,5 +119,5 @@ def test_it_reads_a_fork_and_an_empty_session(read, tmp_path):
         home.create(id="three")
     for name in ("one", "two", "three"):
         with turnlog.open(tmp_path) as home:
-            own = [entry.seq for entry in home.store.open(name).read()]
+            own = [entry.seq for entry in interior(home).store.open(name).read()]
         assert [seq for seq, _ in read(tmp_path / "sessions" / f"{name}.jsonl")] == own

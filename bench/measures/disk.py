@@ -10,6 +10,7 @@ from bench.measures import Row
 from turnlog.machine.process import this_process
 from turnlog.rewind.files import Files
 from turnlog.rewind.relay import TurnRelay, worker_of
+from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
 from turnlog.thread.limit import keep_limit
 
@@ -58,13 +59,13 @@ def _turn(home: turnlog.Home, session: str, turn: str, rng: random.Random, files
         rng.choice(files).write_bytes(rng.randbytes(SIZE))
         _tell(home, session, "tool", turn)
     _tell(home, session, "end", turn)
-    keep_limit(home.store, 10**12)
+    keep_limit(interior(home).store, 10**12)
 
 
 def _tell(home: turnlog.Home, session: str, event: str, turn: str) -> None:
     """What a hook does, without its process."""
-    store = home.store
+    store = interior(home).store
     with appending(store, store.open(session)) as appender:
         appender.is_guest = True
-        relay = TurnRelay(store, appender, Files(store, appender.history, home.settings))
+        relay = TurnRelay(store, appender, Files(store, appender.history, interior(home).settings))
         getattr(relay, event)(*((turn, worker_of(this_process())) if event == "begin" else (turn,)))

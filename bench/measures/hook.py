@@ -20,6 +20,7 @@ from turnlog.formats import Source, format_of
 from turnlog.hooks import agent
 from turnlog.live.event import LiveEvent
 from turnlog.live.payload import Payload
+from turnlog.session.interior import interior
 
 TITLE = "a hook, whole processes"
 SIZES = ((3, 7.0), (2_000, 12.0), (20_000, 30.0))
@@ -123,7 +124,7 @@ def _grown(ground: Ground, place: Path, turns: int) -> tuple[list[float], list[f
                     over.keep_limit(is_over=True)  # as hooks do behind an agent's back
             if number % 50 == 0 or number >= turns:
                 read = format_of("claude-code").read
-                brought.append(_took(lambda read=read: bring(home.creator, source, read(source))))
+                brought.append(_took(lambda read=read: bring(interior(home).creator, source, read(source))))
     del os.environ["TURNLOG_HOME"]
     return ends[-ROUNDS:], brought[-ROUNDS:]
 
@@ -190,7 +191,7 @@ def _in_database(place: Path, turns: int) -> list[float]:
             _told(base, number)
             base.execute("commit")
             if number % 200 == 0 or number >= turns:
-                brought.append(_took(lambda: bring(home.creator, source, read(source))))
+                brought.append(_took(lambda: bring(interior(home).creator, source, read(source))))
     base.close()
     return brought[-ROUNDS:]
 

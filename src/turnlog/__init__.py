@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from turnlog.log.origin import Fork, Spawned
     from turnlog.log.shown.tokens import Tokens
     from turnlog.log.usage import Usage, UsageReport
+    from turnlog.machine.instructions import instructions
     from turnlog.pricing import Cost, CostReport
     from turnlog.reader.document import export
     from turnlog.session import Home, ReadOnlySession, Session
@@ -84,7 +85,6 @@ if TYPE_CHECKING:
         Comparison,
     )  # fmt: skip
     from turnlog.session.document import Document, DocumentForm
-    from turnlog.session.instructions import instructions
     from turnlog.session.opening import Durability
     from turnlog.store import Clock
     from turnlog.store.broadcast import Delta
@@ -145,12 +145,12 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.log.origin": "Fork Spawned",
         "turnlog.log.shown.tokens": "Tokens",
         "turnlog.log.usage": "Usage UsageReport",
+        "turnlog.machine.instructions": "instructions",
         "turnlog.pricing": "Cost CostReport",
         "turnlog.reader.document": "export",
         "turnlog.session": "Home ReadOnlySession Session",
         "turnlog.session.comparison": "ChangedFile CommonBeginning ComparedSide ComparedTurn Comparison",
         "turnlog.session.document": "Document DocumentForm",
-        "turnlog.session.instructions": "instructions",
         "turnlog.session.opening": "Durability",
         "turnlog.store": "Clock",
         "turnlog.store.broadcast": "Delta",

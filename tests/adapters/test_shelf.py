@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import turnlog
 from turnlog import Conflict, Invalid, Unsupported, aio
 from turnlog.adapters._shelf import Closing, Shelf, check_id, framework, joined, parts_of
+from turnlog.session.interior import interior
 
 
 @pytest.fixture(params=["memory", "files"])
@@ -20,7 +21,7 @@ def home(request, tmp_path):
 
 def again(home, tmp_path):
     """The same home as another process has it."""
-    return turnlog.Home(home.store) if home.backend == "memory" else turnlog.open(tmp_path / "home")
+    return turnlog.Home(interior(home).store) if home.backend == "memory" else turnlog.open(tmp_path / "home")
 
 
 def test_a_session_is_opened_once_and_by_its_whole_id(home):

@@ -9,6 +9,7 @@ from pathlib import Path
 import turnlog
 from turnlog import Session
 from turnlog.blame.authorship import BlamedLine, blame
+from turnlog.session.interior import interior
 
 
 class Lab:
@@ -57,7 +58,7 @@ class Lab:
         return self.git("rev-parse", "HEAD", folder=folder)
 
     def blame(self, name: str) -> list[BlamedLine]:
-        return blame(self.home.store, self.folder / name).lines
+        return blame(interior(self.home).store, self.folder / name).lines
 
     def told(self, name: str) -> dict[str, object]:
         """Of each line the number of the turn, those of several, or why there is none."""

@@ -14,6 +14,7 @@ from turnlog.blame.trace import trace_record
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Child, Turn
 from turnlog.reader.place import turns_of
+from turnlog.session.interior import interior
 
 
 @pytest.fixture
@@ -44,14 +45,14 @@ def test_a_commit_has_the_turns_whose_lines_it_added_and_what_they_cost(lab):
     lab.write("f", "zero", *lab.lines("f"))
     lab.write("g", "new file")
     commit = lab.commit("many hands")
-    found = blame_commit(lab.home.store, "HEAD")
+    found = blame_commit(interior(lab.home).store, "HEAD")
     assert (found.commit, found.subject, found.others) == (commit, "many hands", {"since": 2})
     assert turns(found) == [(1, 2, 2_000_000, []), (2, 1, None, ["no-such-model"]), (3, 1, None, [])]
     assert [one.path for one in found.files] == [str(lab.folder / "f"), str(lab.folder / "g")]
-    only = blame_commit(lab.home.store, commit[:10], lab.folder / "g")
+    only = blame_commit(interior(lab.home).store, commit[:10], lab.folder / "g")
     assert (only.turns, only.others) == ([], {"since": 1})
     lab.turn_that(lambda: None)
-    assert blame_commit(lab.home.store, "HEAD").others == {"between": 2}
+    assert blame_commit(interior(lab.home).store, "HEAD").others == {"between": 2}
 
 
 def test_subagents_of_a_turn_are_in_what_it_cost(lab):
@@ -61,7 +62,7 @@ def test_subagents_of_a_turn_are_in_what_it_cost(lab):
         lab.write("f", "one", "two", "three")
         lab.session.assistant("y", model="m", usage=Usage(1, 1, cost_micros=12))
     lab.commit()
-    assert turns(blame_commit(lab.home.store, "HEAD")) == [(1, 1, 42, [])]
+    assert turns(blame_commit(interior(lab.home).store, "HEAD")) == [(1, 1, 42, [])]
 
 
 def test_subagents_of_subagents_count_and_each_once(lab):
@@ -78,7 +79,7 @@ def test_subagents_of_subagents_count_and_each_once(lab):
         lab.write("f", "one", "two", "three", "four")
         lab.session.assistant("y", model="m", usage=Usage(1, 1, cost_micros=1))
     lab.commit()
-    assert sorted(turns(blame_commit(lab.home.store, "HEAD"))) == [(1, 1, 142, []), (2, 1, 1, [])]
+    assert sorted(turns(blame_commit(interior(lab.home).store, "HEAD"))) == [(1, 1, 142, []), (2, 1, 1, [])]
 
 
 def test_a_turn_that_is_told_again_keeps_its_number_and_its_cost(lab):
@@ -89,7 +90,7 @@ def test_a_turn_that_is_told_again_keeps_its_number_and_its_cost(lab):
         lab.session.append(Turn(state=state, turn=first.turn))
     says(lab, "m", Usage(1, 1, cost_micros=9), "c")
     lab.commit()
-    assert sorted(turns(blame_commit(lab.home.store, "HEAD"))) == [(1, 1, 5, []), (2, 1, 7, []), (3, 1, 9, [])]
+    assert sorted(turns(blame_commit(interior(lab.home).store, "HEAD"))) == [(1, 1, 5, []), (2, 1, 7, []), (3, 1, 9, [])]
     begins = turns_of(lab.session).begins
     assert sorted(begins) == [1, 2, 3]
     assert begins[1] < begins[2] < begins[3]
@@ -103,11 +104,11 @@ def test_an_old_commit_and_one_that_was_rewritten_are_found_by_what_they_say(lab
     says(lab, "m", None, "c")
     lab.write("f", "one", "c")
     lab.commit("c, and much is gone")
-    assert turns(blame_commit(lab.home.store, first)) == [(1, 1, None, [])]
+    assert turns(blame_commit(interior(lab.home).store, first)) == [(1, 1, None, [])]
     lab.git("checkout", "-q", "--orphan", "squashed", "HEAD~1")
     squashed = lab.commit("all in one")
     lab.git("checkout", "-qf", "main")
-    found = blame_commit(lab.home.store, squashed)
+    found = blame_commit(interior(lab.home).store, squashed)
     assert turns(found) == [(1, 1, None, []), (2, 1, None, [])]
     assert found.others == {"before": 2}
 
@@ -119,7 +120,7 @@ def test_a_merge_and_a_rename_add_only_what_is_new(lab):
         lab.git("mv", "f", "g")
         lab.write("g", *lab.lines("g"), "new")
         lab.commit("renamed")
-    assert [(one.path, len(one.lines)) for one in blame_commit(lab.home.store, "HEAD").files] == [
+    assert [(one.path, len(one.lines)) for one in blame_commit(interior(lab.home).store, "HEAD").files] == [
         (str(lab.folder / "g"), 1)
     ]
 
@@ -127,14 +128,14 @@ def test_a_merge_and_a_rename_add_only_what_is_new(lab):
 def test_what_is_no_commit_is_said(lab, tmp_path, monkeypatch):
     for name in ("nonsense", "-x", "HEAD:f", ""):
         with pytest.raises(NotFound, match="no commit"):
-            blame_commit(lab.home.store, name)
+            blame_commit(interior(lab.home).store, name)
     with pytest.raises(NotFound, match="did not change"):
-        blame_commit(lab.home.store, "HEAD", lab.folder / "other")
+        blame_commit(interior(lab.home).store, "HEAD", lab.folder / "other")
     with pytest.raises(NotFound, match="no checkpoint covers"):
-        blame_commit(lab.home.store, "HEAD")
+        blame_commit(interior(lab.home).store, "HEAD")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NotFound, match="in no git repository"):
-        blame_commit(lab.home.store, "HEAD")
+        blame_commit(interior(lab.home).store, "HEAD")
 
 
 def test_a_record_says_what_agent_trace_asks_for(lab):
@@ -177,14 +178,14 @@ def test_the_sessions_behind_a_range_of_commits(lab, monkeypatch):
     turn(other, "b")
     lab.commit("second turn")
     turn(third, "c")
-    assert sessions_behind(lab.home.store, f"{base}..HEAD") == [other.id, lab.session.id]
-    assert sessions_behind(lab.home.store, "HEAD") == [other.id]
-    assert sessions_behind(lab.home.store, f"{base}..{first}") == [lab.session.id]
-    assert sessions_behind(lab.home.store, f"{first}..") == [other.id]
+    assert sessions_behind(interior(lab.home).store, f"{base}..HEAD") == [other.id, lab.session.id]
+    assert sessions_behind(interior(lab.home).store, "HEAD") == [other.id]
+    assert sessions_behind(interior(lab.home).store, f"{base}..{first}") == [lab.session.id]
+    assert sessions_behind(interior(lab.home).store, f"{first}..") == [other.id]
     with pytest.raises(NotFound, match="no commit 'nowhere'"):
-        sessions_behind(lab.home.store, "nowhere..HEAD")
+        sessions_behind(interior(lab.home).store, "nowhere..HEAD")
     monkeypatch.setattr("turnlog.blame.repository._MOST_IN_RANGE", 2)
-    assert len(sessions_behind(lab.home.store, f"{base}..HEAD")) == 2
+    assert len(sessions_behind(interior(lab.home).store, f"{base}..HEAD")) == 2
     monkeypatch.setattr("turnlog.blame.repository._MOST_IN_RANGE", 1)
     with pytest.raises(Invalid, match="more than 1 commits"):
-        sessions_behind(lab.home.store, f"{base}..HEAD")
+        sessions_behind(interior(lab.home).store, f"{base}..HEAD")

@@ -9,6 +9,7 @@ import pytest
 import turnlog
 from turnlog import Session
 from turnlog.blame.authorship import BlamedLine, blame
+from turnlog.session.interior import interior
 
 Tagged = tuple[str, object]
 Files = dict[str, list[Tagged]]
@@ -160,7 +161,7 @@ class Life:
     def check(self) -> int:
         count = 0
         for name, lines in self.files.items():
-            found = blame(self.home.store, self.folder / name).lines
+            found = blame(interior(self.home).store, self.folder / name).lines
             assert [(line.text, told(line)) for line in found] == [(text, self.expected(tag)) for text, tag in lines]
             count += len(found)
         return count

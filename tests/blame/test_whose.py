@@ -10,6 +10,8 @@ from tests.blame.lab import Lab
 from turnlog import Usage
 from turnlog.blame.authorship import blame
 from turnlog.errors import Invalid, NotFound, Unsupported
+from turnlog.session.interior import interior
+from turnlog.thread.reader import history_of
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def test_a_turn_that_runs_has_what_was_written_since_it_began(lab):
 
 def test_what_came_after_a_turn_that_was_cut_short_is_nobodys(lab):
     lab.session.checkpoint()
-    history = lab.session.history
+    history = history_of(lab.session)
     begin = replace(lab.session._files.take(when="begin"), turn="someword-1")
     lab.session._append([begin, turnlog.log.entry.Turn(state="begin", turn="someword-1")])
     lab.write("f", "old", "who knows")
@@ -125,7 +127,7 @@ def test_a_project_that_moved_keeps_its_authors(lab, tmp_path):
     lab.turn_that(lambda: lab.write("f", "old", "new"))
     os.rename(lab.folder, tmp_path / "elsewhere")
     lab.session.set("workspace", str(tmp_path / "elsewhere"))
-    found = blame(lab.home.store, tmp_path / "elsewhere" / "f").lines
+    found = blame(interior(lab.home).store, tmp_path / "elsewhere" / "f").lines
     assert found[1].author.turn == 1
 
 
@@ -199,7 +201,7 @@ def test_ignored_files_are_told_as_such(lab):
     lab.write(".gitignore", "*.env", "node_modules", "__pycache__")
     lab.write("a.env", "KEY=1")
     lab.turn_that(lambda: lab.write("a.env", "KEY=1", "MORE=2"))
-    found = blame(lab.home.store, lab.folder / "a.env")
+    found = blame(interior(lab.home).store, lab.folder / "a.env")
     assert found.is_ignored
     assert [line.why for line in found.lines] == ["before", None]
     lab.write("node_modules/x.js", "x")
@@ -221,14 +223,14 @@ def test_what_has_no_lines_to_tell_says_so(lab, tmp_path):
     with pytest.raises(Invalid, match="is a link"):
         lab.blame("l")
     with pytest.raises(Invalid, match="is a folder"):
-        blame(lab.home.store, lab.folder)
+        blame(interior(lab.home).store, lab.folder)
     with pytest.raises(NotFound, match="there is no"):
         lab.blame("gone")
     with pytest.raises(Invalid, match=r"there is no line 2: .* has 1 line"):
-        blame(lab.home.store, lab.folder / "f", lines=(1, 2))
+        blame(interior(lab.home).store, lab.folder / "f", lines=(1, 2))
     (tmp_path / "outside").write_text("x\n")
     with pytest.raises(NotFound, match="no checkpoint covers"):
-        blame(lab.home.store, tmp_path / "outside")
+        blame(interior(lab.home).store, tmp_path / "outside")
     assert lab.blame("e") == []
 
 
@@ -237,7 +239,7 @@ def test_a_file_outside_that_a_session_tracks_is_covered(lab, tmp_path):
     outside.write_text("old\n")
     lab.session.track(outside)
     lab.turn_that(lambda: outside.write_text("old\nnew\n"))
-    assert [line.author and line.author.turn for line in blame(lab.home.store, outside).lines] == [None, 1]
+    assert [line.author and line.author.turn for line in blame(interior(lab.home).store, outside).lines] == [None, 1]
 
 
 def test_checkpoints_that_were_given_up_leave_the_rest(lab):

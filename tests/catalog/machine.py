@@ -20,6 +20,7 @@ from turnlog.catalog import Catalog
 from turnlog.catalog.index.bundle import Bundle
 from turnlog.catalog.index.sqlite.database import Database
 from turnlog.catalog.index.texts import path_of
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -146,7 +147,9 @@ class Machine:
     def ours(self, name: str, turns: int = 1) -> None:
         with turnlog.open(str(self.home), durability="flush", checkpoints=False, clock=tick) as home:
             session = (
-                home.resume(name) if name in set(derived.ids(home.store)) else home.create(id=name, workspace=self.work)
+                home.resume(name)
+                if name in set(derived.ids(interior(home).store))
+                else home.create(id=name, workspace=self.work)
             )
             with session:
                 for _ in range(turns):

@@ -15,6 +15,7 @@ from tests.catalog.machine import Machine, run
 from tests.pgserver import Server
 from turnlog.catalog import Catalog
 from turnlog.catalog.index.sqlite.database import Database
+from turnlog.session.interior import interior
 
 SECRET = "zyqqsecretwordxv"
 
@@ -271,7 +272,7 @@ def test_of_a_database_only_what_is_said_is_in_its_tables(machine: Machine, post
         home = catalog._open_home()
         home.purge("secret")
         catalog.forget_purged()
-        tables = home.store.dedicated("test")  # type: ignore[attr-defined]
+        tables = interior(home).store.dedicated("test")  # type: ignore[attr-defined]
         try:
             for what in ("words::text from turnlog.own_words", "path from turnlog.own_paths"):
                 found = [str(row[0]) for row in tables.rows(f"select {what}", ())]

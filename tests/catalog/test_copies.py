@@ -19,6 +19,7 @@ from turnlog.catalog import Card, Catalog
 from turnlog.exchange.handover import hand_over
 from turnlog.formats import format_of, names
 from turnlog.formats.claude_code.mirror import drafted
+from turnlog.session.interior import interior
 from turnlog.thread.handed import Handed
 
 IDS = ("0191a000-0000-7000-8000-00000000000a", "0191a000-0000-7000-8000-00000000000b")
@@ -329,7 +330,7 @@ def test_lines_that_were_handed_over_are_one_session_with_the_file_that_has_them
     origin = {"agent": "claude-code", "id": IDS[0], "identity": IDS[0]}
     machine.held = turnlog.open(machine.home)
     drafts = [entry for line in lines for entry in drafted(line, is_side=False)]
-    machine.held.creator.create("project/session", drafts, workspace=str(machine.work), origin=origin)
+    interior(machine.held).creator.create("project/session", drafts, workspace=str(machine.work), origin=origin)
     noted = {"type": "system", "subtype": "turn_duration", "content": "a note", "uuid": "n", "parentUuid": None}
     with path.open("a") as file:
         file.write(json.dumps(noted) + "\n")

@@ -17,6 +17,7 @@ from turnlog.catalog import Catalog, TokenSums
 from turnlog.exchange.arrival import origin_of
 from turnlog.formats import Places, format_of, names
 from turnlog.log.usage import Usage
+from turnlog.thread.reader import history_of
 
 TESTS = Path(__file__).parents[1]
 ROOTS = [TESTS / "formats" / "agents", TESTS / "formats" / "seeds", public.AGENTS, public.SEEDS]
@@ -86,7 +87,7 @@ def test_a_card_says_what_the_imported_session_says(machine: Machine, folder: Pa
             spent = Usage()
             for info in home.sessions():
                 with home.resume(info.id) as session:
-                    origin = origin_of(session.history)
+                    origin = origin_of(history_of(session))
                     usage, cost, stats = session.usage(), session.cost(), session.stats()
                     branches, preview = len(session.branches()), session.preview()
                 [card] = [c for c in whole if c.id == origin["id"] and c.path == origin["path"]]

@@ -134,7 +134,7 @@ def test_a_home_that_was_opened_nowhere_has_no_catalog(machine: Machine):
 
 def test_every_question_can_be_awaited(location: str, machine: Machine):
     async def ask() -> None:
-        async with aio.open(location, checkpoints=False) as home, aio.Catalog(home.blocking, fresh_for=0) as catalog:
+        async with aio.open(location, checkpoints=False) as home, aio.Catalog(home._blocking, fresh_for=0) as catalog:
             session = await home.create(id="20260301-090000-k3f9q2m7", title="Here")
             await session.user("a needle")
             hits, cards, lines, ids, spent = await asyncio.gather(

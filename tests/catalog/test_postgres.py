@@ -25,6 +25,7 @@ from turnlog.catalog.index.sqlite.schema import TABLES
 from turnlog.errors import Invalid, NotFound, Unavailable, Unsupported
 from turnlog.log.block import Text, ToolCall
 from turnlog.log.entry import Compaction, Message
+from turnlog.session.interior import interior
 from turnlog.testing import ManualClock
 
 VIEWS = ("sessions", "docs", "texts", "words", "paths", "touched", "spent", "quarters", "meta")
@@ -347,7 +348,7 @@ def test_connections_that_are_cut_cost_nothing(anew: Callable[[], str], postgres
         if done > total // 2 and not cuts:
             cuts.append(done)
             with psycopg.connect(postgres.url, autocommit=True) as admin:
-                connections = catalog._open_home().store._pool.connections  # pyright: ignore
+                connections = interior(catalog._open_home()).store._pool.connections  # pyright: ignore
                 for one in connections._idle:
                     admin.execute("select pg_terminate_backend(%s)", (one.info.backend_pid,))
 

@@ -67,7 +67,7 @@ def test_a_question_is_stopped_in_the_middle_and_the_next_one_is_answered(machin
 
 
 def test_who_waits_for_his_turn_leaves_without_it(machine: Machine):
-    with machine.catalog() as catalog, catalog.mutex:
+    with machine.catalog() as catalog, catalog._mutex:
         asking = Asking(catalog.cards)
         assert isinstance(asking.leave(), GivenUp)
 

@@ -12,6 +12,7 @@ from turnlog.hooks import agent, names
 from turnlog.machine.process import this_process
 from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.relay import TurnRelay, worker_of
+from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
 
 
@@ -20,8 +21,12 @@ def told(folder: Path, *events: tuple[str, str]) -> str:
     with turnlog.open(folder) as home:
         if not home.exists("codex-s"):
             home.create(id="codex-s", agent="codex", workspace=".").close()
-        with appending(home.store, home.store.open("codex-s")) as appender:
-            relay = TurnRelay(home.store, appender, Coverage(home.store, appender.history, home.settings))
+        with appending(interior(home).store, interior(home).store.open("codex-s")) as appender:
+            relay = TurnRelay(
+                interior(home).store,
+                appender,
+                Coverage(interior(home).store, appender.history, interior(home).settings),
+            )
             for event, native in events:
                 relay.begin(native, worker_of(this_process())) if event == "begin" else relay.end(native)
                 Path(f"{native}.txt").write_text(native)
@@ -70,8 +75,12 @@ def test_an_agent_inside_a_run_keeps_its_turns_for_itself(folder: Path, cli, mon
         run = home.create(workspace=".", agent="turnlog")
         with run.turn() as turn:
             home.create(id="codex-s", agent="codex", workspace=".").close()
-            with appending(home.store, home.store.open("codex-s")) as appender:
-                relay = TurnRelay(home.store, appender, Coverage(home.store, appender.history, home.settings))
+            with appending(interior(home).store, interior(home).store.open("codex-s")) as appender:
+                relay = TurnRelay(
+                    interior(home).store,
+                    appender,
+                    Coverage(interior(home).store, appender.history, interior(home).settings),
+                )
                 relay.begin("t1", worker_of(this_process()), within=turn)
                 Path("a.txt").write_text("a")
                 relay.end("t1")
@@ -80,7 +89,7 @@ def test_an_agent_inside_a_run_keeps_its_turns_for_itself(folder: Path, cli, mon
             assert [(step.path, step.action) for step in inside.plan_rewind(to=begin).steps] == [("a.txt", "delete")]
         before = run.checkpoints()[0]
         assert [(step.path, step.action) for step in run.plan_rewind(to=before).steps] == [("a.txt", "delete")]
-        [line] = blame(home.store, "a.txt").lines
+        [line] = blame(interior(home).store, "a.txt").lines
         assert line.author is not None
         assert line.author.session == "codex-s"
 

@@ -13,6 +13,7 @@ from tests.cli.machine import claude_session
 from tests.cli.scene import Cli, write_session
 from turnlog.cli.draw.diagnosis import loss, meaning
 from turnlog.log.fold import RULES
+from turnlog.session.interior import interior
 from turnlog.store.files.survey import Region
 
 KINDS = {
@@ -24,7 +25,7 @@ KINDS = {
 def ids_of(log: Path) -> list[tuple[int, str]]:
     """What a reader gets, without settling anything."""
     with turnlog.open() as home:
-        items = home.store.open(log.stem, read_only=True).read()
+        items = interior(home).store.open(log.stem, read_only=True).read()
         return [(item.seq, item.id) for item in items if not isinstance(item, turnlog.Damage)]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import turnlog
 from tests.cli.scene import Cli
+from turnlog.session.interior import interior
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_what_is_needed_stays(full: str, process: Cli):
 
 def test_a_dry_run_says_what_would_go_and_removes_nothing(full: str, process: Cli):
     with turnlog.open() as home:
-        home.store.purge(full)  # as one who was killed before its contents went as well
+        interior(home).store.purge(full)  # as one who was killed before its contents went as well
     size = blobs(process)
     told = process("gc", "--dry-run", "--json").json
     assert told["freed_bytes"] > 700_000

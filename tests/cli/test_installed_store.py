@@ -13,6 +13,7 @@ import turnlog
 from tests.cli.every import NAMES, looks_at_a_home, prepare
 from tests.cli.scene import Cli, write_session
 from tests.clock import tick
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.testing import StoreContract
 
@@ -166,6 +167,6 @@ def test_nobody_asks_for_packages_who_needs_none(packages: Packages, folder: Pat
 
 def test_what_is_derived_is_what_a_store_with_an_index_says(packages: Packages, session: str, tmp_path: Path):
     with turnlog.open(clock=tick) as toy, turnlog.open(tmp_path / "kept") as home:
-        assert list(derived.ids(toy.store)) == list(derived.ids(home.store))
-        assert list(derived.newest(toy.store)) == list(derived.newest(home.store))
+        assert list(derived.ids(interior(toy).store)) == list(derived.ids(interior(home).store))
+        assert list(derived.newest(interior(toy).store)) == list(derived.newest(interior(home).store))
         assert toy.disk() == {name: number for name, number in home.disk().items() if name != "blobs"}

@@ -16,6 +16,7 @@ from turnlog import Invalid, Set
 from turnlog.catalog import Catalog
 from turnlog.layout import MARKS
 from turnlog.reader.markable import MarkableSession
+from turnlog.session.interior import interior
 
 ID = "00000000-0000-4000-8000-000000000001"
 NAME = f"claude-code:{ID}"
@@ -142,15 +143,16 @@ def test_two_homes_bring_together_what_each_said(cli: Cli, foreign: Path, tmp_pa
             assert (row["title"], sorted(row["tags"])) == ("Newer", ["here", "there"])
             assert len(cli(*home, "note", NAME, "--json").json["notes"]) == 1
     with turnlog.open() as home:
-        assert [row.id for row in home.store.listing()] == [MARKS]
+        assert [row.id for row in interior(home).store.listing()] == [MARKS]
 
 
 _SAY = """
 import sys, turnlog
+from turnlog.session.interior import interior
 from turnlog.thread.marking import mark_tag, say
 with turnlog.open() as home:
     for number in range(5):
-        say(home.creator, mark_tag(sys.argv[1], f"{sys.argv[2]}{number}", True))
+        say(interior(home).creator, mark_tag(sys.argv[1], f"{sys.argv[2]}{number}", True))
 """
 
 

@@ -13,6 +13,7 @@ from tests.cli.machine import claude_session
 from tests.cli.scene import Cli, write_session
 from tests.pgserver import Server
 from turnlog.errors import Unavailable
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.files import FileStore
 
@@ -45,7 +46,7 @@ def test_it_pulls_by_a_name_there(cli: Cli, session: str, folder: Path, copy: Pa
     assert done.code == 0
     assert [(row["id"], row["outcome"]) for row in done.json["sessions"]] == [(other, "new")]
     with turnlog.open(folder) as home:
-        assert other in set(derived.ids(home.store))
+        assert other in set(derived.ids(interior(home).store))
 
 
 def test_a_session_that_went_on_on_both_sides_is_told(cli: Cli, session: str, folder: Path, copy: Path):
@@ -166,11 +167,11 @@ def test_ctrl_c_stops_after_a_session(
     assert done.code == 130
     assert done.err.endswith("interrupted: do it again, and it goes on\n")
     with turnlog.open(copy) as home:
-        assert len(list(derived.ids(home.store))) == 1
+        assert len(list(derived.ids(interior(home).store))) == 1
     monkeypatch.undo()
     assert cli("--home", str(folder), "push", "--all", str(copy)).code == 0
     with turnlog.open(copy) as home:
-        assert len(list(derived.ids(home.store))) == 4
+        assert len(list(derived.ids(interior(home).store))) == 4
 
 
 @pytest.mark.parametrize("by", ["url", "folder"])

@@ -18,13 +18,14 @@ from tests.faces import location
 from turnlog.errors import Unsupported
 from turnlog.layout import LAYOUT
 from turnlog.log.entry import FORMAT, Start
+from turnlog.session.interior import interior
 from turnlog.testing import draft
 from turnlog.workspace.tree import decode_tree
 
 
 def newer(home: turnlog.Home, name: str) -> None:
     """A session in the next version of the format, with a title that everybody can read."""
-    home.store.create(name, [draft(Start(session=name, format=FORMAT + 1, title="Of tomorrow"))]).close()
+    interior(home).store.create(name, [draft(Start(session=name, format=FORMAT + 1, title="Of tomorrow"))]).close()
 
 
 @pytest.fixture(params=["memory", "files", "postgres"])
@@ -113,7 +114,7 @@ def test_a_pack_of_a_newer_version_is_not_damaged_and_stays(folder: Path, cli: C
     for pack in packs:
         pack.write_bytes(pack.read_bytes()[:-1] + b"2")
     with turnlog.open(folder) as home:
-        for ask in (home.get_blob, home.store.has):
+        for ask in (home.get_blob, interior(home).store.has):
             with pytest.raises(Unsupported, match="written by a newer Turnlog"):
                 ask(digest)
         with home.resume("s") as session, pytest.raises(Unsupported, match="newer"):

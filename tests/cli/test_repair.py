@@ -7,6 +7,7 @@ import pytest
 
 import turnlog
 from tests.store.faultlab import FailingDisk
+from turnlog.session.interior import interior
 from turnlog.store.files import now_ms
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.repair import repair
@@ -21,7 +22,7 @@ def hurt(log: Path) -> bytes:
 
 def entries_of(log: Path) -> list[tuple[int, str]]:
     with turnlog.open() as home:
-        items = home.store.open(log.stem, read_only=True).read()
+        items = interior(home).store.open(log.stem, read_only=True).read()
         return [(item.seq, item.id) for item in items if not isinstance(item, turnlog.Damage)]
 
 

@@ -14,6 +14,7 @@ from tests.formats.composing import placed
 from turnlog.exchange.source import bring
 from turnlog.exchange.transcript import transcript_of, written_for
 from turnlog.formats import Source, format_of, names
+from turnlog.session.interior import interior
 
 _AT = "2026-01-01T00:00:00.000Z"
 _ID = "7d3f0c1e-1111-4222-8333-944455566677"
@@ -231,4 +232,4 @@ def read_all(source: Source) -> int:
 
 def import_all(source: Source) -> int:
     with turnlog.open("memory:", checkpoints=False) as home:
-        return bring(home.creator, source, format_of(source.agent).read(source)).added
+        return bring(interior(home).creator, source, format_of(source.agent).read(source)).added

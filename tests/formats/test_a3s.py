@@ -20,6 +20,7 @@ from turnlog.formats import Places, Problem, Source
 from turnlog.formats._shared.rust import F32, by_key, pretty
 from turnlog.formats.seeds import a3s
 from turnlog.formats.seeds.a3s.layout import digest_of, flat_name, tree_name, wal_entries
+from turnlog.session.interior import interior
 
 SEEDS = Path(__file__).parent / "seeds" / "a3s"
 FLAT = SEEDS / "v1_flat/sessions"
@@ -47,7 +48,7 @@ def home() -> Any:
 
 def bring(home: Any, path: Path) -> Any:
     source = Source("a3s", str(path))
-    return bring_source(home.creator, source, a3s.read(source))
+    return bring_source(interior(home).creator, source, a3s.read(source))
 
 
 def session_of(home: Any, path: Path) -> Any:

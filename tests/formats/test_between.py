@@ -19,6 +19,7 @@ from turnlog import Compaction, Custom, File, Image, Message, Text, Thinking, To
 from turnlog.exchange.source import bring_all
 from turnlog.exchange.transcript import render
 from turnlog.formats import Rendered, format_of
+from turnlog.session.interior import interior
 
 HERE = Path(__file__).parent
 AGENTS = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
@@ -244,7 +245,7 @@ def convert(session: Any, agent: str, folder: Path) -> Any:
     check_strictly(agent, written)
     placed(agent, written, str(folder))
     home = turnlog.open("memory:")
-    found = list(bring_all(home.creator, list(format_of(agent).find(str(folder)))))
+    found = list(bring_all(interior(home).creator, list(format_of(agent).find(str(folder)))))
     assert [item.problems for item in found] == [[]]
     back = home.resume(found[0].id)
     before, after = account(session), account(back)

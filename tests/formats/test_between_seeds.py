@@ -14,6 +14,7 @@ from tests.formats.test_between import began, rich
 from turnlog.exchange.source import bring_all
 from turnlog.exchange.transcript import render, transcript_of
 from turnlog.formats import format_of
+from turnlog.session.interior import interior
 
 SEEDS = ("a3s", "claw", "owlen", "rho", "sofos")
 HIDDEN = "message before the last compaction"
@@ -53,7 +54,7 @@ def test_from_one_seed_to_another_and_back(here: str, there: str, tmp_path: Path
             written = render(session, agent)
             place = placed(agent, written, str(tmp_path / str(number)))
             other = turnlog.open("memory:")
-            [item, *_] = bring_all(other.creator, list(format_of(agent).find(place)))
+            [item, *_] = bring_all(interior(other).creator, list(format_of(agent).find(place)))
             assert item.problems == []
             back = other.resume(item.id)
             is_own = account_agent(session) == agent

@@ -22,6 +22,7 @@ from turnlog.formats.seeds import claw
 from turnlog.formats.seeds.claw.dialect import decode
 from turnlog.formats.seeds.claw.record import file_name, partition_of
 from turnlog.log.entry import Compaction
+from turnlog.session.interior import interior
 
 SEEDS = Path(__file__).parent / "seeds" / "claw"
 OLD = SEEDS / "seed_12c364da/workspace/.claw/sessions"
@@ -176,7 +177,7 @@ def test_after_one_more_turn_the_other_records_are_identical_and_it_loads(home: 
 @pytest.mark.parametrize("path", [*IDENTICAL, *LEGACY.iterdir(), *BROKEN.iterdir()], ids=lambda path: path.name)
 def test_importing_twice_adds_nothing(home: Any, path: Path) -> None:
     source = Source("claw", str(path))
-    first, again = (bring_source(home.creator, source, claw.read(source)) for _ in "12")
+    first, again = (bring_source(interior(home).creator, source, claw.read(source)) for _ in "12")
     assert first.id == again.id
     assert again.added == 0
 

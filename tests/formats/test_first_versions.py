@@ -18,6 +18,7 @@ from turnlog.errors import Unsupported
 from turnlog.exchange.source import bring_all
 from turnlog.exchange.transcript import render
 from turnlog.formats import format_of
+from turnlog.session.interior import interior
 
 HERE = Path(__file__).parent
 CHECKERS = {"a3s": a3s, "claw": claw, "owlen": owlen, "rho": rho, "sofos": sofos}
@@ -54,7 +55,7 @@ def silent(session: Any, agent: str, written: Any, folder: Path) -> set[str]:
     """What is gone when it is read back and the report does not tell."""
     place = placed(agent, written, str(folder))
     with turnlog.open("memory:") as other:
-        [item, *_] = bring_all(other.creator, list(format_of(agent).find(place)))
+        [item, *_] = bring_all(interior(other).creator, list(format_of(agent).find(place)))
         assert item.problems == []
         with other.resume(item.id) as back:
             gone = lost(account(session), account(back)).keys() - IN_TOTALS

@@ -22,6 +22,7 @@ from turnlog.formats import Source, find, format_of
 from turnlog.formats._shared import sqlite as _sqlite
 from turnlog.formats._shared.json import RATIO, UNPACKED, lines
 from turnlog.log.zstd import unpacked
+from turnlog.session.interior import interior
 from turnlog.store.memory.log import MemoryLog
 
 MEGABYTE = 1 << 20
@@ -278,7 +279,7 @@ def test_a_database_whose_sessions_cannot_be_listed_is_told_and_stops_nobody(tmp
     found = list(format_of("opencode").find(str(path)))
     assert found == [Source("opencode", str(path))]
     with turnlog.open("memory:") as home:
-        [item] = bring_all(home.creator, found)
+        [item] = bring_all(interior(home).creator, found)
     assert (item.id, item.added) == ("", 0)
     assert "cannot be opened" in item.problems[0].what
     assert str(path) in item.problems[0].what

@@ -17,6 +17,7 @@ from tests.formats.test_growth import facts, stored, used_up
 from turnlog.exchange import carry
 from turnlog.formats import Source, format_of
 from turnlog.log.ids import is_ours
+from turnlog.session.interior import interior
 from turnlog.thread.history import opened
 
 RECORDED = Path(__file__).parent / "agents/opencode/recorded/opencode.db"
@@ -228,7 +229,7 @@ def test_what_is_in_the_wal_is_noticed_and_brought_in_once(
     found = {}
     for way in ("carried over", "all of it again"):
         with turnlog.open(tmp_path / way, durability="flush") as home:
-            store = home.creator.store
+            store = interior(home).creator.store
             for number in range(10, 13) if way == "carried over" else (13,):
                 name = bring(home, source)
                 with opened(store, store.open(name, read_only=True)) as history:

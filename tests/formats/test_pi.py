@@ -10,6 +10,7 @@ import pytest
 
 from tests.formats.composing import bring, grows_alike, lines, talk, what
 from turnlog import Custom, Note, Usage
+from turnlog.thread.reader import history_of
 
 AT = "2026-01-01T00:00:00.000Z"
 HEAD = {"type": "session", "version": 3, "id": "0199aaaa", "timestamp": AT, "cwd": "/p"}
@@ -280,4 +281,4 @@ def test_what_tools_and_summaries_of_branches_spent_counts(tmp_path: Path):
     assert session.usage().own == Usage(
         input_tokens=34, cache_read_tokens=10, cache_write_tokens=4, output_tokens=16, cost_micros=1_500_000
     )
-    assert "result: a.txt" in [line for message in session.history.forward(0) for line in talk([message])]
+    assert "result: a.txt" in [line for message in history_of(session).forward(0) for line in talk([message])]

@@ -25,6 +25,7 @@ from turnlog.formats.seeds import rho
 from turnlog.formats.seeds.rho.names import workspace_key
 from turnlog.log.block import UnknownBlock
 from turnlog.log.entry import Compaction
+from turnlog.session.interior import interior
 from turnlog.testing import FormatContract
 
 SEEDS = Path(__file__).parent / "seeds" / "rho"
@@ -500,7 +501,7 @@ def test_what_both_can_say_survives_the_way_through_rho(home, tmp_path, agent):
     """From another agent to rho and back here: words, calls, results and their failures, pictures."""
     files = [path for path in sorted((SEEDS.parent / agent).rglob("*")) if path.is_file()]
     sources = [source for path in files for source in format_of(agent).find(str(path))]
-    others = [done.id for done in bring_all(home.creator, list(dict.fromkeys(sources)))]
+    others = [done.id for done in bring_all(interior(home).creator, list(dict.fromkeys(sources)))]
     assert others
     for number, name in enumerate(others):
         session = home.resume(name)

@@ -40,6 +40,7 @@ from turnlog.formats import Problem, Source
 from turnlog.formats.seeds import rho
 from turnlog.formats.seeds.rho.names import workspace_key
 from turnlog.log.entry import Compaction, Note
+from turnlog.session.interior import interior
 
 BROKEN = SEEDS / "broken"
 HEAD = PLAIN.read_bytes().splitlines(keepends=True)[0]
@@ -336,7 +337,7 @@ def test_damage_gives_problems_and_nothing_else(home, tmp_path, round):
     copy = file(folder, data, "session.jsonl") if path == TREE else file(tmp_path, data, path.name)
     (folder / "workspace-checkpoints/checkpoints.jsonl").write_bytes(damaged(JOURNAL.read_bytes(), chance))
     source = Source("rho", str(copy))
-    done = bring_source(home.creator, source, rho.read(source))
+    done = bring_source(interior(home).creator, source, rho.read(source))
     assert all(isinstance(problem, Problem) for problem in done.problems)
     session = home.resume(done.id)
     files = written(session)
@@ -344,7 +345,7 @@ def test_damage_gives_problems_and_nothing_else(home, tmp_path, round):
     other = file(tmp_path, files.files[0].data, "again.jsonl")
     with turnlog.open("memory:") as second:
         source = Source("rho", str(other))
-        back = second.resume(bring_source(second.creator, source, rho.read(source)).id)
+        back = second.resume(bring_source(interior(second).creator, source, rho.read(source)).id)
         assert not words(session) - words(back)
 
 

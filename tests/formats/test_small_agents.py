@@ -21,6 +21,7 @@ from turnlog.exchange.source import Imported, bring_all
 from turnlog.formats import Places, Source, find, format_of
 from turnlog.log.block import File, Image
 from turnlog.log.entry import Compaction, Note, Spawned, Spent, Start
+from turnlog.session.interior import interior
 
 HERE = Path(__file__).parent / "agents"
 AGENTS = sorted(COUNTERS)
@@ -34,7 +35,7 @@ def home() -> Iterator[Home]:
 
 
 def bring(home: Home, path: Path) -> list[Imported]:
-    return list(bring_all(home.creator, list(find(str(path)))))
+    return list(bring_all(interior(home).creator, list(find(str(path)))))
 
 
 def only(home: Home, path: Path) -> Session:
@@ -203,12 +204,12 @@ def test_values_of_another_kind_cost_what_they_are_in(name: str, tmp_path: Path)
         (copy / path.relative_to(HERE / name)).write_bytes(data)
         with turnlog.open("memory:") as home:
             sources = list(format_of(name).find(str(copy)))
-            for item in bring_all(home.creator, sources):
+            for item in bring_all(interior(home).creator, sources):
                 with home.resume(item.id) as session:
                     session.context()
                     assert session.damage == []
             if _DEEP not in data:  # what is too deep to be kept is tried every time
-                assert {item.added for item in bring_all(home.creator, sources)} <= {0}
+                assert {item.added for item in bring_all(interior(home).creator, sources)} <= {0}
         shutil.rmtree(copy.parent)
 
 
@@ -611,7 +612,7 @@ def test_goose_damaged_database_gives_problems_and_nothing_else(tmp_path: Path):
         junk = bytes(chance.randrange(256) for _ in range(size))
         path.write_bytes(chance.choice([data[:at], data[:at] + junk + data[at + size :]]))
         with turnlog.open("memory:") as home:
-            for item in bring_all(home.creator, list(format_of("goose").find(str(path)))):
+            for item in bring_all(interior(home).creator, list(format_of("goose").find(str(path)))):
                 assert all(problem.what for problem in item.problems)
 
 

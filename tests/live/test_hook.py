@@ -16,6 +16,7 @@ import pytest
 import turnlog
 from turnlog.hooks.trace import NAME, newest
 from turnlog.live.follow import one_at_a_time
+from turnlog.session.interior import interior
 
 PROGRAM = [str(Path(sys.executable).with_name("turnlog")), "hook"]
 OWN = str(Path(turnlog.__file__).parents[1])
@@ -333,7 +334,7 @@ def test_what_an_agent_does_after_an_interruption_is_not_in_the_turn_that_was_in
     session = machine.session(f"{agent}-{ID}")
     assert [e.state for e in session.entries(kind="turn")] == ["begin", "aborted"]
     assert paths(session, 1) == ["tool"]
-    with one_at_a_time(turnlog.open(machine.home).store, session.id):
+    with one_at_a_time(interior(turnlog.open(machine.home)).store, session.id):
         session.refresh()
         session.rewind(to=session.checkpoints()[0])
     assert sorted(path.name for path in machine.place.iterdir()) == [".git", "a.py", "src", "typed"]
@@ -400,7 +401,7 @@ def test_one_after_the_other_brings_in_what_was_said(machine: Machine):
     time.sleep(0.5)
     _write(file, begin[1]["prompt_id"], {"type": "text", "text": "go"})
     show = [*PROGRAM[:1], "show", "--json"]
-    with one_at_a_time(turnlog.open(machine.home).store, f"{agent}-{ID}"):
+    with one_at_a_time(interior(turnlog.open(machine.home)).store, f"{agent}-{ID}"):
         process = subprocess.Popen(show, cwd=machine.place, env=machine.environ, stdout=subprocess.PIPE)
         with pytest.raises(subprocess.TimeoutExpired):
             process.communicate(timeout=1.5)

@@ -18,6 +18,7 @@ from turnlog.hooks import agent
 from turnlog.live.event import LiveEvent
 from turnlog.live.payload import Payload
 from turnlog.log.entry import Start, Turn
+from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
 from turnlog.thread.creator import Creator
 from turnlog.thread.made import Made
@@ -58,14 +59,14 @@ def test_turns_of_before_are_counted_before(tmp_path: Path, monkeypatch: pytest.
 def exported(source: Source, *, by_hook: bool) -> list[tuple[str, bytes]]:
     form = format_of(source.agent)
     with turnlog.open("memory:") as home:
-        creator = Creator(home.store, Made(None), None)
+        creator = Creator(interior(home).store, Made(None), None)
         if by_hook:  # as a hook makes it: before anybody could read the agent's file
             header = form.read(source).header
             name, known = f"{source.agent}-{header.id}", {"agent": source.agent, "id": header.id, "path": ""}
             origin = {**known, "identity": header.id}
             start = Start(id=name, session=name, agent=source.agent, workspace=header.workspace, origin=origin)
             creator.begin([start]).close()
-            with appending(home.store, home.store.open(name)) as appender:
+            with appending(interior(home).store, interior(home).store.open(name)) as appender:
                 turn = {"turn": "w-turn:n", "native": "n"}
                 appender.append([Turn(state="begin", **turn), Turn(state="aborted", turn="w-turn:n")])
         brought = bring(creator, source, form.read(source))

@@ -18,6 +18,7 @@ from turnlog.live.event import LiveEvent
 from turnlog.live.follow import catch_up, one_at_a_time
 from turnlog.live.payload import Payload
 from turnlog.log.entry import Alias, Note
+from turnlog.session.interior import interior
 from turnlog.thread.alias import go_on_under
 
 FIRST = "0a1b2c3d-1111-4222-8333-444444444444"
@@ -45,7 +46,7 @@ def hooked(person: Path) -> str:
     hook("PostToolUse", tool_name="Edit", tool_input={"file_path": "a.txt"})
     hook("Stop", transcript_path=str(path))
     with turnlog.open() as home:
-        catch_up(home.store, OURS)
+        catch_up(interior(home).store, OURS)
     return OURS
 
 
@@ -57,8 +58,8 @@ def aliased(hooked: str, person: Path) -> str:
     with turnlog.open() as home:
         head = home.read(hooked).head
         alias = Alias(agent="claude-code", native=LATER, head=head, records=2, path=str(path))
-        go_on_under(home.store, hooked, alias)
-        assert catch_up(home.store, hooked) > 0
+        go_on_under(interior(home).store, hooked, alias)
+        assert catch_up(interior(home).store, hooked) > 0
     return hooked
 
 
@@ -137,7 +138,7 @@ def test_nothing_is_brought_in_while_a_hooked_session_is_rewound(keeper: Desk, h
     """Hooks and a rewind take turns: the rewind waits for who brings something in."""
     plan = keeper.data("rewind", session=hooked, to="turn:1")["plan"]
     done: list[dict[str, Any]] = []
-    with turnlog.open() as home, one_at_a_time(home.store, hooked):
+    with turnlog.open() as home, one_at_a_time(interior(home).store, hooked):
         thread = threading.Thread(
             target=lambda: done.append(keeper.call("rewind", session=hooked, to="turn:1", confirm=plan)), daemon=True
         )

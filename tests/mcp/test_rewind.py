@@ -8,6 +8,7 @@ import pytest
 import turnlog
 from tests.mcp.desk import Desk
 from turnlog.errors import Conflict
+from turnlog.session.interior import interior
 from turnlog.session.session import Session
 
 
@@ -37,7 +38,7 @@ def files() -> dict[str, str]:
 
 
 def test_first_the_plan_then_the_rewind_and_how_to_undo_it(keeper: Desk, session: str):
-    log = Path(turnlog.open().made.location or "") / "sessions" / f"{session}.jsonl"
+    log = Path(interior(turnlog.open()).made.location or "") / "sessions" / f"{session}.jsonl"
     before, written = files(), log.read_bytes()
     plan = keeper.data("rewind", session=session)
     assert [(step["action"], step["path"]) for step in plan["steps"]] == [("delete", "b.txt")]

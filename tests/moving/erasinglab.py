@@ -23,9 +23,11 @@ import turnlog
 from turnlog import AlreadyExists, Catalog, Message, Text
 from turnlog.log.entry import Entry
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.packs import Packs
+from turnlog.thread.reader import history_of
 
 NOON = 1_795_000_000_000
 
@@ -95,7 +97,7 @@ def _erase(home: Home, step: Step) -> None:
     """In whatever session of that home has the entry in its own log."""
     for row in sorted(home.sessions(), key=lambda row: (row.id != step.session, row.id)):
         with home.resume(row.id) as session:
-            found = derived.find(session.history.log, step.more)
+            found = derived.find(history_of(session).log, step.more)
             if found is not None:
                 session.erase(found, reason="asked for")
                 return
@@ -157,7 +159,7 @@ class Program:
         return Step(what, number, home, session, word, more.get(what))
 
     def _has(self, home: str, entry: str) -> bool:
-        for log in derived.all_logs(self.model[home].store):
+        for log in derived.all_logs(interior(self.model[home]).store):
             found = derived.find(log, entry)
             if found is not None and any(row.id == log.id for row in self.model[home].sessions()):
                 return True

@@ -11,6 +11,7 @@ from turnlog.log.context import text_of
 from turnlog.log.entry import Fold, Start, Writer
 from turnlog.log.written import WrittenLine
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 KINDS = ("files", "memory", "postgres")
@@ -28,14 +29,14 @@ def make(kind: str, folder: Path, server: Server | None = None, **options: Any) 
 
 def lines(home: Home, name: str) -> list[bytes]:
     """The bare lines of a session, wherever it is."""
-    items = list(home.store.open(name, read_only=True).lines())
+    items = list(interior(home).store.open(name, read_only=True).lines())
     assert not [item for item in items if isinstance(item, Damage)]
     return [item.line for item in items if isinstance(item, WrittenLine)]
 
 
 def everything(home: Home) -> dict[str, list[bytes]]:
     """All sessions, line by line."""
-    return {name: lines(home, name) for name in derived.ids(home.store)}
+    return {name: lines(home, name) for name in derived.ids(interior(home).store)}
 
 
 def said(home: Home, name: str) -> list[str]:
@@ -48,7 +49,7 @@ def ids_in(home: Home) -> set[str]:
     """Every entry that can be found anywhere: not what only says who wrote, or saves time."""
     return {
         item.entry.id
-        for log in derived.all_logs(home.store)
+        for log in derived.all_logs(interior(home).store)
         for item in log.lines()
         if isinstance(item, WrittenLine) and not isinstance(item.entry, (Writer, Fold, Start))
     }

@@ -23,6 +23,6 @@ def test_homes_are_moved_from_an_event_loop(tmp_path: Path):
             assert [row.outcome for row in (*pushed, *pulled)] == ["same", "same"]
             with turnlog.open(tmp_path / "c") as blocking:
                 await here.push(blocking)
-                assert everything(blocking) == everything(here.blocking)
+                assert everything(blocking) == everything(here._blocking)
 
     asyncio.run(main())

@@ -12,6 +12,7 @@ import pytest
 
 import turnlog
 from tests.moving.scene import everything, said
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.memory import MemoryStore
 from turnlog.store.memory.log import MemoryLog
@@ -56,7 +57,7 @@ def test_whatever_the_other_sync_brings_meanwhile_is_no_fork(monkeypatch: pytest
             assert [row for row in rows if row.error or row.into] == [], when
             count, moments.plan = moments.number, {}
         here.sync(there)
-        assert list(derived.ids(here.store)) == list(derived.ids(there.store)) == ["s"], when
+        assert list(derived.ids(interior(here).store)) == list(derived.ids(interior(there).store)) == ["s"], when
         assert everything(here) == everything(there)
         assert said(there, "s")[:2] == ["one", "two"]
         return count
@@ -84,7 +85,7 @@ def test_what_really_went_on_on_both_sides_is_a_fork_whoever_syncs(monkeypatch: 
         count, moments.plan = moments.number, {}
         here.sync(there)
         for home in (here, there):
-            assert sorted(said(home, name) for name in derived.ids(home.store)) == [
+            assert sorted(said(home, name) for name in derived.ids(interior(home).store)) == [
                 ["one", "mine"],
                 ["one", "theirs"],
             ], when
@@ -132,5 +133,5 @@ def test_two_processes_that_sync_while_somebody_writes_make_no_forks(tmp_path: P
             sync.stdout.close()
     with turnlog.open(places[0]) as here, turnlog.open(places[1]) as there:
         here.sync(there)
-        assert list(derived.ids(here.store)) == list(derived.ids(there.store)) == ["s"]
+        assert list(derived.ids(interior(here).store)) == list(derived.ids(interior(there).store)) == ["s"]
         assert said(there, "s") == [str(number) for number in range(written)]

@@ -10,6 +10,7 @@ from tests.moving.scene import everything, ids_in, lines, make, outcomes, said
 from turnlog import Compaction, Edit, Message, Note, Ref, Text, Usage
 from turnlog.log.entry import Start, Unknown, Writer
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 PAIRS = [("files", "postgres"), ("postgres", "files"), ("files", "memory"), ("memory", "files")]
@@ -166,7 +167,7 @@ def test_forks_of_what_became_a_fork_come_as_forks_of_that(pair: tuple[Home, Hom
             child.fork(at.seq, id="grandchild").user("deeper")
     rows = here.push(there)
     assert all(row.error is None for row in rows)
-    texts = {name: said(there, name) for name in derived.ids(there.store)}
+    texts = {name: said(there, name) for name in derived.ids(interior(there).store)}
     assert sorted(texts.values()) == sorted(
         [
             ["one", "two", "theirs"],
@@ -181,11 +182,11 @@ def test_forks_of_what_became_a_fork_come_as_forks_of_that(pair: tuple[Home, Hom
     say(here, "grandchild", "still deeper")
     here.push(there)
     assert ["one", "two", "mine", "other", "deeper", "still deeper"] in [
-        said(there, name) for name in derived.ids(there.store)
+        said(there, name) for name in derived.ids(interior(there).store)
     ]
     here.pull(there)
     assert ids_in(here) == ids_in(there)
-    assert sorted(said(here, name)[-1] for name in derived.ids(here.store)) == [
+    assert sorted(said(here, name)[-1] for name in derived.ids(interior(here).store)) == [
         "more",
         "other",
         "still deeper",
@@ -224,7 +225,7 @@ def test_under_another_id_it_comes_with_its_forks(pair: tuple[Home, Home]):
     for rows in here.sync(there):
         assert [row.error for row in rows if row.error] == []
     for home in (here, there):
-        assert {name: said(home, name) for name in derived.ids(home.store)} == {
+        assert {name: said(home, name) for name in derived.ids(interior(home).store)} == {
             "s": ["theirs"], "mine": ["mine"], "fork": ["mine", "forked"],
         }  # fmt: skip
 
@@ -262,13 +263,13 @@ def test_facts_and_notes_merge_where_only_they_came(pair: tuple[Home, Home]):
         session.set("mood", "good")
     say(there, "s", "theirs")
     assert outcomes(here.push(there)) == {"s": "merged"}
-    assert list(derived.ids(there.store)) == ["s"]
+    assert list(derived.ids(interior(there).store)) == ["s"]
     with there.resume("s") as session:
         assert (session.title, session.get("mood")) == ("renamed", "good")
     assert outcomes(here.push(there)) == {"s": "same"}
     here.pull(there)
     assert ids_in(here) == ids_in(there)
-    assert "theirs" in [texts[-1] for texts in (said(here, name) for name in derived.ids(here.store))]
+    assert "theirs" in [texts[-1] for texts in (said(here, name) for name in derived.ids(interior(here).store))]
 
 
 @pytest.mark.parametrize("notes", [1, 40])
@@ -302,7 +303,7 @@ def test_of_two_titles_the_later_one_stays_on_both_sides(pair: tuple[Home, Home]
     for _ in range(3):
         pair[0].sync(pair[1])
     for home in pair:
-        assert list(derived.ids(home.store)) == ["s"]
+        assert list(derived.ids(interior(home).store)) == ["s"]
         [info] = home.sessions()
         assert (info.title, info.tags) == (f"of {1 - first}", ["x"])
         with home.resume("s") as session:
@@ -324,7 +325,7 @@ def test_three_homes_agree_on_what_a_fork_is_called(trio: list[Home]):
     c.sync(a)
     a.sync(b)
     assert ids_in(a) == ids_in(b) == ids_in(c)
-    names = {name: [lines(home, name) for home in trio if name in set(derived.ids(home.store))] for name in (
+    names = {name: [lines(home, name) for home in trio if name in set(derived.ids(interior(home).store))] for name in (
         *forks_of(a, "s"), *forks_of(b, "s"), *forks_of(c, "s")
     )}  # fmt: skip
     assert len(names) == 3

@@ -14,6 +14,7 @@ from tests.moving.scene import KINDS, lines, make
 from tests.pgserver import Server
 from turnlog.log.entry import Checkpoint
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.files import connect
 from turnlog.store.files.disk import Disk
@@ -50,9 +51,9 @@ def blobs_of(home: Home, tree: str) -> Iterator[tuple[str, str]]:
 def damage(home: Home, blob: str, how: str) -> None:
     """A store in memory has blobs one by one."""
     if how == "missing":
-        del home.store._blobs[blob]
+        del interior(home).store._blobs[blob]
     else:
-        home.store._blobs[blob] = b"something else"
+        interior(home).store._blobs[blob] = b"something else"
 
 
 PATHS = ("top", "sub/one", "sub/deep/three", "sub/deep", "sub", "", "rules")
@@ -84,8 +85,8 @@ def test_no_checkpoint_arrives_with_holes(project: Path, tmp_path: Path, path: s
     assert [point.id for point in listed] == ([] if is_shared else [second.id])
     for point in listed:
         assert {path for path, _ in blobs_of(there, point.roots[0].tree)} >= {"top", "sub/one", "sub/deep/three"}
-        assert all(there.store.get(name) for _, name in blobs_of(there, point.roots[0].tree))
-    derived.put(there.store, {turnlog.log.payload.digest(b"nobody's"): b"nobody's"})
+        assert all(interior(there).store.get(name) for _, name in blobs_of(there, point.roots[0].tree))
+    derived.put(interior(there).store, {turnlog.log.payload.digest(b"nobody's"): b"nobody's"})
     assert there.gc().blobs >= 1
     assert len(there.resume("s").checkpoints()) == len(listed)
     assert there.resume("s").messages()[-1].blocks[0].text.startswith("a long one")
@@ -109,7 +110,7 @@ def test_what_was_lost_comes_when_it_is_there_again(project: Path, there: Home, 
     assert (row.outcome, row.problems) == ("grown", [])
     assert [found.id for found in there.resume("s").checkpoints()] == [later.id]
     there.gc()
-    assert all(there.store.get(name) for _, name in blobs_of(there, later.roots[0].tree))
+    assert all(interior(there).store.get(name) for _, name in blobs_of(there, later.roots[0].tree))
 
 
 def test_a_payload_that_is_lost_is_told_and_the_entry_comes(there: Home, tmp_path: Path):
@@ -118,7 +119,7 @@ def test_a_payload_that_is_lost_is_told_and_the_entry_comes(there: Home, tmp_pat
         s.user("one")
         s.user("long " * 50_000)
         s.user("three")
-    (blob,) = here.store._blobs
+    (blob,) = interior(here).store._blobs
     damage(here, blob, "damaged")
     [row] = here.push(there)
     assert row.outcome == "new"
@@ -162,7 +163,7 @@ def test_what_is_being_sent_is_not_collected_where_it_comes_from(project: Path, 
     with turnlog.open(folder) as here, turnlog.open(folder) as other:
         with here.create(id="s", workspace=project) as s:
             point = s.checkpoint("one")
-        stream = here.store.stream
+        stream = interior(here).store.stream
         collecting: list[threading.Thread] = []
 
         def purge() -> None:
@@ -176,13 +177,13 @@ def test_what_is_being_sent_is_not_collected_where_it_comes_from(project: Path, 
                 collecting[0].join(0.2)
             return stream(name)
 
-        here.store.stream = slow
+        interior(here).store.stream = slow
         [row] = here.push(there)
         collecting[0].join()
         assert row.problems == []
         assert other.disk()["blobs"] == 0
         assert [found.id for found in there.resume("s").checkpoints()] == [point.id]
-        assert all(there.store.get(name) for _, name in blobs_of(there, point.roots[0].tree))
+        assert all(interior(there).store.get(name) for _, name in blobs_of(there, point.roots[0].tree))
 
 
 class ReadOnlyDisk(Disk):

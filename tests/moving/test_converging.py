@@ -13,6 +13,7 @@ from tests.moving.scene import everything, ids_in
 from turnlog import Note
 from turnlog.errors import NotFound
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 HOMES = 3
@@ -45,7 +46,7 @@ def do(place: list[Home], made: set[str], step: tuple[Any, ...], number: int) ->
     if kind == "create":
         home.create(id=f"s{number}", title="t").close()
         return
-    names = sorted(derived.ids(home.store))
+    names = sorted(derived.ids(interior(home).store))
     if not names:
         return
     name = names[step[-1] % len(names)]
@@ -95,7 +96,7 @@ def test_everything_is_everywhere_in_the_end(todo: list[tuple[Any, ...]]):
         for number, step in enumerate(todo, HOMES):
             do(place, made, step, number)
         for home in place:  # a session that was deleted stays where it is, and so does what only it has
-            for found in list(home.store.listing("deleted")):
+            for found in list(interior(home).store.listing("deleted")):
                 home.restore(found.id)
         for _ in range(8):
             sent = 0
@@ -111,12 +112,12 @@ def test_everything_is_everywhere_in_the_end(todo: list[tuple[Any, ...]]):
         for home in place:
             missing = made - ids_in(home)
             assert not missing
-            for name in derived.ids(home.store):
+            for name in derived.ids(interior(home).store):
                 with home.resume(name) as session:
                     session.context()
         before = [everything(home) for home in place]
         shared = set(before[0]) & set(before[1]) & set(before[2])
-        assert all(place[0].store.open(name, read_only=True) for name in shared)
+        assert all(interior(place[0]).store.open(name, read_only=True) for name in shared)
     finally:
         for home in place:
             home.close()

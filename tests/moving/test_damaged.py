@@ -13,6 +13,7 @@ from turnlog import Note
 from turnlog.log.codec import Damage
 from turnlog.log.written import WrittenLine
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 
@@ -25,15 +26,17 @@ def two(tmp_path: Path) -> Iterator[tuple[Home, Home]]:
 
 
 def file_of(home: Home, name: str) -> Path:
-    return Path(home.store.folder) / "sessions" / f"{name}.jsonl"
+    return Path(interior(home).store.folder) / "sessions" / f"{name}.jsonl"
 
 
 def readable(home: Home, name: str) -> list[bytes]:
-    return [item.line for item in home.store.open(name, read_only=True).lines() if isinstance(item, WrittenLine)]
+    return [
+        item.line for item in interior(home).store.open(name, read_only=True).lines() if isinstance(item, WrittenLine)
+    ]
 
 
 def damage(home: Home, name: str) -> list[str]:
-    return [item.kind for item in home.store.open(name, read_only=True).read() if isinstance(item, Damage)]
+    return [item.kind for item in interior(home).store.open(name, read_only=True).read() if isinstance(item, Damage)]
 
 
 def spoken(home: Home, *texts: str) -> None:
@@ -66,7 +69,7 @@ def test_what_is_garbled_stays_here_and_the_rest_comes(two: tuple[Home, Home]):
         session.user("five")
     assert outcomes(here.pull(there)) == {"s": "grown"}
     assert readable(there, "s") == readable(here, "s")
-    assert list(derived.ids(there.store)) == ["s"]
+    assert list(derived.ids(interior(there).store)) == ["s"]
 
 
 def test_what_was_damaged_in_the_copy_makes_no_fork(two: tuple[Home, Home]):
@@ -140,7 +143,7 @@ def test_what_somebody_edited_stays_edited(two: tuple[Home, Home], postgres: Ser
             mine.user("mine")
             theirs.user("theirs")
         server.push(there)
-        assert len(list(derived.ids(there.store))) == 2
+        assert len(list(derived.ids(interior(there).store))) == 2
 
 
 def test_what_was_edited_stays_so_when_it_is_renumbered(two: tuple[Home, Home]):
@@ -165,13 +168,13 @@ def test_a_session_whose_first_line_is_lost_is_told_and_the_others_come(two: tup
     rows = {row.id: row for row in here.push(there)}
     assert isinstance(rows["s"].error, turnlog.Corrupt)
     assert rows["s"].outcome == "failed"
-    assert list(derived.ids(there.store)) == ["t"]
+    assert list(derived.ids(interior(there).store)) == ["t"]
 
 
 def test_a_blob_that_is_gone_is_told(two: tuple[Home, Home]):
     here, there = two
     spoken(here, "one", "x" * 100_000)
-    for pack in Path(here.store.folder, "blobs").iterdir():
+    for pack in Path(interior(here).store.folder, "blobs").iterdir():
         pack.unlink()
     [row] = here.push(there)
     assert row.outcome == "new"

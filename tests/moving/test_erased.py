@@ -8,6 +8,7 @@ import pytest
 from tests.moving.scene import make
 from turnlog import Message, Text
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 SECRET = "ZQ-only-once"
@@ -37,7 +38,7 @@ def shared(here: Home, there: Home) -> Message:
 def texts(home: Home) -> list[str]:
     """Everything that anybody said, in whatever log there is."""
     found = []
-    for log in derived.all_logs(home.store):
+    for log in derived.all_logs(interior(home).store):
         for entry in log.read():
             if isinstance(entry, Message):
                 found += [block.text for block in entry.blocks if isinstance(block, Text)]
@@ -153,7 +154,7 @@ def test_what_was_merged_there_has_another_number(pair: tuple[Home, Home]):
     here.push(there)
     erase(here, "s", note.id)
     here.push(there)
-    assert "merged-only-once" not in str([list(log.read()) for log in derived.all_logs(there.store)])
+    assert "merged-only-once" not in str([list(log.read()) for log in derived.all_logs(interior(there).store)])
 
 
 def test_in_the_trash_over_there_as_well(pair: tuple[Home, Home]):
@@ -185,5 +186,5 @@ def test_a_fact_that_a_fork_over_there_repeats(pair: tuple[Home, Home]):
         session.fork(id="only there").user("y")
     erase(here, "s", fact.id)
     here.push(there)
-    assert SECRET not in str([list(log.read()) for log in derived.all_logs(there.store)])
+    assert SECRET not in str([list(log.read()) for log in derived.all_logs(interior(there).store)])
     assert there.read("only there").facts == {}

@@ -22,6 +22,7 @@ from turnlog.errors import Unavailable
 from turnlog.log.codec import Damage
 from turnlog.log.written import WrittenLine
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived, files
 from turnlog.store import postgres as store_postgres
 
@@ -64,7 +65,7 @@ def fill(here: Home, there: Home, work: Path) -> None:
 def whole(home: Home) -> dict[str, list[bytes]]:
     """All sessions line by line, whatever remains of interrupted writes lie between them."""
     found: dict[str, list[bytes]] = {}
-    for log in derived.all_logs(home.store):
+    for log in derived.all_logs(interior(home).store):
         items = list(log.lines())
         found[log.id] = [item.line for item in items if isinstance(item, WrittenLine)]
         assert {item.kind for item in items if isinstance(item, Damage)} <= {"torn", "unfinished"}
@@ -74,10 +75,10 @@ def whole(home: Home) -> dict[str, list[bytes]]:
 def blobs_are_there(home: Home) -> None:
     """Nothing refers to a blob that is not there; and nothing keeps a collection from working."""
     home.gc()
-    for log in derived.all_logs(home.store):
+    for log in derived.all_logs(interior(home).store):
         for item in log.lines():
             if isinstance(item, WrittenLine):
-                assert not derived.lacking(home.store, item.entry.blobs)
+                assert not derived.lacking(interior(home).store, item.entry.blobs)
 
 
 def in_a_child(job: Callable[[], None]) -> int:
@@ -97,7 +98,7 @@ def in_a_child(job: Callable[[], None]) -> int:
 def test_killed_at_any_change_of_a_disk_it_goes_on(tmp_path: Path):
     with make("files", tmp_path) as here, make("files", tmp_path) as there:
         fill(here, there, tmp_path / "work")
-        original = Path(here.store.folder), Path(there.store.folder)
+        original = Path(interior(here).store.folder), Path(interior(there).store.folder)
     places = tmp_path / "here", tmp_path / "there"
 
     def anew() -> None:
@@ -198,7 +199,7 @@ def test_cut_at_any_call_of_a_store_it_goes_on(
         before = ids_in(here) | ids_in(there)
         at += step
         clock.update(calls=0, at=at)
-        cutting = [Home(Cutting(home.store, clock, when)) for home in (here, there)]  # type: ignore[arg-type]
+        cutting = [Home(Cutting(interior(home).store, clock, when)) for home in (here, there)]  # type: ignore[arg-type]
         try:
             cutting[0].sync(cutting[1])
             is_through = True
@@ -242,7 +243,7 @@ def test_the_line_to_the_server_may_be_cut_anywhere(
             tenant = uuid.uuid4()
             location = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable&tenant={tenant}"
             with turnlog.open(location) as server:
-                derived.health(server.store)
+                derived.health(interior(server).store)
                 before = proxy.cuts
                 proxy.cut_after(direction, point)
                 try:

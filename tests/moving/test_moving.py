@@ -14,6 +14,7 @@ from tests.pgserver import Server
 from turnlog import Compaction, Custom, Image, Message, Note, Ref, Text, Usage
 from turnlog.log.entry import Entry
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 PAIRS = [(a, b) for a in KINDS for b in KINDS if (a, b) != ("memory", "memory")]
@@ -161,7 +162,7 @@ def test_a_parent_that_was_deleted_or_purged_comes_along_and_stays_out_of_sight(
     here.delete("deleted")
     here.purge("purged")
     here.push(there)
-    assert sorted(derived.ids(there.store)) == ["of-deleted", "of-purged"]
+    assert sorted(derived.ids(interior(there).store)) == ["of-deleted", "of-purged"]
     assert sorted(info.id for info in there.sessions(deleted=True)) == ["deleted", "purged"]
     assert said(there, "of-deleted") == ["said in deleted", "on"]
     assert said(there, "of-purged") == ["said in purged", "on"]
@@ -177,10 +178,10 @@ def test_what_was_deleted_there_stays_deleted(pair: tuple[Home, Home]):
     there.delete("s")
     two = session.user("two")
     assert outcomes(here.push(there)) == {"s": "deleted"}
-    assert list(derived.ids(there.store)) == []
+    assert list(derived.ids(interior(there).store)) == []
     session.fork(two.seq, id="child").user("three")
     assert outcomes(here.push(there))["child"] == "new"
-    assert list(derived.ids(there.store)) == ["child"]
+    assert list(derived.ids(interior(there).store)) == ["child"]
     assert said(there, "child") == ["one", "two", "three"]
     assert everything(there)["child"] == everything(here)["child"]
 
@@ -209,7 +210,7 @@ def test_subagents_come_with_the_session_that_started_them(pair: tuple[Home, Hom
     assert sorted(outcomes(here.push(there, ["s"]))) == ["s", "sub", "subsub"]
     with there.resume("s") as copy:
         assert [info.id for info in copy.children()] == ["sub"]
-    assert sorted(derived.ids(there.store)) == ["s", "sub", "subsub"]
+    assert sorted(derived.ids(interior(there).store)) == ["s", "sub", "subsub"]
 
 
 def test_ids_are_whole_and_unknown_ones_are_refused(two: tuple[Home, Home]):
@@ -219,7 +220,7 @@ def test_ids_are_whole_and_unknown_ones_are_refused(two: tuple[Home, Home]):
     with pytest.raises(turnlog.NotFound):
         here.push(there, [session.handle])
     here.push(there, [here.find(session.handle)])
-    assert list(derived.ids(there.store)) == [session.id]
+    assert list(derived.ids(interior(there).store)) == [session.id]
     with pytest.raises(turnlog.NotFound):
         here.push(there, ["nobody"])
     with pytest.raises(turnlog.Invalid):
@@ -234,7 +235,7 @@ def test_a_dry_run_tells_and_changes_nothing(pair: tuple[Home, Home]):
     session = here.resume("s")
     session.fork(id="child").user("z" * 100_000)
     rows = here.push(there, dry_run=True)
-    assert list(derived.ids(there.store)) == []
+    assert list(derived.ids(interior(there).store)) == []
     assert there.disk()["blobs"] == 0
     done = here.push(there)
     told = [(row.id, row.outcome, row.entries, row.blobs) for row in rows]
@@ -291,12 +292,12 @@ def test_collecting_there_meanwhile_takes_nothing_away(
     if is_there:
         needed = {
             name
-            for item in here.store.open("s", read_only=True).read()
+            for item in interior(here).store.open("s", read_only=True).read()
             if isinstance(item, Entry)
             for name in item.blobs
         }
-        derived.put(there.store, {name: here.get_blob(name) for name in needed})
-    store: Any = there.store
+        derived.put(interior(there).store, {name: here.get_blob(name) for name in needed})
+    store: Any = interior(there).store
     lacking, adopt = store.lacking, store.adopt
     is_done = threading.Event()
     collector = threading.Thread(target=lambda: (there.gc(), is_done.set()))
@@ -315,8 +316,8 @@ def test_collecting_there_meanwhile_takes_nothing_away(
     monkeypatch.setattr(store, "adopt", late)
     here.push(there)
     collector.join()
-    for item in there.store.open("s", read_only=True).read():
-        assert not isinstance(item, Entry) or not derived.lacking(there.store, item.blobs)
+    for item in interior(there).store.open("s", read_only=True).read():
+        assert not isinstance(item, Entry) or not derived.lacking(interior(there).store, item.blobs)
     with there.resume("s") as session:
         assert session.get("big") == "y" * 100_000
 

@@ -13,6 +13,7 @@ from tests.store.crashlab import HOME, Explorer, Timeline, Witness, fast_folder,
 from turnlog import Image, Message, Note
 from turnlog.log.written import WrittenLine
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 MODELS = ("posix", "ext4")
@@ -59,15 +60,19 @@ def after_every_cut(explorer: Explorer, model: str, before: Callable, scenario: 
         tree.write_to(folder)
         with home_at(os.path.join(folder, HOME)) as home:
             found = []
-            if "s" in set(derived.ids(home.store)):
+            if "s" in set(derived.ids(interior(home).store)):
                 found = [
-                    item.line for item in home.store.open("s", read_only=True).lines() if isinstance(item, WrittenLine)
+                    item.line
+                    for item in interior(home).store.open("s", read_only=True).lines()
+                    if isinstance(item, WrittenLine)
                 ]
             assert found == wanted[: len(found)], "a gap"
             seen.add(len(found))
             source.push(home)
             assert [
-                item.line for item in home.store.open("s", read_only=True).lines() if isinstance(item, WrittenLine)
+                item.line
+                for item in interior(home).store.open("s", read_only=True).lines()
+                if isinstance(item, WrittenLine)
             ] == wanted
             with home.resume("s") as session:
                 assert session.title == "later"

@@ -71,7 +71,7 @@ MUTANTS = [
     Mutant(
         "catalog: a question that nobody waits for is answered",
         "catalog/question.py",
-        "        whole.heed(waiter.has_left)\n",
+        "        whole._heed(waiter.has_left)  # pyright: ignore[reportPrivateUsage]\n",
         "",
         ("tests/catalog/test_waiter.py",),
     ),

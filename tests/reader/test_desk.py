@@ -15,6 +15,7 @@ from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Message
 from turnlog.reader.desk import Desk, LookedAt
 from turnlog.reader.foreignlog import ForeignLog
+from turnlog.session.interior import interior
 
 RECORDED = sorted(Path(__file__).parent.parent.glob("formats/agents/*/recorded"))
 
@@ -44,7 +45,7 @@ def test_another_agents_session_reads_as_its_import_does(folder: Path) -> None:
     for source in found:
         log = ForeignLog(source)
         with turnlog.open("memory:") as home:
-            [*_, done] = bring_all(home.creator, [source])
+            [*_, done] = bring_all(interior(home).creator, [source])
             with home.read(done.id) as session:
                 wanted = [gist(entry) for entry in session.path() if entry.origin is not None]
                 there = {entry.seq: entry for entry in log.forward()}

@@ -15,7 +15,9 @@ from turnlog import Compaction, Message, Spent, Text, ToolCall, Usage
 from turnlog.exchange.source import bring_all, sources
 from turnlog.reader.opener import OpenedSession, SessionOpener
 from turnlog.reader.otel import telemetry
+from turnlog.session.interior import interior
 from turnlog.thread.history import History
+from turnlog.thread.reader import history_of
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
 AGENTS = sorted({folder.name for folder in (FORMATS / "agents").iterdir() if folder.is_dir()} - {"__pycache__"})
@@ -179,7 +181,7 @@ def test_the_sums_are_those_of_the_usage(agent: str):
     readings: list[dict[str, bytes]] = []
     for _ in range(2):
         with turnlog.open("memory:") as home:
-            done = bring_all(home.creator, sources(str(place)), lambda *_: None)
+            done = bring_all(interior(home).creator, sources(str(place)), lambda *_: None)
             names = [item.id for item in done if item.id]
             readings.append({name: turnlog.export(home, name, "otel", redact=False).data for name in names})
             for name in names if len(readings) == 1 else ():
@@ -196,7 +198,7 @@ def _check_sums(found: list[Received], session: turnlog.ReadOnlySession) -> None
     assert sum(span["gen_ai.usage.output_tokens"] or 0 for span in found) == usage.output_tokens
     ids = {span.id for span in found}
     assert len(ids) == len(found)
-    is_subagent = "spawned" in session.history.state.start
+    is_subagent = "spawned" in history_of(session).state.start
     assert is_subagent or all(span.parent in ids or not span.parent for span in found)
 
 
@@ -348,7 +350,7 @@ def test_what_is_no_unicode_has_a_stand_in(home: turnlog.Home):
 def test_an_imported_session_has_the_ids_of_the_one_it_is(tmp_path: Path):
     place = next((FORMATS / "agents/claude-code/recorded/projects").glob("*/1a021422*.jsonl"))
     with turnlog.open("memory:") as home:
-        (done,) = bring_all(home.creator, sources(str(place)), lambda *_: None)
+        (done,) = bring_all(interior(home).creator, sources(str(place)), lambda *_: None)
         with home.read(done.id) as s:
             here = list(telemetry.lines(OpenedSession(home, s), None, has_content=False))
         with SessionOpener(str(tmp_path / "home")).read(str(place)) as opened:

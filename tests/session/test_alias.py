@@ -8,6 +8,7 @@ import pytest
 import turnlog
 from turnlog.log.entry import Alias, Start
 from turnlog.session.home import Home
+from turnlog.session.interior import interior
 from turnlog.thread.alias import go_on_under, session_of, session_under
 
 AGENT = "claude-code"
@@ -18,7 +19,7 @@ def import_one(home: Home, native: str) -> str:
     name = f"{AGENT}-{native}"
     origin = {"agent": AGENT, "id": native, "identity": native, "path": ""}
     start = Start(id=name, session=name, agent=AGENT, origin=origin)
-    home.creator.begin([start]).close()
+    interior(home).creator.begin([start]).close()
     return name
 
 
@@ -29,13 +30,13 @@ def alias(native: str) -> Alias:
 def go_on(folder: Path, session: str, natives: list[str]) -> None:
     with turnlog.open(folder) as home:
         for native in natives:
-            go_on_under(home.store, session, alias(native))
+            go_on_under(interior(home).store, session, alias(native))
 
 
 def test_two_processes_at_once_lose_none(tmp_path: Path):
     with turnlog.open(tmp_path) as home:
         sessions = [import_one(home, name) for name in ("one", "two")]
-        session_under(home.store, AGENT, "nobody")
+        session_under(interior(home).store, AGENT, "nobody")
     natives = {session: [f"{session}-later-{number}" for number in range(12)] for session in sessions}
     context = get_context("spawn")
     workers = [context.Process(target=go_on, args=(tmp_path, *item)) for item in natives.items()]
@@ -46,18 +47,18 @@ def test_two_processes_at_once_lose_none(tmp_path: Path):
         assert worker.exitcode == 0
     with turnlog.open(tmp_path) as home:
         for session, later in natives.items():
-            assert {session_under(home.store, AGENT, native) for native in later} == {session}
+            assert {session_under(interior(home).store, AGENT, native) for native in later} == {session}
 
 
 def test_who_looked_before_and_writes_it_down_after_hides_nothing(tmp_path: Path):
     """What a slow reader keeps is of the logs as it saw them, and is not taken for those of now."""
     with turnlog.open(tmp_path) as home:
         session = import_one(home, "first")
-        session_under(home.store, AGENT, "nobody")
-        before = home.store.load("aliases")
-        go_on_under(home.store, session, alias("later"))
-        home.store.save("aliases", before)
-        assert session_under(home.store, AGENT, "later") == session
+        session_under(interior(home).store, AGENT, "nobody")
+        before = interior(home).store.load("aliases")
+        go_on_under(interior(home).store, session, alias("later"))
+        interior(home).store.save("aliases", before)
+        assert session_under(interior(home).store, AGENT, "later") == session
 
 
 @pytest.mark.parametrize("is_new", [True, False])
@@ -67,10 +68,10 @@ def test_an_alias_that_is_pulled_counts(tmp_path: Path, is_new: bool):
         import_one(here, "another")
         if not is_new:
             here.pull(there)
-        assert session_of(here.store, AGENT, "later") is None
-        go_on_under(there.store, session, alias("later"))
+        assert session_of(interior(here).store, AGENT, "later") is None
+        go_on_under(interior(there).store, session, alias("later"))
         here.pull(there)
-        assert session_of(here.store, AGENT, "later") == session
+        assert session_of(interior(here).store, AGENT, "later") == session
 
 
 @pytest.mark.parametrize("as_", [None, "another"])
@@ -78,26 +79,26 @@ def test_an_alias_of_a_session_that_was_restored_counts(tmp_path: Path, as_: str
     with turnlog.open(tmp_path) as home:
         session = import_one(home, "first")
         import_one(home, "second")
-        go_on_under(home.store, session, alias("later"))
+        go_on_under(interior(home).store, session, alias("later"))
         home.delete(session)
-        home.store.save("aliases", b"")
-        assert session_under(home.store, AGENT, "later") is None
+        interior(home).store.save("aliases", b"")
+        assert session_under(interior(home).store, AGENT, "later") is None
         home.restore(session, as_=as_)
-        assert session_under(home.store, AGENT, "later") == (as_ or session)
+        assert session_under(interior(home).store, AGENT, "later") == (as_ or session)
 
 
 def test_who_may_not_write_anything_does_not(tmp_path: Path):
     with turnlog.open(tmp_path) as home:
         import_one(home, "first")
         before = sorted(path for path in tmp_path.rglob("*"))
-        assert session_under(home.store, AGENT, "later", remember=False) is None
+        assert session_under(interior(home).store, AGENT, "later", remember=False) is None
         assert sorted(path for path in tmp_path.rglob("*")) == before
 
 
 def test_a_store_without_a_cache_looks_each_time():
     home = turnlog.open("memory:")
     session = import_one(home, "first")
-    assert session_of(home.store, AGENT, "later") is None
-    go_on_under(home.store, session, alias("later"))
-    assert session_of(home.store, AGENT, "later") == session
-    assert session_of(home.store, AGENT, "first") == session
+    assert session_of(interior(home).store, AGENT, "later") is None
+    go_on_under(interior(home).store, session, alias("later"))
+    assert session_of(interior(home).store, AGENT, "later") == session
+    assert session_of(interior(home).store, AGENT, "first") == session

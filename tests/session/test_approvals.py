@@ -16,6 +16,7 @@ from turnlog import Conflict, LastTurn, Message, NotFound, PendingCall, Ref, Tex
 from turnlog.log.context import unanswered
 from turnlog.thread import history as reading
 from turnlog.thread.appender import Appender
+from turnlog.thread.reader import history_of
 
 
 def call(id: str, **fields: Any) -> ToolCall:
@@ -327,7 +328,7 @@ def test_whatever_happens_pending_is_what_the_context_lacks(seed: int):
         told = [(one.id, one.input) for one in s.pending()]
         assert told == [(one.id, one.input) for _, one in unanswered(s.context(repair=False))]
         again = home.read(s.id)
-        again.history.state.calls = None
+        history_of(again).state.calls = None
         assert states(again) == states(s) and again.pending() == s.pending()
 
 
@@ -372,7 +373,7 @@ def test_a_turn_of_a_process_that_is_gone_was_cut_off(tmp_path: Path, is_turn: b
         turn.__enter__()
     s.user("go")
     again = home.read(s.id)
-    [who] = again.history.state.writers.values()
+    [who] = history_of(again).state.writers.values()
     who["started"] = "0"  # the process that had this number is gone
     assert again.last_turn.is_cut_off
     assert again.last_turn.why == f"process {who['pid']} on {who['host']} is gone"

@@ -15,6 +15,7 @@ from tests.store.faultlab import FailingDisk
 from turnlog import Catalog, Invalid, NotFound, Text, TurnlogError
 from turnlog.log.block import Image
 from turnlog.log.entry import Head, Message, Set
+from turnlog.session.interior import interior
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store.files.disk import Disk
 
@@ -225,7 +226,7 @@ def test_what_was_left_of_writes_and_repairs_goes_as_well(tmp_path: Path):
         damaged = path.read_bytes().replace(b"before", b"BEFORE")
         session.close()
         path.write_bytes(damaged.replace(b'"type":"writer"', b'"type":"wri\0er"'))
-        home.store.repair("s", without=())
+        interior(home).store.repair("s", without=())
         assert len(found_in(place)) == 2
         (place / "sessions" / ".new-0123456789abcdef").write_text(SECRET)
         session = home.resume("s")

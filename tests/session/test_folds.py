@@ -9,6 +9,7 @@ import turnlog
 from turnlog.errors import Unavailable
 from turnlog.store.files.names import file_name
 from turnlog.thread import appender, history
+from turnlog.thread.reader import history_of
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +140,6 @@ def test_what_could_not_be_looked_at_again_is_looked_at_the_next_time(monkeypatc
 
     monkeypatch.setattr(history.History, "_state_before", failing)
     with pytest.raises(Unavailable):
-        looking.history.renew()
-    looking.history.renew()
+        history_of(looking).renew()
+    history_of(looking).renew()
     assert "title" not in looking.facts

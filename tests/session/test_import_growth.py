@@ -12,6 +12,7 @@ from turnlog.exchange.arrival import Arrival
 from turnlog.formats import Source, format_of
 from turnlog.formats._shared import growth
 from turnlog.log.ids import is_ours as is_own
+from turnlog.session.interior import interior
 from turnlog.thread.history import opened
 
 AGENTS = Path(__file__).parent.parent / "formats/agents"
@@ -126,7 +127,7 @@ def test_a_title_that_is_given_beside_a_session_is_noticed(tmp_path: Path):
     source = Source("copilot-cli", str(place))
     with turnlog.open(tmp_path / "home", durability="flush") as home:
         name = home.import_sessions(place, agent="copilot-cli")[0].id
-        with opened(home.creator.store, home.creator.store.open(name, read_only=True)) as history:
-            assert carry.is_up_to_date(home.creator.store, history, source)
+        with opened(interior(home).creator.store, interior(home).creator.store.open(name, read_only=True)) as history:
+            assert carry.is_up_to_date(interior(home).creator.store, history, source)
             (tmp_path / "workspace.yaml").write_text("name: Weeds\n")
-            assert not carry.is_up_to_date(home.creator.store, history, source)
+            assert not carry.is_up_to_date(interior(home).creator.store, history, source)

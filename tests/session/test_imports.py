@@ -13,6 +13,7 @@ from turnlog import Compaction, Edit, Message, Set, Spent, Text, Usage
 from turnlog.catalog import Catalog
 from turnlog.exchange.source import bring
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn
+from turnlog.session.interior import interior
 
 SOURCE = Source("test", "somewhere/s.json")
 DAY = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -45,7 +46,7 @@ def read(*steps, id="one", facts=None, totals=None, problems=(), **header):
 
 
 def take(home, reading, source=SOURCE):
-    return bring(home.creator, source, reading)
+    return bring(interior(home).creator, source, reading)
 
 
 def texts(session):

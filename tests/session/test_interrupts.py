@@ -15,6 +15,7 @@ import turnlog
 from tests.session.interruptlab import Interrupt, Interrupter, locked_files, quiet, room
 from tests.session.interruptscenes import SCENES, errors_for, live
 from turnlog import Session
+from turnlog.session.interior import interior
 from turnlog.store.files.disk import Disk
 
 _SAMPLE = 12
@@ -103,7 +104,7 @@ def test_a_lock_is_free_while_the_interrupt_is_still_on_its_way_up(session: Sess
 def test_the_blobs_are_free_while_the_interrupt_is_still_on_its_way_up():
     kept: list[BaseException] = []
     with room() as folder, quiet():
-        store = turnlog.open(folder).store
+        store = interior(turnlog.open(folder)).store
 
         def keep() -> None:
             with store.keeping():

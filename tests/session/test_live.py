@@ -18,6 +18,7 @@ from turnlog.cli.frame.program import run
 from turnlog.store.files.disk import Disk
 from turnlog.thread import live as thread_live
 from turnlog.thread.live import Listening
+from turnlog.thread.reader import history_of
 from turnlog.wire import anthropic
 
 BEGIN = [
@@ -97,7 +98,7 @@ def test_a_character_that_comes_in_halves_is_one_in_the_end(s, place):
 
 def test_a_pipe_that_cannot_get_its_name_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with turnlog.open(tmp_path) as home:
-        log = home.create().history.log
+        log = history_of(home.create()).log
 
         def full(*_: object) -> None:
             raise OSError(28, "no space left on device")

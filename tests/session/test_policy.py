@@ -113,7 +113,7 @@ def test_the_same_with_await(tmp_path):
     async def main():
         async with aio.open("memory:") as home:
             s = await home.create()
-            fill(s.blocking, LONG)
+            fill(s._blocking, LONG)
             clear = CompactionPolicy(budget=int((await s.context()).tokens) - 100, keep_turns=1)
             assert (await compact_async(s, clear, summarise)).does == "clear"
             assert (await compact_async(s, CompactionPolicy(budget=100, keep_turns=1), summarise)).does == "summarise"

@@ -8,6 +8,7 @@ import pytest
 
 import turnlog
 from turnlog.errors import Ambiguous, Invalid, NotFound
+from turnlog.session.interior import interior
 from turnlog.thread.removal import expiry
 from turnlog.thread.removal.purging import Found
 
@@ -64,7 +65,7 @@ def test_with_its_forks_and_subagents_nothing_is_left(home: turnlog.Home):
     }  # fmt: skip
     assert receipt.left == []
     assert receipt.blobs == len(digests) == 1
-    assert [list(home.store.listing(place)) for place in ("live", "deleted", "aside")] == [[], [], []]
+    assert [list(interior(home).store.listing(place)) for place in ("live", "deleted", "aside")] == [[], [], []]
     with pytest.raises(NotFound):
         home.get_blob(digests[0])
 
@@ -182,7 +183,7 @@ def test_what_is_used_meanwhile_stays_with_its_family(home: turnlog.Home, monkey
         monkeypatch.setattr(expiry.Removal, "look", use_before(look))
     else:
         monkeypatch.setattr(expiry.Removal, "take", use_before(take))
-    done = expiry.expire(home.store, timedelta(0), now=datetime.now(UTC) + timedelta(days=1))
+    done = expiry.expire(interior(home).store, timedelta(0), now=datetime.now(UTC) + timedelta(days=1))
     assert home.read("aged").messages()[-1].blocks[0].text == "just now"
     assert ("aged", "aged was used meanwhile") in [(one.id, one.why) for one in done.left]
     assert {one.id for one in done.removed} == ({"other"} if when == "while it is read" else {"other", "aged fork"})

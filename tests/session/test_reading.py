@@ -153,7 +153,7 @@ def test_it_is_closed_with_its_home(place):
     session.user("one")
     found = home.read(session.id)
     home.close()
-    plain = found._target.blocking if place.face == "aio" else found
+    plain = found._target._blocking if place.face == "aio" else found
     assert plain.is_closed
 
 

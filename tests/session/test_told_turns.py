@@ -18,6 +18,7 @@ from turnlog.machine.process import this_process
 from turnlog.reader.place import place_of
 from turnlog.rewind.files import Files
 from turnlog.rewind.relay import TurnRelay, worker_of
+from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
 
 SOURCE = Source("gemini-cli", "/nowhere/s.jsonl")
@@ -45,15 +46,17 @@ class Agent:
         self.home, self.agent, self.steps = home, agent, []
         name = imported_id(agent, "one")
         origin = {"agent": agent, "id": "one", "identity": "one", "path": SOURCE.path}
-        home.creator.begin([Start(id=name, session=name, agent=agent, workspace=str(place), origin=origin)]).close()
+        interior(home).creator.begin(
+            [Start(id=name, session=name, agent=agent, workspace=str(place), origin=origin)]
+        ).close()
         self.name = name
         self.at = DAY
 
     def hook(self, event: str, native: str | None = None) -> None:
-        store = self.home.store
+        store = interior(self.home).store
         with appending(store, store.open(self.name)) as appender:
             appender.is_guest = True
-            relay = TurnRelay(store, appender, Files(store, appender.history, self.home.settings))
+            relay = TurnRelay(store, appender, Files(store, appender.history, interior(self.home).settings))
             if event == "begin":
                 relay.begin(str(native), worker_of(this_process()))
             else:
@@ -67,7 +70,7 @@ class Agent:
     def bring(self) -> int:
         source = Source(self.agent, SOURCE.path)
         reading = Reading(header=SessionHeader(id="one"), steps=iter(self.steps))
-        return bring(self.home.creator, source, reading).added
+        return bring(interior(self.home).creator, source, reading).added
 
     def session(self):
         return self.home.resume(self.name)

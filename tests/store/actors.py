@@ -21,7 +21,9 @@ from typing import Any
 import turnlog
 from turnlog import Image, Text
 from turnlog.log.entry import Message
+from turnlog.session.interior import interior
 from turnlog.store.files.disk import Disk
+from turnlog.thread.reader import history_of
 
 _PATIENCE_S = 90
 """Whoever hangs says where, and ends."""
@@ -174,7 +176,7 @@ def hold(folder: str, session_id: str, with_child: str = "") -> None:
 
 def hold_blobs(folder: str, how: str) -> None:
     """Keep blobs, or keep everybody else out, for a long time."""
-    store = turnlog.open(folder).store
+    store = interior(turnlog.open(folder)).store
     with store._blobs.exclusively() if how == "alone" else store.keeping():
         _wait()
         time.sleep(60)
@@ -188,8 +190,8 @@ def fork_inside(folder: str, session_id: str, what: str) -> None:
     next(reading)  # whoever reads has a second descriptor of the same lock
     _wait()
     if what == "log":
-        session.history.log._file.locked(lambda: (_say(_sleeper()), time.sleep(60)))
-    with home.store._blobs.exclusively() if what == "alone" else home.store.keeping():
+        history_of(session).log._file.locked(lambda: (_say(_sleeper()), time.sleep(60)))
+    with interior(home).store._blobs.exclusively() if what == "alone" else interior(home).store.keeping():
         child = _sleeper()
     _say(child)
     time.sleep(60)

@@ -10,6 +10,7 @@ import pytest
 
 import turnlog
 from tests.moving.scene import everything, said
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.files import layout
 
@@ -32,7 +33,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def conversations(home: turnlog.Home) -> dict[str, list[str]]:
-    return {name: said(home, name) for name in derived.ids(home.store)}
+    return {name: said(home, name) for name in derived.ids(interior(home).store)}
 
 
 def test_everything_is_there(place: Path):

@@ -13,6 +13,7 @@ import turnlog
 from turnlog import Session, Usage
 from turnlog.log.draft import prepare
 from turnlog.log.fold import to_fold
+from turnlog.thread.reader import history_of
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def fold_of(session: Session) -> Any:
 
 
 def append_fold(session: Session, fold: Any) -> None:
-    log = session.history.log
+    log = history_of(session).log
     log.append([fold], after=1 << 40, head=0)
 
 

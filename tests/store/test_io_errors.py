@@ -17,6 +17,7 @@ from tests.store.faultlab import Caller, FailingDisk, ForgetfulDisk, said, work
 from turnlog import Note, OutOfSpace, TurnlogError, Unavailable
 from turnlog.log.draft import prepare
 from turnlog.log.entry import AnyEntry
+from turnlog.session.interior import interior
 from turnlog.store.files import disk as disk_module
 
 ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES]
@@ -136,7 +137,7 @@ def test_what_could_not_be_synced_is_written_again_behind_what_others_wrote(fold
     disk = ForgetfulDisk()
     session = home_at(folder, disk).create(id="one")
     session.user("begin")
-    other = home_at(folder, disk).store.open("one")
+    other = interior(home_at(folder, disk)).store.open("one")
     note, _ = prepare(Note(text="somebody else was here"))
     written: list[AnyEntry] = []
     disk.before_failure = lambda: written.extend(other.append([note], after=1 << 40, head=0))

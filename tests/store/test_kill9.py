@@ -10,6 +10,7 @@ import pytest
 
 import turnlog
 from tests.store.killlab import SESSIONS, check_kills, kill_loop
+from turnlog.session.interior import interior
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def watch(folder: Path, stop: threading.Event, problems: list[str]) -> None:
     home = turnlog.open(folder)
     seen: dict[str, int] = {}
     while not stop.is_set():
-        for item in home.store.open("one", read_only=True).read(after=max(seen.values(), default=0)):
+        for item in interior(home).store.open("one", read_only=True).read(after=max(seen.values(), default=0)):
             if isinstance(item, turnlog.Entry):
                 if item.id in seen:
                     problems.append(f"{item.id} is there twice")

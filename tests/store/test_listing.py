@@ -8,6 +8,7 @@ import pytest
 
 import turnlog
 from turnlog import Message, Note, Set, Text
+from turnlog.session.interior import interior
 from turnlog.store import files
 from turnlog.store.files.disk import Disk
 from turnlog.testing import ManualClock
@@ -21,11 +22,11 @@ def home(tmp_path):
 
 
 def path_of(home, name="s"):
-    return os.path.join(home.store.folder, "sessions", f"{name}.jsonl")
+    return os.path.join(interior(home).store.folder, "sessions", f"{name}.jsonl")
 
 
 def row(home):
-    with turnlog.open(home.store.folder) as fresh:
+    with turnlog.open(interior(home).store.folder) as fresh:
         [info] = fresh.sessions()
         return info
 
@@ -110,7 +111,7 @@ def test_links_pipes_and_folders_in_the_folder_are_not_followed(home, tmp_path):
     os.symlink(secret, os.path.join(folder, "link.jsonl"))
     os.mkfifo(os.path.join(folder, "pipe.jsonl"))
     os.mkdir(os.path.join(folder, "folder.jsonl"))
-    with turnlog.open(home.store.folder) as fresh:
+    with turnlog.open(interior(home).store.folder) as fresh:
         rows = {info.id: info for info in fresh.sessions()}
         assert rows["s"].is_readable
         assert not any(info.is_readable for name, info in rows.items() if name != "s")
@@ -123,7 +124,7 @@ def test_links_pipes_and_folders_in_the_folder_are_not_followed(home, tmp_path):
 def test_a_session_that_vanishes_while_we_look_is_left_out(home):
     for name in ("a", "b", "c"):
         home.create(id=name)
-    rows = home.store.listing()
+    rows = interior(home).store.listing()
     seen = {next(rows).id}
     for name in {"a", "b", "c"} - seen:
         os.unlink(path_of(home, name))

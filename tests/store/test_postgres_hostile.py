@@ -11,6 +11,7 @@ from psycopg import sql
 
 import turnlog
 from tests.pgserver import Server
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.postgres import schema
 
@@ -71,7 +72,7 @@ def made(postgres: Server) -> Place:
     with turnlog.open(f"{database}?tenant=one") as home:
         home.create(id="s", title=SECRET).user(SECRET)
         home.put_blob(SECRET.encode())
-        derived.save(home.store, "index", SECRET.encode())
+        derived.save(interior(home).store, "index", SECRET.encode())
     with turnlog.Catalog(f"{database}?tenant=one", agents=False) as catalog:
         assert catalog.search("secret")
     role = postgres.role()
@@ -328,7 +329,7 @@ def test_no_table_can_be_locked_against_others(place: Place, hostile: psycopg.Co
 
 def test_whatever_locks_one_holds_others_go_on(place: Place, hostile: psycopg.Connection):
     """Every lock that can be had without a right to it, for as long as one likes."""
-    with turnlog.open(f"{place.hostile}?tenant=two") as home, home.store.keeping(), hostile.transaction():
+    with turnlog.open(f"{place.hostile}?tenant=two") as home, interior(home).store.keeping(), hostile.transaction():
         for table in ("tenant", "session", "lease", "derived"):
             hostile.execute(f"select from turnlog.{table} for update".encode())
         for space in (0x746C6F67, 0x746C6F68):
@@ -348,10 +349,10 @@ def test_nobody_listens_to_others_or_shouts_at_them(place: Place, hostile: psyco
     hostile.execute("listen turnlog")
     with place.one() as home, place.one() as writer, place.connect(place.database) as other:
         other.execute(f"listen {channel}".encode())
-        log = home.store.open("s")
+        log = interior(home).store.open("s")
         thread = threading.Thread(target=lambda: log.wait(0, seconds=20))
         thread.start()
-        while log._rows.num not in {what.num for what in home.store._watch.listener.watched}:
+        while log._rows.num not in {what.num for what in interior(home).store._watch.listener.watched}:
             threading.Event().wait(0.01)
         writer.resume("s").note("news")
         assert [notice.payload for notice in other.notifies(timeout=10, stop_after=1)] == [str(log._rows.num)]

@@ -12,6 +12,7 @@ from tests.pgserver import Server
 from turnlog.errors import Unavailable, Unsupported
 from turnlog.log.entry import Fork, Note
 from turnlog.log.payload import digest, digest_key
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres import schema
@@ -143,7 +144,7 @@ def test_ids_that_were_purged_or_deleted_before_can_be_used_again(first: First, 
         assert said_in(home, "fork") == ["one", "two", "three"]
         assert said_in(home, "fork of purged") == said_in(home, "fork of gone") == ["anew", "on"]
         assert said_in(home, "back") == ["deleted"]
-        for name in list(derived.ids(home.store)):
+        for name in list(derived.ids(interior(home).store)):
             home.purge(name)
         assert home.disk()["logs"] == 0
 

@@ -15,6 +15,7 @@ from tests.pgbouncer import PROGRAM, WHY_NOT, Bouncer
 from tests.pgserver import Server
 from tests.session.test_live import BEGIN, word
 from turnlog import aio
+from turnlog.session.interior import interior
 from turnlog.wire import anthropic
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=WHY_NOT)
@@ -89,7 +90,7 @@ def test_concurrent_tenants_on_one_connection_see_their_own_and_nothing_else(loc
             texts = {tenant.read(row.id).messages()[0].blocks[0].text for row in rows[:3]}
             assert texts == {f"said by {number}"}
             assert not tenant.exists(f"s{step + 1}") or (step + 1) % 6 == number
-            pids.update(tenant.store._pool.rows("asking", "select pg_backend_pid()"))
+            pids.update(interior(tenant).store._pool.rows("asking", "select pg_backend_pid()"))
 
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(work, range(24)))
@@ -119,7 +120,7 @@ def test_following_asks_and_says_so(location: str, caplog: pytest.LogCaptureFixt
 
             thread = threading.Thread(target=follow)
             thread.start()
-            while not two.store._watch.listener._used:
+            while not interior(two).store._watch.listener._used:
                 threading.Event().wait(0.01)
             for text in "abcd":
                 session.note(text)
@@ -141,7 +142,7 @@ def test_deltas_are_not_heard_through_it_and_entries_are(
         with caplog.at_level(logging.WARNING, logger="turnlog"):
             thread = threading.Thread(target=lambda: heard.append(next(behind)))
             thread.start()
-            while not pooled.store._watch.listener._used:
+            while not interior(pooled).store._watch.listener._used:
                 threading.Event().wait(0.01)
             with writer.live(anthropic.Stream()) as live:
                 for event in (*BEGIN, word("on its way")):

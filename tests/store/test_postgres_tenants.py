@@ -12,6 +12,7 @@ from tests.pgserver import Server
 from turnlog.errors import NotFound, Unsupported
 from turnlog.log.entry import Note
 from turnlog.log.payload import digest
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres.log import PostgresLog
@@ -30,7 +31,7 @@ def server(postgres: Server) -> tuple[str, str, str]:
         home.create(id="s", title="of one").user("hello from one")
         home.create(id="only one").user("hello from one")
         home.put_blob(SECRET)
-        derived.save(home.store, "index", b"of one")
+        derived.save(interior(home).store, "index", b"of one")
     free, bound = postgres.role(), postgres.role()
     for role in (free, bound):
         postgres.grant(database, role)
@@ -62,15 +63,21 @@ def test_tenants_share_no_ids_and_no_blobs(server: tuple[str, str, str]):
     database = server[0]
     with turnlog.open(f"{database}?tenant=one") as one, turnlog.open(f"{database}?tenant=three") as three:
         assert three.sessions() == []
-        assert not three.store.has(digest(SECRET))
-        for look in (three.resume, three.delete, three.restore, three.purge, partial(three.store.open, read_only=True)):
+        assert not interior(three).store.has(digest(SECRET))
+        for look in (
+            three.resume,
+            three.delete,
+            three.restore,
+            three.purge,
+            partial(interior(three).store.open, read_only=True),
+        ):
             with pytest.raises(NotFound):
                 look("only one")
         three.create(id="s", title="of three")
         assert {info.title for info in one.sessions()} == {"of one", None}
         three.put_blob(SECRET)
         three.gc()
-        assert not three.store.has(digest(SECRET))
+        assert not interior(three).store.has(digest(SECRET))
         assert one.get_blob(digest(SECRET)) == SECRET
         three.purge("s")
         assert len(one.sessions()) == 2

@@ -9,9 +9,11 @@ import pytest
 
 import turnlog
 from tests.pgserver import Server
+from turnlog.session.interior import interior
 from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres import log as postgres_log
 from turnlog.store.postgres import watch
+from turnlog.thread.reader import history_of
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def only_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def heard(postgres: Server, homes) -> Iterator[psycopg.Connection]:
     """Somebody who hears every message."""
     with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"listen {homes[0].store._leases.channel(connection)}".encode())
+        connection.execute(f"listen {interior(homes[0]).store._leases.channel(connection)}".encode())
         yield connection
 
 
@@ -57,8 +59,8 @@ class Following:
 
 
 def wait_until_watched(home: turnlog.Home, session: turnlog.Session) -> None:
-    num = session.history.log._rows.num
-    while num not in {what.num for what in home.store._watch.listener.watched}:
+    num = history_of(session).log._rows.num
+    while num not in {what.num for what in interior(home).store._watch.listener.watched}:
         threading.Event().wait(0.01)
 
 
@@ -78,7 +80,7 @@ def test_nothing_is_sent_where_nobody_watches(homes, heard: psycopg.Connection):
     one, _ = homes
     session = one.create(id="s")
     session.user("a")
-    assert one.store._watch.teller._thread is None
+    assert interior(one).store._watch.teller._thread is None
     assert list(heard.notifies(timeout=0)) == []
 
 
@@ -132,13 +134,13 @@ def test_what_nobody_waits_for_any_more_is_not_watched(homes, monkeypatch: pytes
     following = Following(two.resume("s"), 2)
     session.note("a")
     following.thread.join()
-    listener = two.store._watch.listener
+    listener = interior(two).store._watch.listener
     thread = listener._thread
     if thread is not None:
         thread.join()
     assert not listener._used
     session.note("b")
-    assert session.history.log._rows._is_watched is False
+    assert history_of(session).log._rows._is_watched is False
 
 
 def test_a_closed_store_has_no_threads_left(location: str):

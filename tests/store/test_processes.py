@@ -13,6 +13,7 @@ import pytest
 import turnlog
 from tests.store.actors import actors, at_once
 from turnlog import Conflict, Home, Image, NotFound, Session
+from turnlog.session.interior import interior
 from turnlog.store.files import connect
 from turnlog.store.files.disk import Disk
 
@@ -166,7 +167,7 @@ def test_a_fork_that_is_restored_while_its_parent_is_purged_keeps_what_it_needs(
         mover.join(0.3)
 
     disk.acts = [begin_to_move]
-    home.store.purge("one")
+    interior(home).store.purge("one")
     mover.join()
     assert len(turnlog.open(tmp_path).resume("two").messages()) == 1
 

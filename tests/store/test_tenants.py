@@ -14,6 +14,7 @@ from tests.pgserver import Server
 from tests.session.test_live import BEGIN, feed, text_until, word
 from turnlog import aio
 from turnlog.errors import Conflict, Invalid, NotFound, Unsupported
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.wire import anthropic
 
@@ -95,7 +96,7 @@ def test_dropping_says_what_went_and_takes_nothing_else(home: turnlog.Home):
         two.close()
         tenant.delete("two")
         tenant.put_blob(SECRET)
-    entries = sum(len(list(log.lines())) for log in derived.all_logs(acme.store))
+    entries = sum(len(list(log.lines())) for log in derived.all_logs(interior(acme).store))
     size = sum(acme.disk().values())
     went = home.drop_tenant("acme")
     assert went == turnlog.DroppedTenant("acme", sessions=2, deleted=1, entries=entries, blobs=1, size_bytes=size)

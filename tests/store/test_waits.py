@@ -15,8 +15,10 @@ import turnlog
 from tests.store.actors import actors
 from turnlog import Home, Session, Unavailable
 from turnlog.catalog import Catalog
+from turnlog.session.interior import interior
 from turnlog.store.files import disk
 from turnlog.store.files.holder import name_holders
+from turnlog.thread.reader import history_of
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ TOGETHER: dict[str, Callable[[Home, Session], object]] = {
 @pytest.mark.parametrize("how", ["alone", "together"])
 def test_whoever_waits_for_the_blobs_is_told_which_process_has_them(home: Home, session: Session, how: str):
     """A gc that was stopped with Ctrl-Z; an agent that was, while it took a checkpoint."""
-    with actors(("hold_blobs", home.store.folder, how)) as (holder,):
+    with actors(("hold_blobs", interior(home).store.folder, how)) as (holder,):
         holder.send(signal.SIGSTOP)
         for act in (ALONE | TOGETHER if how == "alone" else ALONE).values():
             with pytest.raises(Unavailable) as told:
@@ -71,7 +73,7 @@ def test_whoever_waits_for_the_blobs_is_told_which_process_has_them(home: Home, 
 
 @pytest.mark.usefixtures("impatient")
 def test_whoever_waits_for_a_log_is_told_which_process_has_it(home: Home, session: Session):
-    with actors(("hold", home.store.folder, "one")) as (holder,):
+    with actors(("hold", interior(home).store.folder, "one")) as (holder,):
         holder.send(signal.SIGSTOP)
         with pytest.raises(Unavailable, match=rf"process {holder.pid} .*stopped, has held the lock of this log"):
             session.note("never")
@@ -80,7 +82,10 @@ def test_whoever_waits_for_a_log_is_told_which_process_has_it(home: Home, sessio
 @pytest.mark.usefixtures("impatient")
 def test_whoever_waits_for_the_catalog_is_told(home: Home, session: Session):
     session.close()
-    with Catalog(home.store.folder, agents=False) as catalog, Catalog(home.store.folder, agents=False) as other:
+    with (
+        Catalog(interior(home).store.folder, agents=False) as catalog,
+        Catalog(interior(home).store.folder, agents=False) as other,
+    ):
         with catalog._local.database.lock(), pytest.raises(Unavailable, match=r"held the lock of .*\.lock"):
             other.sync()
         assert other.sync().sessions == 1
@@ -88,7 +93,7 @@ def test_whoever_waits_for_the_catalog_is_told(home: Home, session: Session):
 
 @pytest.mark.parametrize("how", ["alone", "together"])
 def test_a_forked_worker_does_not_hold_what_its_parent_held(home: Home, session: Session, how: str):
-    with actors(("fork_inside", home.store.folder, "one", how)) as (parent,):
+    with actors(("fork_inside", interior(home).store.folder, "one", how)) as (parent,):
         parent.go()
         worker = parent.hear()
         begin = time.monotonic()
@@ -99,7 +104,7 @@ def test_a_forked_worker_does_not_hold_what_its_parent_held(home: Home, session:
 
 
 def test_the_lock_of_a_log_is_free_when_its_holder_dies_whatever_it_forked(home: Home, session: Session):
-    with actors(("fork_inside", home.store.folder, "one", "log")) as (parent,):
+    with actors(("fork_inside", interior(home).store.folder, "one", "log")) as (parent,):
         parent.go()
         worker = parent.hear()
         parent.send(signal.SIGKILL)
@@ -111,7 +116,7 @@ def test_the_lock_of_a_log_is_free_when_its_holder_dies_whatever_it_forked(home:
 
 def test_a_reading_begun_before_a_fork_is_refused_in_the_child(session: Session):
     session.append(*(turnlog.Note(text="x" * 1000) for _ in range(300)))
-    reading = session.history.log.read()
+    reading = history_of(session).log.read()
     next(reading)
     child = os.fork()
     if child == 0:

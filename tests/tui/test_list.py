@@ -77,9 +77,9 @@ def test_what_is_half_typed_leaves_the_list_and_says_what_is_missing(machine: Ma
     async def body(pilot: Pilot[Any], browser: Browser) -> None:
         screen = await answered(pilot, browser, "haystack ")
         assert len(screen.rows) == 2
-        browser.catalog.mutex.__enter__()  # what is asked on the way is overtaken
+        browser.catalog._mutex.__enter__()  # what is asked on the way is overtaken
         await pilot.press(*"agent:")
-        browser.catalog.mutex.__exit__()
+        browser.catalog._mutex.__exit__()
         await until(pilot, lambda: "agent: has no value" in lines(browser)[-1])
         assert len(screen.rows) == 2
         await pilot.press(*"codex")
@@ -92,7 +92,7 @@ def test_what_is_half_typed_leaves_the_list_and_says_what_is_missing(machine: Ma
 def test_enter_opens_what_was_typed_though_the_answer_is_under_way(machine: Machine):
     async def body(pilot: Pilot[Any], browser: Browser) -> None:
         screen = await answered(pilot, browser)
-        with browser.catalog.mutex:  # nobody gets an answer before this is left
+        with browser.catalog._mutex:  # nobody gets an answer before this is left
             await pilot.press(*"codex")
             await pilot.press("enter")
             assert screen.answer is not None

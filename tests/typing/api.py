@@ -38,8 +38,8 @@ from turnlog import (
     UsageReport,
     aio,
 )
-from turnlog.store import Store
-from turnlog.testing import ManualClock, StoreContract
+from turnlog.store import Store, memory
+from turnlog.testing import StoreContract
 
 
 def readme() -> None:
@@ -173,7 +173,7 @@ class TestMine(StoreContract):
     def connect(self, folder: object, clock: Clock) -> Store:
         """An empty store."""
         del folder
-        return turnlog.open("memory:", clock=ManualClock()).store
+        return memory.connect(clock=clock)
 
 
 def failing(home: turnlog.Home) -> None:

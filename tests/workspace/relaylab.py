@@ -6,6 +6,7 @@ from typing import Any
 
 from turnlog.rewind.files import Files
 from turnlog.rewind.relay import TurnRelay, worker_of
+from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
 
 
@@ -16,10 +17,10 @@ class Hook:
         self._home, self._session, self._who = home, session, who
 
     def __call__(self, event: str, *given: Any, refused: str = "") -> bool:
-        store = self._home.store
+        store = interior(self._home).store
         with appending(store, store.open(self._session.id)) as appender:
             appender.is_guest = True
-            relay = TurnRelay(store, appender, Files(store, appender.history, self._home.settings))
+            relay = TurnRelay(store, appender, Files(store, appender.history, interior(self._home).settings))
             if event == "begin":
                 given = (*given, worker_of(self._who), refused)
             done = getattr(relay, event)(*given)

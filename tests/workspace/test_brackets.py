@@ -10,6 +10,7 @@ import pytest
 import turnlog
 from tests.faces import location
 from turnlog.session.home import Home
+from turnlog.session.interior import interior
 from turnlog.store import files
 from turnlog.store.files.disk import Disk
 from turnlog.thread.settings import Settings
@@ -197,7 +198,7 @@ def test_what_is_there_already_needs_no_room(tmp_path: Path, place: Path):
 
 def test_the_settings_of_a_home_are_those_it_was_opened_with(tmp_path: Path):
     with turnlog.open(tmp_path, max_file_bytes=5, quota_bytes=7, checkpoints=False) as home:
-        assert home.settings == Settings(checkpoints=False, max_file_bytes=5, quota_bytes=7)
+        assert interior(home).settings == Settings(checkpoints=False, max_file_bytes=5, quota_bytes=7)
 
 
 # ── looking ───────────────────────────────────────────────────────────────────────────────────────────

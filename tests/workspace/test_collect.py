@@ -16,6 +16,7 @@ from tests.store.faultlab import FailingDisk
 from tests.workspace.hostilelab import paths_in
 from turnlog import File, Home, Message, Session
 from turnlog.log.entry import Drop
+from turnlog.session.interior import interior
 from turnlog.store.files import connect
 from turnlog.store.files.disk import Disk, Held
 from turnlog.workspace import scan
@@ -111,8 +112,8 @@ def test_nothing_is_collected_while_somebody_is_writing_a_checkpoint(tmp_path: P
         import threading
 
         done = threading.Event()
-        with home.store.keeping():
-            with home.store.add() as add:
+        with interior(home).store.keeping():
+            with interior(home).store.add() as add:
                 name = add(b"on its way")
             collector = threading.Thread(target=lambda: (other.gc(), done.set()))
             collector.start()
@@ -172,7 +173,9 @@ def test_a_blob_that_somebody_moved_to_another_pack_is_found_there(tmp_path: Pat
         assert other.gc().blob_bytes
         assert len(list((tmp_path / "home/blobs").glob("*.pack"))) == 1
         assert [home.get_blob(name) for name in names] == [b"%d" % number * 500 for number in range(4)]
-        assert [b"".join(home.store.stream(name)) for name in names] == [home.get_blob(name) for name in names]
+        assert [b"".join(interior(home).store.stream(name)) for name in names] == [
+            home.get_blob(name) for name in names
+        ]
 
 
 def test_nobody_refers_to_a_blob_that_somebody_collected(tmp_path: Path, place: Path):
@@ -482,7 +485,7 @@ def _sparse(home: Home, place: Path) -> Session:
         s.checkpoint(f"{number}")
     for number in range(300):
         s.note(f"{number} " + "x" * 1000)
-    home.store.purge(other.id)  # which leaves the blobs
+    interior(home).store.purge(other.id)  # which leaves the blobs
     return s
 
 
@@ -516,7 +519,7 @@ def test_what_somebody_finds_and_needs_meanwhile_stays(tmp_path: Path, place: Pa
 
         disk.before = happens
         home.gc()
-        assert all(agents.store.has(name) and agents.get_blob(name) for name in (first, second, third))
+        assert all(interior(agents).store.has(name) and agents.get_blob(name) for name in (first, second, third))
         assert home.gc().blobs == 0
 
 

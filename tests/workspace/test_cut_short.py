@@ -10,6 +10,7 @@ import turnlog
 from tests.workspace.agentlab import Agent
 from turnlog.log.entry import Checkpoint, Turn, Writer
 from turnlog.machine import process
+from turnlog.session.interior import interior
 
 
 @pytest.fixture
@@ -158,8 +159,8 @@ def test_a_turn_that_ended_without_a_checkpoint_leaves_the_same_doubt(home, plac
     s = home.create(workspace=place)
     with s.turn():
         (place / "agents.txt").write_text("the agent's")
-        settings, home.settings = home.settings, replace(home.settings, checkpoints=False)
-    home.settings = settings
+        settings, interior(home).settings = interior(home).settings, replace(interior(home).settings, checkpoints=False)
+    interior(home).settings = settings
     (place / "mine.txt").write_text("mine")
     begin = s.checkpoints()[0]
     assert steps(s.plan_rewind(to=begin)) == {"agents.txt": DOUBT, "mine.txt": DOUBT}

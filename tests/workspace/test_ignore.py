@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from turnlog.session.interior import interior
 from turnlog.workspace.tree import decode_tree, files
 
 PATHS = [
@@ -50,7 +51,7 @@ def test_the_same_files_as_with_git(tmp_path: Path, name: str, inner: str):
     ).stdout
     with turnlog.open("memory:") as home:
         checkpoint = home.create(workspace=place).checkpoint()
-        trees = home.store
+        trees = interior(home).store
 
         def get(digest: str):
             return decode_tree(trees.get(digest))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 import turnlog
 from tests.faces import location
 from turnlog import Home, Session
+from turnlog.session.interior import interior
 from turnlog.workspace import ignored
 from turnlog.workspace.tree import decode_tree, files
 
@@ -51,7 +52,7 @@ def private_names(home: Home, s: Session) -> dict[bytes, str]:
     root = next(root for root in s.checkpoints()[-1].roots if root.is_private)
 
     def get(name: str):
-        return decode_tree(home.store.get(name))
+        return decode_tree(interior(home).store.get(name))
 
     return {path: node.kind for path, node in files(get(root.tree), get)}
 
@@ -166,7 +167,7 @@ def test_what_falls_out_of_coverage_is_unknown_and_never_touched(
 @pytest.mark.parametrize("rules", ["*.env\n.env\n*.ini\n*.txt\nsrc/\n", "", "*\n"], ids=["more", "none", "all"])
 def test_a_file_that_a_rule_hides_or_shows_is_never_lost(home: Home, place: Path, rules: str, covers: bool):
     (place / "mine.txt").write_text("the user's")
-    home.settings = replace(home.settings, covers_ignored=covers)
+    interior(home).settings = replace(interior(home).settings, covers_ignored=covers)
     s = home.create(workspace=place)
     before = everything(place)
     with s.turn():
@@ -196,10 +197,10 @@ def test_a_file_that_moves_from_ignored_to_not_and_is_changed_goes_back(home: Ho
 
 def test_checkpoints_from_before_do_not_know_ignored_files(home: Home, place: Path):
     """A session that went on from one that did not cover them: unknown, so nothing is made or deleted."""
-    home.settings = replace(home.settings, covers_ignored=False)
+    interior(home).settings = replace(interior(home).settings, covers_ignored=False)
     s = home.create(workspace=place)
     first = s.checkpoint()
-    home.settings = replace(home.settings, covers_ignored=True)
+    interior(home).settings = replace(interior(home).settings, covers_ignored=True)
     s = home.resume(s.id)
     with s.turn():
         s.user("go")
@@ -208,7 +209,7 @@ def test_checkpoints_from_before_do_not_know_ignored_files(home: Home, place: Pa
     assert {step.raw: step.action for step in s.plan_rewind(to=first).steps} == {
         b"made.env": "unknown", b"src/a.py": "modify",
     }  # fmt: skip
-    home.settings = replace(home.settings, covers_ignored=False)
+    interior(home).settings = replace(interior(home).settings, covers_ignored=False)
     s = home.resume(s.id)
     (place / "made.env").write_text("mine now")
     s.rewind(turns=1)

@@ -13,6 +13,7 @@ from turnlog.machine.process import this_process
 from turnlog.machine.space import SPARE_BYTES, Space, set_limit, size_of, space
 from turnlog.rewind.files import Files
 from turnlog.rewind.relay import TurnRelay, worker_of
+from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
 from turnlog.thread.garbage import tidy
 from turnlog.thread.limit import keep_limit
@@ -28,10 +29,10 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 def tell(home: Home, session: Session, event: str, turn: str) -> None:
     """What a hook would."""
-    store = home.store
+    store = interior(home).store
     with appending(store, store.open(session.id)) as appender:
         appender.is_guest = True
-        relay = TurnRelay(store, appender, Files(store, appender.history, home.settings))
+        relay = TurnRelay(store, appender, Files(store, appender.history, interior(home).settings))
         given = (turn, worker_of(this_process())) if event == "begin" else (turn,)
         getattr(relay, event)(*given)
 
@@ -61,7 +62,7 @@ def test_tools_of_the_oldest_turns_go_first_and_then_their_turns(home: Home, tmp
     work(home, tmp_path / "one", turns=1, tools=0)
     whole = left(home, session)
     assert whole.count("tool") == 9
-    keep_limit(home.store, 8 * SIZE)
+    keep_limit(interior(home).store, 8 * SIZE)
     some = left(home, session)
     assert 0 < some.count("tool") < 9
     assert some[:2] == ["begin", "end"]
@@ -72,7 +73,7 @@ def test_tools_of_the_oldest_turns_go_first_and_then_their_turns(home: Home, tmp
 def test_the_last_tool_of_a_turn_that_was_cut_counts_as_its_end(home: Home, tmp_path: Path):
     session = work(home, tmp_path / "one", is_cut=True)
     work(home, tmp_path / "one", turns=1, tools=0)
-    keep_limit(home.store, 7 * SIZE)
+    keep_limit(interior(home).store, 7 * SIZE)
     assert left(home, session).count("tool") >= 3
     assert home.gc(quota_bytes=0).dropped
     assert left(home, session) == []
@@ -84,8 +85,8 @@ def test_the_newest_session_of_each_folder_and_what_is_named_stay(home: Home, tm
     newest = work(home, tmp_path / "one")
     other = work(home, tmp_path / "two")
     before = [left(home, one) for one in (newest, other)]
-    assert keep_limit(home.store, 10**9) is None
-    done = keep_limit(home.store, 1)
+    assert keep_limit(interior(home).store, 10**9) is None
+    done = keep_limit(interior(home).store, 1)
     assert done is not None
     assert done.dropped
     assert [left(home, one) for one in (newest, other)] == before
@@ -98,9 +99,9 @@ def test_where_there_was_no_room_something_goes_below_the_limit_already(tmp_path
         old = work(home, tmp_path / "one", turns=1)
         session = home.create(workspace=tmp_path / "one")
         (tmp_path / "one/noise").write_bytes(os.urandom(3 * SIZE))
-        store = home.store
+        store = interior(home).store
         with appending(store, store.open(session.id)) as appender:
-            files = Files(store, appender.history, home.settings)
+            files = Files(store, appender.history, interior(home).settings)
             TurnRelay(store, appender, files).begin("t", worker_of(None))
         assert files.is_full
         assert left(home, session) == []
@@ -118,10 +119,10 @@ def test_small_packs_are_written_together_and_nothing_is_lost(home: Home, tmp_pa
     packs = tmp_path / "home/blobs"
     before = home.disk()["blobs"]
     assert len(list(packs.glob("*.pack"))) > 32
-    assert tidy(home.store)
+    assert tidy(interior(home).store)
     assert len(list(packs.glob("*.pack"))) < 8
     assert home.disk()["blobs"] < before
-    assert not tidy(home.store)
+    assert not tidy(interior(home).store)
     assert len(left(home, session)) == 42
     now = (place / "noise").read_bytes()
     session.rewind(to=session.checkpoints()[0], force=True)

@@ -12,6 +12,7 @@ from tests.clock import tick
 from tests.faces import location
 from turnlog.errors import Conflict
 from turnlog.rewind.travel import Travel
+from turnlog.session.interior import interior
 from turnlog.workspace.restore import Restorer
 
 
@@ -123,7 +124,7 @@ def test_what_somebody_else_changed_is_kept_unless_forced(home, place: Path, whe
 
 def test_a_file_that_a_changed_rule_hid_is_unknown_and_stays(home, place: Path):
     """A `.gitignore` that the agent edited, put back first, made another tool delete what it had hidden."""
-    home.settings = replace(home.settings, covers_ignored=False)
+    interior(home).settings = replace(interior(home).settings, covers_ignored=False)
     s = home.create(workspace=place)
     (place / "secret.env").write_text("the user's")
     (place / ".gitignore").write_text("*.log\nbuild/\n*.env\n")

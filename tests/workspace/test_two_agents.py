@@ -13,6 +13,7 @@ from tests.workspace.relaylab import Hook
 from turnlog.blame.authorship import blame
 from turnlog.log.entry import Drop
 from turnlog.machine.process import process_of
+from turnlog.session.interior import interior
 
 
 class Worker:
@@ -68,7 +69,7 @@ def two(home, place: Path):
 
 
 def authors(home, path: Path) -> list:
-    return [line.author.session if line.author else line.why for line in blame(home.store, path).lines]
+    return [line.author.session if line.author else line.why for line in blame(interior(home).store, path).lines]
 
 
 def test_what_one_edited_and_nobody_else_touched_is_its_own(two, home, place: Path):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 import turnlog
 from tests.clock import tick
 from tests.faces import location
+from turnlog.session.interior import interior
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_a_tracked_file_is_the_sessions_whenever_it_changed(home, place: Path):
 
 def test_what_was_not_tracked_then_is_unknown(home, place: Path):
     (place / "local.env").write_text("A=1")
-    home.settings = replace(home.settings, covers_ignored=False)
+    interior(home).settings = replace(interior(home).settings, covers_ignored=False)
     s = home.create(workspace=place)
     with s.turn():
         first = s.user("go")
@@ -289,7 +290,7 @@ def test_a_rule_that_changed_outside_of_the_tree_counts_for_its_time(home, place
     (place / ".git/info").mkdir(parents=True)
     (place / ".git/info/exclude").write_text("*.dat\n")
     (place / "user.dat").write_text("the user's")
-    home.settings = replace(home.settings, covers_ignored=False)
+    interior(home).settings = replace(interior(home).settings, covers_ignored=False)
     s = home.create(workspace=place)
     with s.turn():
         s.user("go")

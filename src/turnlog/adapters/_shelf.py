@@ -12,10 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from turnlog import aio
+from turnlog.aio.home import blocking_home
 from turnlog.aio.threads import Threads
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, Unsupported
 from turnlog.machine.folder import expand
 from turnlog.session import Home, Session, open_home
+from turnlog.thread.reader import refuse_purged
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,9 +37,7 @@ class Shelf:
     def __init__(self, home: AnyHome, framework: str) -> None:
         self._given = home
         self.framework = framework
-        self._home: Home | None = (
-            home.blocking if isinstance(home, aio.Home) else home if isinstance(home, Home) else None
-        )
+        self._home: Home | None = blocking_home(home) if isinstance(home, (Home, aio.Home)) else None
         self._is_own = self._home is None
         self._threads: Threads | None = None
         self._mutex = threading.RLock()
@@ -87,7 +87,7 @@ class Shelf:
             if not fresh:
                 return session
             try:
-                session.refuse_purged()
+                refuse_purged(session)
                 session.refresh()
             except (NotFound, Conflict):  # it is another one by now, or none
                 self.forget(session_id)

@@ -37,6 +37,8 @@ from turnlog.log.entry import AnyEntry, Child, Compaction, Message, Set, Spent
 from turnlog.log.origin import Spawned
 from turnlog.log.usage import Usage
 from turnlog.session import Session
+from turnlog.session.interior import interior
+from turnlog.session.session import hold
 from turnlog.thread.report import Info
 
 framework("claude_agent_sdk", "claude-sdk")
@@ -236,7 +238,8 @@ class TurnlogSessionStore(Closing):
             fields["origin"] = {"agent": "claude-code", "id": session_id, "identity": session_id}
         workspace = next((line["cwd"] for line in lines if isinstance(line.get("cwd"), str) and line["cwd"]), None)
         home, name = self.shelf.home, joined(*parts)
-        session = self.shelf.hold(home.hold(home.creator.create(name, drafts, workspace=workspace, **fields)))
+        made = interior(home).creator.create(name, drafts, workspace=workspace, **fields)
+        session = self.shelf.hold(hold(home, made))
         if above is not None:
             above.append(Child(session=name, agent=FRAMEWORK))
         return session

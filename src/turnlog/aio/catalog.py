@@ -20,7 +20,8 @@ def _call(
     method: Callable[Concatenate[blocking.Catalog, _P], _R],
 ) -> Callable[Concatenate[Catalog, _P], Coroutine[Any, Any, _R]]:
     async def call(self: Catalog, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return await self.threads.run(lambda: method(self.made(), *args, **kwargs))
+        catalog, threads = self._answering, self._threads  # pyright: ignore[reportPrivateUsage]
+        return await threads.run(lambda: method(catalog(), *args, **kwargs))
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
@@ -30,13 +31,13 @@ class Catalog:
     """See `turnlog.catalog.Catalog`: the same questions, on threads, answered one after the other."""
 
     def __init__(self, location: str | os.PathLike[str] | Home | None = None, **options: Any) -> None:
-        self.threads = Threads("catalog")
+        self._threads = Threads("catalog")
         self._location = location
         self._options = options
         self._mutex = threading.Lock()
         self._made: blocking.Catalog | None = None
 
-    def made(self) -> blocking.Catalog:
+    def _answering(self) -> blocking.Catalog:
         """The one that answers; made where the first question runs, for that may wait for a disk."""
         with self._mutex:
             if self._made is None:
@@ -53,10 +54,10 @@ class Catalog:
 
     async def close(self) -> None:
         """See `turnlog.catalog.Catalog.close`."""
-        if not self.threads.is_closed:
+        if not self._threads.is_closed:
             if self._made is not None:
-                await self.threads.run(self._made.close)
-            self.threads.close()
+                await self._threads.run(self._made.close)
+            self._threads.close()
 
     cards = _call(blocking.Catalog.cards)
     lines = _call(blocking.Catalog.lines)

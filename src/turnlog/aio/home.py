@@ -27,8 +27,8 @@ def _home_call(
     method: Callable[Concatenate[blocking.Home, _P], _R], *, long: bool = False
 ) -> Callable[Concatenate[Home, _P], Coroutine[Any, Any, _R]]:
     async def call(self: Home, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        run = self.threads.run_long if long else self.threads.run
-        return await run(method, self.blocking, *args, **kwargs)
+        home, threads = self._blocking, self._threads  # pyright: ignore[reportPrivateUsage]
+        return await (threads.run_long if long else threads.run)(method, home, *args, **kwargs)
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
@@ -46,8 +46,8 @@ class Home:
     """See `turnlog.Home`."""
 
     def __init__(self, home: blocking.Home, threads: Threads) -> None:
-        self.blocking = home
-        self.threads = threads
+        self._blocking = home
+        self._threads = threads
         self._catalog: Catalog | None = None
 
     async def __aenter__(self) -> Home:
@@ -60,18 +60,18 @@ class Home:
 
     async def close(self) -> None:
         """See `turnlog.Home.close`."""
-        if not self.threads.is_closed:
+        if not self._threads.is_closed:
             if self._catalog is not None:
                 await self._catalog.close()
-            await self.threads.run(self.blocking.close)
-            self.threads.close()
+            await self._threads.run(self._blocking.close)
+            self._threads.close()
 
     def _asked(self) -> Catalog:
         """What answers over its sessions, and over no others; on threads of its own."""
-        if self.threads.is_closed:
+        if self._threads.is_closed:
             raise Invalid("this home is closed", hint="open it again")
         if self._catalog is None:
-            self._catalog = Catalog(self.blocking, agents=False)
+            self._catalog = Catalog(self._blocking, agents=False)
         return self._catalog
 
     async def search(
@@ -93,22 +93,22 @@ class Home:
     @property
     def backend(self) -> str:
         """The kind of store behind it."""
-        return self.blocking.backend
+        return self._blocking.backend
 
     @property
     def tenant_name(self) -> str | None:
         """Whose home it is, where it came from `tenant`."""
-        return self.blocking.tenant_name
+        return self._blocking.tenant_name
 
     @property
     def following(self) -> Following:
         """See `turnlog.Home.following`."""
-        return self.blocking.following
+        return self._blocking.following
 
     async def tenant(self, name: str, *, create: bool = True) -> Home:
         """See `turnlog.Home.tenant`. It runs on the threads of this home, and is closed with it."""
-        found = await self.threads.run(self.blocking.tenant, name, create=create)
-        return Home(found, self.threads.shared())
+        found = await self._threads.run(self._blocking.tenant, name, create=create)
+        return Home(found, self._threads.shared())
 
     tenants = _home_call(blocking.Home.tenants)
     drop_tenant = _home_call(blocking.Home.drop_tenant, long=True)
@@ -135,36 +135,37 @@ class Home:
         self, other: Home | blocking.Home, ids: Iterable[str] | None = None, **options: Unpack[TransferOptions]
     ) -> list[Transferred]:
         """See `turnlog.Home.push`."""
-        return await self.threads.run_long(self.blocking.push, _blocking(other), ids, **options)
+        return await self._threads.run_long(self._blocking.push, blocking_home(other), ids, **options)
 
     async def pull(
         self, other: Home | blocking.Home, ids: Iterable[str] | None = None, **options: Unpack[TransferOptions]
     ) -> list[Transferred]:
         """See `turnlog.Home.pull`."""
-        return await self.threads.run_long(self.blocking.pull, _blocking(other), ids, **options)
+        return await self._threads.run_long(self._blocking.pull, blocking_home(other), ids, **options)
 
     async def sync(
         self, other: Home | blocking.Home, ids: Iterable[str] | None = None, **options: Unpack[TransferOptions]
     ) -> tuple[list[Transferred], list[Transferred]]:
         """See `turnlog.Home.sync`."""
-        return await self.threads.run_long(self.blocking.sync, _blocking(other), ids, **options)
+        return await self._threads.run_long(self._blocking.sync, blocking_home(other), ids, **options)
 
     async def create(self, *, drafts: Sequence[AnyEntry] = (), **fields: Unpack[SessionFields]) -> Session:
         """See `turnlog.Home.create`."""
-        return Session(await self.threads.run(self.blocking.create, drafts=drafts, **fields), self.threads)
+        return Session(await self._threads.run(self._blocking.create, drafts=drafts, **fields), self._threads)
 
     async def resume(self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None) -> Session:
         """See `turnlog.Home.resume`."""
-        found = await self.threads.run(self.blocking.resume, session, workspace=workspace)
-        return Session(found, self.threads)
+        found = await self._threads.run(self._blocking.resume, session, workspace=workspace)
+        return Session(found, self._threads)
 
     async def read(
         self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None
     ) -> ReadOnlySession:
         """See `turnlog.Home.read`."""
-        found = await self.threads.run(self.blocking.read, session, workspace=workspace)
-        return ReadOnlySession(found, self.threads)
+        found = await self._threads.run(self._blocking.read, session, workspace=workspace)
+        return ReadOnlySession(found, self._threads)
 
 
-def _blocking(home: Home | blocking.Home) -> blocking.Home:
-    return home.blocking if isinstance(home, Home) else home
+def blocking_home(home: Home | blocking.Home) -> blocking.Home:
+    """The one that does the work, for the rooms of this package."""
+    return home._blocking if isinstance(home, Home) else home  # pyright: ignore[reportPrivateUsage]

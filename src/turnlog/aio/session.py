@@ -20,9 +20,10 @@ from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.session.document import Document, DocumentForm
 from turnlog.session.said import SessionFields
+from turnlog.store import derived
 from turnlog.thread.call.ending import LastTurn
 from turnlog.thread.live import Listening
-from turnlog.thread.reader import FOLLOW_PAUSE_S, LOOK_S
+from turnlog.thread.reader import FOLLOW_PAUSE_S, LOOK_S, history_of, refuse_purged
 from turnlog.thread.target import Target, seq_of
 
 if TYPE_CHECKING:
@@ -45,18 +46,20 @@ def _call(
     """The method of a blocking session as a coroutine; a `long` one keeps nobody waiting who appends."""
 
     async def call(self: ReadOnlySession, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        session, threads = self._blocking, self._threads  # pyright: ignore[reportPrivateUsage]
+
         def job() -> _R:
             try:
-                made = method(self.blocking, *args, **kwargs)
+                made = method(session, *args, **kwargs)
                 if isinstance(made, Context):
                     made.load()  # here, and not on the loop when a request is made of it
                 return made
             except TurnlogError:
                 with contextlib.suppress(TurnlogError):
-                    _ = self.blocking.seq  # what a failed append left behind is looked at here, not on the loop
+                    _ = session.seq  # what a failed append left behind is looked at here, not on the loop
                 raise
 
-        return await (self.threads.run_long if long else self.threads.run)(job)
+        return await (threads.run_long if long else threads.run)(job)
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
@@ -66,11 +69,11 @@ class ReadOnlySession:
     """See `turnlog.Home.read`. What is only looked up in memory needs no `await`."""
 
     def __init__(self, session: blocking.ReadOnlySession, threads: Threads) -> None:
-        self.blocking = session
-        self.threads = threads
+        self._blocking = session
+        self._threads = threads
 
     def __repr__(self) -> str:
-        return repr(self.blocking)
+        return repr(self._blocking)
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,51 +86,56 @@ class ReadOnlySession:
     @property
     def id(self) -> str:
         """The session's id."""
-        return self.blocking.id
+        return self._blocking.id
 
     @property
     def handle(self) -> str:
         """A short name that finds it, too."""
-        return self.blocking.handle
+        return self._blocking.handle
 
     @property
     def head(self) -> int:
         """The `seq` of the entry the conversation stands at; 0 when it is empty."""
-        return self.blocking.head
+        return self._blocking.head
 
     @property
     def seq(self) -> int:
         """The `seq` of the last entry that this object has seen."""
-        return self.blocking.seq
+        return self._blocking.seq
 
     @property
     def title(self) -> str | None:
         """The title."""
-        return self.blocking.title
+        return self._blocking.title
 
     @property
     def workspace(self) -> str | None:
         """The folder the agent works in."""
-        return self.blocking.workspace
+        return self._blocking.workspace
 
     @property
     def agent(self) -> str | None:
         """The agent's name."""
-        return self.blocking.agent
+        return self._blocking.agent
 
     @property
     def labels(self) -> dict[str, str]:
         """The labels given at creation."""
-        return self.blocking.labels
+        return self._blocking.labels
 
     @property
     def facts(self) -> dict[str, Any]:
         """Every fact as it is now."""
-        return self.blocking.facts
+        return self._blocking.facts
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or its home."""
+        return self._blocking.is_closed
 
     async def get(self, key: str, default: Any = None) -> Any:
         """A fact as it is now."""
-        return self.blocking.get(key, default)
+        return self._blocking.get(key, default)
 
     messages = _call(blocking.ReadOnlySession.messages)
     path = _call(blocking.ReadOnlySession.path)
@@ -155,18 +163,18 @@ class ReadOnlySession:
 
     async def close(self) -> None:
         """See `turnlog.Session.close`."""
-        if not self.blocking.is_closed:
-            await self.threads.run(self.blocking.close)
+        if not self._blocking.is_closed:
+            await self._threads.run(self._blocking.close)
 
     @property
     def last_turn(self) -> Coroutine[Any, Any, LastTurn]:
         """How the last turn of the conversation ended: `await session.last_turn`."""
-        return self.threads.run(lambda: self.blocking.last_turn)
+        return self._threads.run(lambda: self._blocking.last_turn)
 
     @property
     def damage(self) -> Coroutine[Any, Any, list[Damage]]:
         """What is damaged in this session's own log: `await session.damage`."""
-        return self.threads.run_long(lambda: self.blocking.damage)
+        return self._threads.run_long(lambda: self._blocking.damage)
 
     @overload
     async def export(self, to: DocumentForm, *, redact: bool = True, content: bool = False) -> Document: ...
@@ -177,7 +185,7 @@ class ReadOnlySession:
     ) -> Exported: ...  # fmt: skip
     async def export(self, to: str, *args: Any, **options: Any) -> Document | Exported:
         """See `turnlog.ReadOnlySession.export`."""
-        return await self.threads.run_long(self.blocking.export, to, *args, **options)
+        return await self._threads.run_long(self._blocking.export, to, *args, **options)
 
     @overload
     def entries(self, *, kind: type[_E], after: Target = 0, reverse: bool = False) -> AsyncGenerator[_E]: ...
@@ -189,8 +197,8 @@ class ReadOnlySession:
         self, *, kind: str | type[Entry] | None = None, after: Target = 0, reverse: bool = False
     ) -> AsyncGenerator[Any]:
         """See `turnlog.Session.entries`."""
-        source: Iterator[Any] = self.blocking.entries(after=after, kind=kind, reverse=reverse)
-        while chunk := await self.threads.run(_take, source):
+        source: Iterator[Any] = self._blocking.entries(after=after, kind=kind, reverse=reverse)
+        while chunk := await self._threads.run(_take, source):
             for entry in chunk:
                 yield entry
 
@@ -209,14 +217,14 @@ class ReadOnlySession:
 
         stop, listening = await self._begin_follow(tell, deltas=deltas)
         try:
-            while not self.blocking.is_closed:
+            while not self._blocking.is_closed:
                 before = last
                 news.clear()
                 if time.monotonic() - looked > LOOK_S:
-                    await self.threads.run(self.blocking.refuse_purged)
+                    await self._threads.run(refuse_purged, self._blocking)
                     looked = time.monotonic()
                 if deltas:
-                    await self.threads.run(listening.take)
+                    await self._threads.run(listening.take)
                 async for entry in self.entries(after=last):
                     last = entry.seq
                     listening.saw(entry)
@@ -229,13 +237,13 @@ class ReadOnlySession:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(news.wait(), FOLLOW_PAUSE_S if stop is None else LOOK_S)
         except Invalid:
-            if not self.blocking.is_closed:
+            if not self._blocking.is_closed:
                 raise
         finally:
             if stop is not None:
                 stop()
-            if deltas and not self.threads.is_closed:
-                await self.threads.run(listening.close)
+            if deltas and not self._threads.is_closed:
+                await self._threads.run(listening.close)
             listening.close()
 
     async def _begin_follow(
@@ -244,9 +252,10 @@ class ReadOnlySession:
         """Both or neither: whoever is cancelled meanwhile, or fails half-way, leaves nobody listening."""
 
         def begin() -> tuple[Callable[[], None] | None, Listening]:
-            stop = self.blocking.listen(tell)
+            log = history_of(self._blocking).log
+            stop = derived.listen(log, tell)
             try:
-                return stop, Listening(self.blocking.history.log, deltas=deltas)
+                return stop, Listening(log, deltas=deltas)
             except BaseException:
                 if stop is not None:
                     stop()
@@ -260,7 +269,7 @@ class ReadOnlySession:
                 stop()
             listening.close()
 
-        beginning = asyncio.ensure_future(self.threads.run(begin))
+        beginning = asyncio.ensure_future(self._threads.run(begin))
         try:
             return await asyncio.shield(beginning)
         except asyncio.CancelledError:
@@ -311,26 +320,26 @@ class Session(ReadOnlySession):
     async def turn(self) -> AsyncGenerator[str]:
         """See `turnlog.Session.turn`. A cancelled task aborts its turn."""
         bracket = self._session.turn()
-        turn = await self.threads.run_long(bracket.__enter__)
+        turn = await self._threads.run_long(bracket.__enter__)
         try:
             yield turn
         except BaseException as error:
-            await self.threads.run_long(bracket.__exit__, type(error), error, error.__traceback__)
+            await self._threads.run_long(bracket.__exit__, type(error), error, error.__traceback__)
             raise
-        await self.threads.run_long(bracket.__exit__, None, None, None)
+        await self._threads.run_long(bracket.__exit__, None, None, None)
 
     async def fork(
         self, at: Target | None = None, *, name: str | None = None, **fields: Unpack[SessionFields]
     ) -> Session:
         """See `turnlog.Session.fork`."""
-        return Session(await self.threads.run(self._session.fork, at, name=name, **fields), self.threads)
+        return Session(await self._threads.run(self._session.fork, at, name=name, **fields), self._threads)
 
     async def spawn(
         self, *, call: str | None = None, role: str | None = None, **fields: Unpack[SessionFields]
     ) -> Session:
         """See `turnlog.Session.spawn`."""
-        child = await self.threads.run(self._session.spawn, call=call, role=role, **fields)
-        return Session(child, self.threads)
+        child = await self._threads.run(self._session.spawn, call=call, role=role, **fields)
+        return Session(child, self._threads)
 
 
 def _take(source: Iterator[AnyEntry]) -> list[AnyEntry]:

@@ -21,6 +21,7 @@ from turnlog.catalog.waiter import PatientLock
 from turnlog.errors import Invalid
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import is_shared
+from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ class Catalog:
         patience_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.mutex = PatientLock()
+        self._mutex = PatientLock()
         self._given = None if location is None or isinstance(location, (str, os.PathLike)) else location
         self._home = self._given
         self._location = location_of(location)
@@ -115,7 +116,7 @@ class Catalog:
 
     def close(self) -> None:
         """Let go of the file. Whoever asks afterwards gets `Invalid`."""
-        with self.mutex:
+        with self._mutex:
             self._is_closed = True
             self._local.database.close()
             self._looked_at = None
@@ -141,7 +142,7 @@ class Catalog:
 
     def refresh(self, *, at_once: bool = False) -> None:
         """Look what has changed, unless that was done a moment ago. Every question does that by itself."""
-        with self.mutex:
+        with self._mutex:
             self._refuse_closed()
             is_fresh = self._looked_at is not None and self._clock() - self._looked_at < self._fresh_for
             if is_fresh and not at_once:
@@ -154,7 +155,7 @@ class Catalog:
 
     def sync(self) -> Synced:
         """Look what has changed since, and read it."""
-        with self.mutex:
+        with self._mutex:
             self._refuse_closed()
             synced = self._local.sync()
             if self._is_shared:
@@ -166,7 +167,7 @@ class Catalog:
         """Where the store keeps what is known of its sessions; None if that is kept here."""
         from turnlog.store.capability import KeepsTables, ability
 
-        if self._server is None and (database := ability(self._open_home().store, KeepsTables)) is not None:
+        if self._server is None and (database := ability(interior(self._open_home()).store, KeepsTables)) is not None:
             self._server = database.dedicated("catalog")
         return self._server
 
@@ -176,7 +177,7 @@ class Catalog:
         from turnlog.catalog.index.reconcile import reconcile
         from turnlog.catalog.read.server import catch_up
 
-        store, server = self._open_home().store, self._tables()
+        store, server = interior(self._open_home()).store, self._tables()
         if server is None:
             return self._local.take_in(store, here)
         there = catch_up(server, store, self._progress, self._local.waiting)
@@ -194,20 +195,20 @@ class Catalog:
 
     def complete(self) -> None:
         """Read everything that is there before this returns, whoever began with it."""
-        with self.mutex:
+        with self._mutex:
             self._refuse_closed()
             self._local.complete()
             self.sync()
 
-    def make(self, workspace: str) -> None:
+    def _make(self, workspace: str) -> None:
         """The same for the process that others leave it to: for somebody in that workspace, and to be kept."""
-        with self.mutex:
+        with self._mutex:
             self._refuse_closed()
             self._local.make(workspace)
 
     def rebuild(self) -> Synced:
         """Throw it away, and read everything again."""
-        with self.mutex:
+        with self._mutex:
             self._refuse_closed()
             self._looked_at = None
             self._local.throw_away()
@@ -215,15 +216,14 @@ class Catalog:
 
     def forget_purged(self) -> None:
         """What was removed for good leaves the files of the catalog, and nothing new is read into them."""
-        with self.mutex:
+        with self._mutex:
             self._refuse_closed()
             if self._is_shared and (not self._agents or self._tables() is None):
                 self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False))
             self._local.forget_purged()
             self._looked_at = None
 
-    def heed(self, has_left: Callable[[], bool] | None) -> None:
-        """Give up what is being asked as soon as this says so: `question` does that for a `Waiter`."""
+    def _heed(self, has_left: Callable[[], bool] | None) -> None:
         self._local.database.heed(has_left)
 
     # ── questions ─────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     class Asked(Protocol):
         """What can be asked."""
 
-        mutex: AbstractContextManager[object]
+        _mutex: AbstractContextManager[object]
 
         def refresh(self) -> None:
             """Look what has changed."""
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
             """Throw it away, and read everything again."""
             ...
 
-        def heed(self, has_left: Callable[[], bool] | None) -> None:
+        def _heed(self, has_left: Callable[[], bool] | None) -> None:
             """Give up what is being asked as soon as this says so."""
             ...
 
@@ -49,7 +49,7 @@ def question(ask: Callable[Concatenate[_A, _P], _T]) -> Callable[Concatenate[_A,
         if waiter.has_left():
             raise GivenUp
         whole = cast("Asked", catalog)
-        whole.heed(waiter.has_left)
+        whole._heed(waiter.has_left)  # pyright: ignore[reportPrivateUsage]
         try:
             return ask(catalog, *args, **more)
         except sqlite3.OperationalError as error:
@@ -57,12 +57,12 @@ def question(ask: Callable[Concatenate[_A, _P], _T]) -> Callable[Concatenate[_A,
                 raise
             raise GivenUp from None
         finally:
-            whole.heed(None)
+            whole._heed(None)  # pyright: ignore[reportPrivateUsage]
 
     @wraps(ask)
     def asked(catalog: _A, *args: _P.args, **more: _P.kwargs) -> _T:
         whole = cast("Asked", catalog)
-        with whole.mutex:
+        with whole._mutex:  # pyright: ignore[reportPrivateUsage]
             try:
                 whole.refresh()
                 return answer(catalog, *args, **more)

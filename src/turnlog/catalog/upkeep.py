@@ -34,6 +34,7 @@ from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import folder_of
 from turnlog.machine.modules import without_old
 from turnlog.machine.pricelist import stamp
+from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -376,7 +377,7 @@ def database_for(home: Home | None, location: str, *, agents: bool) -> Database:
     if home is not None and not agents:
         from turnlog.store.capability import KeepsTables, ability
 
-        if ability(home.store, KeepsTables) is not None:
+        if ability(interior(home).store, KeepsTables) is not None:
             return MemoryDatabase()
     return database_of(location, agents=agents)
 
@@ -387,6 +388,7 @@ def location_of(location: str | os.PathLike[str] | Home | None) -> str:
         return default_home()
     if isinstance(location, (str, os.PathLike)):
         return os.fspath(location)
-    if location.made.location is None:
+    place = interior(location).made.location
+    if place is None:
         raise Invalid("a catalog of a home that was opened nowhere", hint="`turnlog.open` knows where")
-    return location.made.location
+    return place

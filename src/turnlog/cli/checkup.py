@@ -13,6 +13,7 @@ from turnlog.log.entry import FORMAT, AnyEntry, Entry, Fold, Head, Intent, Set, 
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store.capability import InFiles, Region, ability
 from turnlog.thread.history import History
 
@@ -33,7 +34,7 @@ class _Examination:
         self._id = session_id
         self._damaged_blobs = damaged_blobs
         self._is_alone = alone
-        self._history = History(home.store, home.store.open(session_id, read_only=True))
+        self._history = History(interior(home).store, interior(home).store.open(session_id, read_only=True))
         self._found: list[Finding] = []
         self._folds = _Folds(self._history)
         self._is_first = True
@@ -42,7 +43,7 @@ class _Examination:
         self._unknown: Counter[str] = Counter()
 
     def run(self, title: str | None) -> Checkup:
-        files = ability(self._home.store, InFiles)
+        files = ability(interior(self._home).store, InFiles)
         path, size, regions = "", 0, []
         first = next((item for item in self._history.log.read() if isinstance(item, Entry)), None)
         if isinstance(first, Start) and first.format > FORMAT:
@@ -102,7 +103,7 @@ class _Examination:
             self._folds.begin(State(), is_whole=True)
             return
         try:
-            parent = self._home.store.open(fork.session, read_only=True, first=fork.base)
+            parent = interior(self._home).store.open(fork.session, read_only=True, first=fork.base)
         except NotFound:
             text = f"Session {fork.session}, which it continues, is gone, and entries 1 to {fork.seq} with it."
             self._say("fork", text)
@@ -139,7 +140,7 @@ class _Examination:
 
     def _check_blob(self, digest: str, entry: AnyEntry) -> None:
         try:
-            is_there = self._home.store.has(digest)
+            is_there = interior(self._home).store.has(digest)
         except NotFound:
             is_there = False
         if is_there and digest not in self._damaged_blobs:

@@ -6,12 +6,13 @@ from turnlog.cli.draw.text import one_line
 from turnlog.errors import Unsupported
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store.capability import InFiles, ability
 
 
 def files_of(home: Home, *, hint: str = "this needs a home that is a folder") -> InFiles:
     """The store of a home as one that keeps files. Raises `Unsupported`."""
-    files = ability(home.store, InFiles)
+    files = ability(interior(home).store, InFiles)
     if files is None:
         raise Unsupported(f"the {home.backend} store keeps no files", hint=hint)
     return files

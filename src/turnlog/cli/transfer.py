@@ -22,6 +22,7 @@ from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError, 
 from turnlog.layout import MARKS
 from turnlog.machine.folder import expand
 from turnlog.session import Home, open_home
+from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
     from turnlog.transfer.report import Transferred
@@ -123,7 +124,9 @@ class Direction:
         """Transfer the sessions; False if an error or Ctrl-C stopped it. What was transferred before that stays."""
         from turnlog.transfer.mover import Mover
 
-        mover = Mover(source.store, target.store, dry_run=self.dry_run, include_ignored=self.include_ignored)
+        mover = Mover(
+            interior(source).store, interior(target).store, dry_run=self.dry_run, include_ignored=self.include_ignored
+        )
         doing = {"push": "pushing", "pull": "pulling"}[self.what]
         with unhurried("this session is finished first") as is_enough:
             try:

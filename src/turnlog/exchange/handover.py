@@ -46,7 +46,7 @@ from turnlog.log.context import text_of
 from turnlog.log.entry import Head, Message
 from turnlog.machine.folder import places_of, workspace_path
 from turnlog.thread.handed import Handed
-from turnlog.thread.reader import SessionReader
+from turnlog.thread.reader import SessionReader, history_of
 from turnlog.thread.report import is_net
 
 _MOST = 100
@@ -103,7 +103,7 @@ def hand_over(
         notes = [*_went_on_there(form, there, session), *cautions(cwd, form.resume)]
         command = command_for(form.resume, chosen, transcript.source_id, there.path, cwd)
         return Resumable(chosen, transcript.source_id, there.path, cwd, command, HandoverReport(notes=notes))
-    if there is not None or session.history.state.is_relayed:  # its id is taken, by itself
+    if there is not None or history_of(session).state.is_relayed:  # its id is taken, by itself
         transcript = _without_origin(transcript)
     transcript = replace(transcript, workspace=cwd)
     if dry_run:
@@ -113,7 +113,7 @@ def hand_over(
 
 def _refuse_net(session: SessionReader) -> None:
     """Raise `Unsupported` for a session that only keeps files: there is nobody to go on with."""
-    if not is_net(session.history.state):
+    if not is_net(history_of(session).state):
         return
     messages = (entry for entry in session.entries(reverse=True) if isinstance(entry, Message))
     command = next((text for entry in messages if (text := text_of(entry.blocks)).startswith("$ ")), "")

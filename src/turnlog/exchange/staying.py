@@ -9,7 +9,7 @@ from turnlog.formats import format_of, is_known
 from turnlog.log.entry import Alias
 from turnlog.store import Store
 from turnlog.thread.alias import go_on_under
-from turnlog.thread.reader import SessionReader
+from turnlog.thread.reader import SessionReader, history_of
 
 
 def stays_one(store: Store, session: SessionReader, way: Resumable) -> None:
@@ -17,8 +17,8 @@ def stays_one(store: Store, session: SessionReader, way: Resumable) -> None:
 
     Only where the agent's hooks tell of its turns; to another agent it is handed as another session.
     """
-    state = session.history.state
-    origin = origin_of(session.history)
+    state = history_of(session).state
+    origin = origin_of(history_of(session))
     if not state.is_relayed or way.path is None or way.agent != origin.get("agent") or not is_known(way.agent):
         return
     if way.id == origin.get("id") or f"{way.agent}\n{way.id}" in state.aliases:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from turnlog.catalog import Card, Catalog
 from turnlog.errors import NotFound, TurnlogError
 from turnlog.mcp.quote import Quotes
+from turnlog.session.interior import interior
 from turnlog.thread.alias import session_of
 from turnlog.view.number import count
 
@@ -87,7 +88,9 @@ class Library:
 
         card = self.scope.session(self.catalog, name)
         with open_home(self.location) as home:
-            own = card.id if card.is_ours else session_of(home.store, card.agent or "", card.id, remember=False)
+            own = (
+                card.id if card.is_ours else session_of(interior(home).store, card.agent or "", card.id, remember=False)
+            )
             if own is None:
                 hint = "`turnlog hooks install` has its agent tell of every turn from then on"
                 raise NotFound(f"session {card.id} has no checkpoints of files", hint=hint)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from turnlog.log.entry import AnyEntry
 from turnlog.thread.outline import CALLS, ERROR, PROMPT, SHOWN, Outline, OutlineItem
+from turnlog.thread.reader import history_of
 
 if TYPE_CHECKING:
     from turnlog.catalog import Catalog
@@ -59,7 +60,7 @@ class OwnEntries:
 
     def forward(self, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
         """See `EntrySource`."""
-        history = self.session.history
+        history = history_of(self.session)
         for entry in history.forward(after, before):
             if not history.is_repeat(entry):
                 yield history.whole(entry)
@@ -71,7 +72,7 @@ def outline_for(session: SessionReader, catalog: Catalog | None = None) -> Outli
     if catalog is not None:
         from turnlog.catalog.ask.detail import outline
 
-        above = session.history
+        above = history_of(session)
         chain: list[tuple[str, int | None]] = [(above.id, None)]
         while above.fork is not None:
             chain.append((above.fork.session, above.fork.seq))

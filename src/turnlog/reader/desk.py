@@ -14,6 +14,7 @@ from turnlog.catalog.waiter import PatientLock, while_wanted
 from turnlog.errors import NotFound, TurnlogError
 from turnlog.reader.conversation import ConversationPieces, EntrySource, OwnEntries, outline_for
 from turnlog.reader.follow import stamp_of
+from turnlog.thread.reader import history_of, refuse_purged
 from turnlog.view.redact import Redactor
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class LookedAt:
     def _look(self) -> int | None:
         if self.session is not None:
             self._bring_in(self.session)
-            history = self.session.history
+            history = history_of(self.session)
             if not history.log.wait(self.session.seq):
                 return None
             if self._is_another(self.session):
@@ -154,19 +155,19 @@ class LookedAt:
         if time.monotonic() - self._asked_at < 1:
             return False
         self._asked_at = time.monotonic()
-        session.refuse_purged()
+        refuse_purged(session)
         before, self._file = self._file, _inode(self.card.path)
         return 0 not in (before, self._file) and before != self._file
 
     def _bring_in(self, session: ReadOnlySession) -> None:
         """What was said since, where hooks tell of the turns: its agent wrote it, and here it is read."""
-        if not self._brings_in or not session.history.state.is_relayed or time.monotonic() - self._brought_at < 1:
+        if not self._brings_in or not history_of(session).state.is_relayed or time.monotonic() - self._brought_at < 1:
             return
         from turnlog.live.follow import catch_up
 
         self._brought_at = time.monotonic()
         try:
-            catch_up(session.history.store, session.id)
+            catch_up(history_of(session).store, session.id)
         except TurnlogError:
             return  # what is there can be read all the same
 

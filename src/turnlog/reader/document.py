@@ -45,13 +45,13 @@ def export(home: Home | AsyncHome, session: str, form: str, *, redact: bool = Tr
     locked or written. `otel` is OpenTelemetry's spans, each line a request that a collector takes at `/v1/traces`; what
     was said is in them only with `content=True`. A session that is open gives the same by `session.export("html")`.
     """
-    from turnlog.aio import Home as AsyncHome
+    from turnlog.aio.home import blocking_home
 
     if form not in ENDINGS:
         raise Unsupported(
             f"no document {form!r:.40}", hint=f"one of {', '.join(ENDINGS)}; session.export writes for other agents"
         )
-    holder = home.blocking if isinstance(home, AsyncHome) else home
+    holder = blocking_home(home)
     with holder.read(session) as read_only:
         return document_of(holder, read_only, form, redact=redact, content=content)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from turnlog.errors import NotFound
 from turnlog.machine.environment import user_folder
 from turnlog.machine.folder import current_folder, has_git, is_here, refuses_checkpoints, top_of, workspace_path
+from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card, Catalog, ListingRow
@@ -105,7 +106,7 @@ def _has_checkpoint(home: Home, id: str) -> bool:
     from turnlog.thread.history import opened
 
     try:
-        with opened(home.store, home.store.open(id, read_only=True)) as history:
+        with opened(interior(home).store, interior(home).store.open(id, read_only=True)) as history:
             return any(isinstance(entry, Checkpoint) for entry in islice(history.back(), _FAR))
     except NotFound:
         return False  # it was removed meanwhile
@@ -118,7 +119,7 @@ def newest_conversation(home: Home) -> str | None:
     rows = {row.id: row for row in home.sessions()}
     here = [id for level in levels() for id in rows if rows[id].workspace in level]
     ids = (id for id in here if not rows[id].hidden and rows[id].parent is None)
-    talks = (id for id in ids if not is_net_in(home.store, rows[id]))
+    talks = (id for id in ids if not is_net_in(interior(home).store, rows[id]))
     return next(talks, None) or newest_here(home)
 
 

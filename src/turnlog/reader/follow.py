@@ -8,7 +8,8 @@ from pathlib import Path
 
 from turnlog.log.entry import AnyEntry, Note
 from turnlog.reader.opener import OpenedSession
-from turnlog.thread.reader import SessionReader
+from turnlog.session.interior import interior
+from turnlog.thread.reader import SessionReader, history_of, refuse_purged
 
 _PAUSE_S = 0.25
 _FILES = 2000
@@ -43,10 +44,10 @@ def follow(
 
 def _news(session: SessionReader, last: int, *, seconds: float) -> list[AnyEntry]:
     """What was appended after entry `last`, by whomever; waits for it, but not longer than so many seconds."""
-    log = session.history.log
+    log = history_of(session).log
     has_grown = log.wait(last) or (seconds > 0 and log.wait(last, seconds=seconds))
     if not has_grown:
-        session.refuse_purged()
+        refuse_purged(session)
     return list(session.entries(after=last)) if has_grown else []
 
 
@@ -74,7 +75,7 @@ def _read_again(opened: OpenedSession, warn: Callable[[str], None]) -> None:
     from turnlog.exchange.source import bring_all
 
     assert opened.source is not None
-    for brought in bring_all(opened.home.creator, [opened.source]):
+    for brought in bring_all(interior(opened.home).creator, [opened.source]):
         if not brought.id:
             warn(f"{brought.source.path}: {brought.problems[-1].what}")
     opened.session.refresh()

@@ -12,6 +12,7 @@ from msgspec import Struct
 from turnlog.errors import Unavailable
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.session import Home, open_home
+from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
 from turnlog.thread.marking import ForeignMarks, put_on
 
@@ -58,13 +59,13 @@ def read_from(
     chosen = _chosen(path, listed, key)
     wanted = [item.source for item in _family(chosen, [*listed, *_listed(list(beside))])]
     with _home(wanted) as home:
-        read = bring_all(home.creator, wanted, lambda number, total, _: progress("reading", number, total))
+        read = bring_all(interior(home).creator, wanted, lambda number, total, _: progress("reading", number, total))
         by_source = {item.source: item for item in read}
         mine = by_source[chosen.source]
         if not mine.id:
             raise Unavailable(f"{mine.source.path}: {mine.problems[-1].what}")
         if marks is not None:
-            with appending(home.store, home.store.open(mine.id)) as appender:
+            with appending(interior(home).store, interior(home).store.open(mine.id)) as appender:
                 put_on(appender, marks)
         yield ForeignSession(home, mine.id, chosen.header.id, mine.source, mine.problems)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.errors import Conflict
 from turnlog.log.entry import Note, Set
+from turnlog.session.interior import interior
 from turnlog.thread.marking import (
     ForeignMarks,
     checked_note,
@@ -49,7 +50,7 @@ class MarkableSession:
     @property
     def _said(self) -> ForeignMarks:
         """What the home says of another agent's session: a card may be older."""
-        return marks_in(self._home.store).get(self._name) or ForeignMarks()
+        return marks_in(interior(self._home).store).get(self._name) or ForeignMarks()
 
     @property
     def title(self) -> str | None:
@@ -84,7 +85,7 @@ class MarkableSession:
     def call(self, title: str | None) -> str | None:
         """Give it a title; None for what its agent calls it, or nothing. Gives what it is called then."""
         if self._session is None:
-            say(self._home.creator, mark_title(self._name, title))
+            say(interior(self._home).creator, mark_title(self._name, title))
             return title
         if title is None:
             self._session.unset("title")
@@ -102,7 +103,7 @@ class MarkableSession:
             if not changed:
                 return after
             if self._session is None:
-                say(self._home.creator, *(mark_tag(self._name, tag, is_on) for tag in changed))
+                say(interior(self._home).creator, *(mark_tag(self._name, tag, is_on) for tag in changed))
                 return after
             try:
                 self._session.append(Set(key="tags", value=after), alone=True)
@@ -113,13 +114,13 @@ class MarkableSession:
     def archive(self, is_archived: bool) -> None:
         """Have listings leave it out, or no longer."""
         if self._session is None:
-            say(self._home.creator, mark_archived(self._name, is_archived))
+            say(interior(self._home).creator, mark_archived(self._name, is_archived))
         elif self.archived != is_archived:
             self._session.set("archived", is_archived)
 
     def note(self, text: str) -> None:
         """Something for people to read with it; no model does."""
         if self._session is None:
-            say(self._home.creator, mark_note(self._name, text))
+            say(interior(self._home).creator, mark_note(self._name, text))
         else:
             self._session.note(checked_note(text))

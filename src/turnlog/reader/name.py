@@ -25,6 +25,7 @@ from turnlog.machine.folder import expand, workspace_path
 from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.reader.folder import in_repository, newest_cards, newest_conversation, newest_with_files, sessions_here
 from turnlog.reader.lastseen import last_seen
+from turnlog.session.interior import interior
 from turnlog.session.lookup import is_net_in
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, ability
@@ -120,7 +121,7 @@ class SessionNames:
         """The session of ours that another agent's was imported as."""
         from turnlog.exchange.source import imported_as
 
-        return imported_as(self._home.store, source)
+        return imported_as(interior(self._home).store, source)
 
     def find_or_path(
         self, word: str | None, *, own: bool = False, files: bool = False, deleted: bool = True
@@ -133,7 +134,7 @@ class SessionNames:
         return None if meant is None else self._followed(meant)
 
     def _followed(self, ref: SessionRef) -> SessionRef:
-        store, name = self._home.store, ref.id
+        store, name = interior(self._home).store, ref.id
         if ref.source is not None:
             name = session_of(store, ref.source.agent, ref.id) or ""
         try:
@@ -149,7 +150,9 @@ class SessionNames:
         return SessionRef(name)
 
     def _find_or_path(self, word: str | None, *, own: bool, files: bool, deleted: bool) -> SessionRef | None:
-        ids = derived.ids(self._home.store)  # also where it is not needed: a home that cannot be read says so here
+        ids = derived.ids(
+            interior(self._home).store
+        )  # also where it is not needed: a home that cannot be read says so here
         if word is None:
             return self._default(own=own, files=files)
         if word in ids:
@@ -175,7 +178,7 @@ class SessionNames:
     def _default(self, *, own: bool, files: bool) -> SessionRef:
         if own or files:
             newest = newest_with_files(self._home) if files else newest_conversation(self._home)
-            if newest is None and (in_repository() or not derived.ids(self._home.store)):
+            if newest is None and (in_repository() or not derived.ids(interior(self._home).store)):
                 raise _none_here(files=files)
             return SessionRef(newest or self._home.find("latest"))
         newest = self.newest(1)
@@ -226,7 +229,8 @@ class SessionNames:
             self._warn(f"other agents' sessions are left out: {error.message}")
         for place in anywhere:
             rows = [(card.updated_at, _ref(card)) for card in by_place.get(place, ())]
-            if not rows or ability(self._home.store, InFiles) is None:  # the catalog is sure to know what is in files
+            is_in_files = ability(interior(self._home).store, InFiles) is not None
+            if not rows or not is_in_files:  # the catalog is sure to know what is in files
                 own_ids = {ref.id for _, ref in rows if ref.source is None}
                 rows += [row for row in self._ours(anywhere=place) if row[1].id not in own_ids]
                 rows.sort(key=lambda row: (row[0] is not None, row[0]), reverse=True)
@@ -242,14 +246,14 @@ class SessionNames:
         else:
             ids = set(sessions_here(self._home))
             rows = [row for row in rows if row.id in ids]
-        chosen = [row for row in rows if not is_net_in(self._home.store, row)] or rows
+        chosen = [row for row in rows if not is_net_in(interior(self._home).store, row)] or rows
         return [(row.updated_at, SessionRef(row.id)) for row in chosen]
 
     # ── other agents' ─────────────────────────────────────────────────────────────────────────────
 
     def foreign(self, word: str) -> SessionRef | None:
         """Another agent's session by `agent:id`, or a unique beginning of it."""
-        seen = last_seen(self._home.made.location, word)
+        seen = last_seen(interior(self._home).made.location, word)
         if seen is not None:
             from turnlog.formats import Source
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.reader.name import OpenCatalog, SessionNames, SessionRef, is_plainly_path
 from turnlog.session import open_home
+from turnlog.session.interior import interior
 from turnlog.view.number import money
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class SessionOpener:
         from turnlog.thread.marking import marks_in
 
         with self._open_home() as home:
-            marks = marks_in(home.store).get(f"{source.agent}:{native}")
+            marks = marks_in(interior(home).store).get(f"{source.agent}:{native}")
         with self._there(source) as there, self._read_path(there.path, key, source.agent, marks, beside) as opened:
             yield replace(opened, source=source)
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import AnyEntry, Head, Message, Set
-from turnlog.thread.reader import SessionReader
+from turnlog.thread.reader import SessionReader, history_of
 from turnlog.view.number import count
 
 _AROUND = 3
@@ -44,15 +44,15 @@ class Part(Struct, frozen=True):
 
     def before(self, session: SessionReader) -> Message | None:
         """The answer whose tool calls may have their results in this part."""
-        path = session.history.path(self.head) if self.after else iter(())
+        path = history_of(session).path(self.head) if self.after else iter(())
         for node in path:
             if node.seq <= self.after and isinstance(node, Message) and node.role == "assistant":
-                return session.history.whole(node)
+                return history_of(session).whole(node)
         return None
 
     def entries(self, session: SessionReader) -> Iterator[AnyEntry]:
         """The nodes of it, and the marks between them that people should see; oldest first, however many there are."""
-        history = session.history
+        history = history_of(session)
         seqs = [node.seq for node in takewhile(lambda node: node.seq > self.after, history.path(self.head))]
         path = {*seqs, 0, self.after}
         is_here = True  # a mark belongs to where the conversation stood when it was made
@@ -77,13 +77,13 @@ def _is_title(entry: AnyEntry, session: SessionReader) -> bool:
 
 def _messages(session: SessionReader, head: int, *, most: int | None = None) -> list[int]:
     """The numbers of the messages that lead to a head, oldest first; only the last ones, if told how many."""
-    path = (node.seq for node in session.history.path(head) if isinstance(node, Message))
+    path = (node.seq for node in history_of(session).path(head) if isinstance(node, Message))
     return list(islice(path, most))[::-1]
 
 
 def _is_node(session: SessionReader, seq: int) -> bool:
     """Whether that entry is part of a conversation, on whichever branch."""
-    entry = session.history.at(seq)
+    entry = history_of(session).at(seq)
     return entry is not None and entry.parent is not None
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.digest import sha256
 from turnlog.reader.place import checkpoint_at, place_of
+from turnlog.session.interior import interior
 from turnlog.thread.outline import PROMPT
+from turnlog.thread.reader import history_of
 from turnlog.workspace.plan import Plan
 
 if TYPE_CHECKING:
@@ -126,11 +128,11 @@ def note_asked(session: Session, what: str, who: str | None) -> None:
 @contextmanager
 def undisturbed(home: Home, session: Session) -> Generator[None]:
     """While files move, nothing that was said to an agent is brought in: it would look like somebody else's news."""
-    if not session.history.state.is_relayed:
+    if not history_of(session).state.is_relayed:
         yield
         return
     from turnlog.live.follow import one_at_a_time
 
-    with one_at_a_time(home.store, session.id):
+    with one_at_a_time(interior(home).store, session.id):
         session.refresh()
         yield

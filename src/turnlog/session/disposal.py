@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from turnlog.errors import Invalid
 from turnlog.layout import MARKS
+from turnlog.session.interior import Interior
 from turnlog.session.lookup import exactly, log_to_read
-from turnlog.store import Clock, Store
-from turnlog.store.capability import Erases, ability
+from turnlog.store import Store
 from turnlog.thread.alias import aliases_changed
 from turnlog.thread.history import History
 from turnlog.thread.report import Info, info_of
-from turnlog.thread.settings import Settings
 from turnlog.thread.target import Target, seq_of
 
 if TYPE_CHECKING:
@@ -25,23 +24,19 @@ if TYPE_CHECKING:
 class Disposal:
     """How a home deletes, restores, purges and keeps sessions."""
 
-    settings: Settings
-    _clock: Clock | None
-
-    def __init__(self) -> None:
-        self._is_settled = False
+    def __init__(self, interior: Interior) -> None:
+        self._interior = interior
 
     @property
-    def store(self) -> Store:
-        """What keeps its logs and blobs."""
-        raise NotImplementedError
+    def _store(self) -> Store:
+        return self._interior.store
 
     def delete(self, session: str, *, after: Target | None = None) -> None:
         """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working.
 
         `after` is the last entry that the caller has seen, such as `session.seq`; anything else is a `Conflict`.
         """
-        store, last = self.store, None if after is None else seq_of(after)
+        store, last = self._store, None if after is None else seq_of(after)
         _refuse_marks(session)
         exactly(lambda name: store.delete(name, after=last), session)
         self._empty_by_itself()
@@ -57,12 +52,13 @@ class Disposal:
         from turnlog.thread.removal.expiry import expire
 
         if not dry_run:
-            self._finish_erasing()
-        now = None if self._clock is None else datetime.fromtimestamp(self._clock() / 1000, UTC)
-        return expire(self.store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
+            self._interior.finish_erasing()
+        clock = self._interior.clock
+        now = None if clock is None else datetime.fromtimestamp(clock() / 1000, UTC)
+        return expire(self._store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
 
     def _empty_by_itself(self) -> Purged | None:
-        stays = self.settings.trash_for
+        stays = self._interior.settings.trash_for
         return None if stays is None else self.expire(stays, only_deleted=True)
 
     def restore(self, session: str, *, as_: str | None = None) -> None:
@@ -71,12 +67,12 @@ class Disposal:
         Under another id it is another session, with all that was in it; forks of the old one keep what they need.
         """
         if as_ is None or as_ == session:
-            exactly(self.store.restore, session)
-            aliases_changed(self.store)
+            exactly(self._store.restore, session)
+            aliases_changed(self._store)
             return
         from turnlog.transfer.renaming import restore_as
 
-        store = self.store
+        store = self._store
         exactly(lambda name: restore_as(store, name, as_), session)
         aliases_changed(store)
 
@@ -97,9 +93,9 @@ class Disposal:
         """
         from turnlog.thread.removal.purging import purge
 
-        store, last = self.store, None if after is None else seq_of(after)
+        store, last = self._store, None if after is None else seq_of(after)
         _refuse_marks(session)
-        self._finish_erasing()
+        self._interior.finish_erasing()
         return exactly(
             lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks, after=last),
             session,
@@ -109,20 +105,11 @@ class Disposal:
         """The sessions that continue the one with that id, the newest first; those in the trash if `deleted`."""
         from turnlog.thread.removal.purging import Found, forks_of
 
-        with closing(log_to_read(self.store, session)) as log:
-            first = History(self.store, log).first
+        with closing(log_to_read(self._store, session)) as log:
+            first = History(self._store, log).first
         place = "deleted" if deleted else "live"
-        forks = forks_of((Found(place, row) for row in self.store.listing(place)), first)
+        forks = forks_of((Found(place, row) for row in self._store.listing(place)), first)
         return [info_of(one.row) for one in sorted(forks, key=lambda one: one.row.order, reverse=True)]
-
-    def _finish_erasing(self, *, again: bool = False) -> None:
-        """Somebody may have died who was erasing: what is left to do is done before anything is written."""
-        if again or not self._is_settled:
-            self._is_settled = True
-            if (eraser := ability(self.store, Erases)) is not None and eraser.unsettled():
-                from turnlog.thread.removal.erasing import settle
-
-                settle(self.store)
 
 
 def _refuse_marks(session: str) -> None:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.machine.process import this_person
-from turnlog.session.readonly import ReadOnlySession, Surroundings
-from turnlog.thread.creator import Creator
+from turnlog.session.interior import interior
+from turnlog.session.readonly import ReadOnlySession
 from turnlog.thread.target import Target, seq_of
 
 if TYPE_CHECKING:
     from turnlog.thread.removal.erasing import ErasureReceipt
-
-
-class Owner(Surroundings, Protocol):
-    """What a session asks of its home besides."""
-
-    @property
-    def creator(self) -> Creator:
-        """What makes forks and subagents."""
-        ...
 
 
 class ErasableSession(ReadOnlySession):
@@ -39,17 +30,17 @@ class ErasableSession(ReadOnlySession):
 
         if not entries:
             raise Invalid("nothing to erase", hint="give entries, or their numbers")
-        with self.history.mutex:
+        with self._history.mutex:
             seqs = [seq_of(entry) for entry in entries]
-            receipt = erase(self._store, self.history, seqs, by=this_person() if by is None else by, why=reason)
-            self.history.renew()
+            receipt = erase(self._store, self._history, seqs, by=this_person() if by is None else by, why=reason)
+            self._history.renew()
             return replace(receipt, copies=self._copies())
 
     def _copies(self) -> list[str]:
         """Where else it may be: in files that other agents were given, or that it was read from."""
         from turnlog.thread.handed import Handed
 
-        handed = Handed(cast("Owner", self._home).creator.made.location).all().items()
+        handed = Handed(interior(self._home).made.location).all().items()
         copies = [f"{agent}:{id}" for (agent, id), copied in handed if any(one.session == self.id for one in copied.of)]
         copies += [path for path in self._state.aliases.values() if path]
         origins = (cast("dict[str, Any]", entry.origin) for entry in self.entries() if isinstance(entry.origin, dict))

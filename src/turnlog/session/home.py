@@ -12,10 +12,11 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry
 from turnlog.log.payload import digest
 from turnlog.session.disposal import Disposal
+from turnlog.session.interior import Interior, interior
 from turnlog.session.lookup import chosen, find_id, log_to_read, log_to_write, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store import Clock, Store, derived
-from turnlog.thread.history import History, loaded
+from turnlog.thread.history import loaded
 from turnlog.thread.made import Made
 from turnlog.thread.report import Info
 from turnlog.thread.settings import Settings
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from turnlog.session.session import Session
     from turnlog.store.capability import Following
     from turnlog.store.tenant import DroppedTenant, KeepsTenants
-    from turnlog.thread.creator import Creator
     from turnlog.thread.garbage import Collected, Kept
     from turnlog.transfer.mover import Tell
     from turnlog.transfer.report import Transferred
@@ -46,34 +46,14 @@ class Home(Disposal):
         made: Made | None = None,
         tenant: str | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(Interior(store, clock, settings or Settings(), made or Made(None)))
         self._tenant = tenant
-        self._store = store
-        self._is_closed = False
-        self.made = made or Made(None)
-        self.settings = settings or Settings()
-        self._clock = clock
-        self._sessions: WeakSet[ReadOnlySession] = WeakSet()
         self._guests: WeakSet[Home] = WeakSet()
-
-    @property
-    def creator(self) -> Creator:
-        """What makes its sessions."""
-        from turnlog.thread.creator import Creator  # readers create nothing
-
-        return Creator(self.store, self.made, self._clock)
-
-    @property
-    def store(self) -> Store:
-        """What keeps its logs and blobs."""
-        if self._is_closed:
-            raise Invalid("this home is closed", hint="open it again with turnlog.open")
-        return self._store
 
     @property
     def backend(self) -> str:
         """The kind of store behind it."""
-        return self._store.backend
+        return self._interior.backend
 
     def __enter__(self) -> Home:
         return self
@@ -86,14 +66,13 @@ class Home(Disposal):
 
         Whatever needs the store afterwards is `Invalid`; what a session knows already can still be asked.
         """
-        for one in (*self._sessions, *self._guests):
+        for one in list(self._guests):
             one.close()
-        self._is_closed = True
-        self._store.close()
+        self._interior.close()
 
     def health(self) -> dict[str, Any]:
         """Whether the store works, and what a monitor wants to know; `ok` says it in one word."""
-        return derived.health(self.store)
+        return derived.health(self._store)
 
     @property
     def tenant_name(self) -> str | None:
@@ -106,7 +85,7 @@ class Home(Disposal):
 
         Only PostgreSQL tells, and not through a pooler in transaction mode.
         """
-        return derived.following(self.store)
+        return derived.following(self._store)
 
     # ── tenants ───────────────────────────────────────────────────────────────────────────────────
 
@@ -121,7 +100,8 @@ class Home(Disposal):
         keeps = self._keeper
         store = keeps.tenant(name, create=create)
         made = Made(keeps.tenant_location(name))
-        home = Home(store, clock=self._clock, settings=self.settings, made=made, tenant=name)
+        inner = self._interior
+        home = Home(store, clock=inner.clock, settings=inner.settings, made=made, tenant=name)
         self._guests.add(home)
         return home
 
@@ -129,7 +109,7 @@ class Home(Disposal):
     def _keeper(self) -> KeepsTenants:
         from turnlog.store.tenant import tenants_of
 
-        return tenants_of(self.store)
+        return tenants_of(self._store)
 
     def tenants(self) -> list[str]:
         """The names of all tenants, in order."""
@@ -163,16 +143,9 @@ class Home(Disposal):
         `turnlog resume` runs it. `drafts` are its first entries: it is there with all of them, or not at all.
         """
         fields = {"workspace": workspace, "agent": agent, "title": title, "labels": labels, "hidden": hidden}
-        return self.hold(self.creator.create(id, drafts, resume=resume, **fields))
+        from turnlog.session.session import hold  # readers do not load the writing side
 
-    def hold(self, history: History) -> Session:
-        """A session of this home, closed with it."""
-        from turnlog.session.session import Session  # readers do not load the writing side
-
-        self._finish_erasing()
-        session = Session(self, history)
-        self._sessions.add(session)
-        return session
+        return hold(self, self._interior.creator.create(id, drafts, resume=resume, **fields))
 
     # ── finding sessions ──────────────────────────────────────────────────────────────────────────
 
@@ -181,21 +154,23 @@ class Home(Disposal):
 
         `find` gives the id for a beginning of one.
         """
-        return self.hold(loaded(self.store, log_to_write(self.store, self._one(session, workspace))))
+        from turnlog.session.session import hold
+
+        return hold(self, loaded(self._store, log_to_write(self._store, self._one(session, workspace))))
 
     def read(self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None) -> ReadOnlySession:
         """A session to look at, chosen as `resume` does it; one in the trash can be read by its id, too.
 
         Nothing is locked, settled or written, whoever writes to it meanwhile; a disk that cannot be written will do.
         """
-        log = log_to_read(self.store, self._one(session, workspace))
-        read_only = ReadOnlySession(self, loaded(self.store, log))
-        self._sessions.add(read_only)
+        log = log_to_read(self._store, self._one(session, workspace))
+        read_only = ReadOnlySession(self, loaded(self._store, log))
+        self._interior.sessions.add(read_only)
         return read_only
 
     def _one(self, session: str | None, workspace: str | os.PathLike[str] | None) -> str:
         if session is None:
-            return newest_id(self.store, workspace)
+            return newest_id(self._store, workspace)
         if workspace is not None:
             raise Invalid(f"the id {session!r:.80} says which session it is", hint="leave out the id, or the workspace")
         return session
@@ -203,7 +178,7 @@ class Home(Disposal):
     def exists(self, session: str) -> bool:
         """Whether there is a session with that id; one in the trash is not there."""
         try:
-            log_to_write(self.store, session).close()
+            log_to_write(self._store, session).close()
         except NotFound:
             return False
         return True
@@ -213,7 +188,7 @@ class Home(Disposal):
 
         With a workspace only its sessions count. Nothing is opened.
         """
-        return find_id(self.store, text, workspace, deleted=deleted)
+        return find_id(self._store, text, workspace, deleted=deleted)
 
     def sessions(
         self,
@@ -230,7 +205,7 @@ class Home(Disposal):
         No session comes twice, and none that stays as it is is left out, whatever becomes of the one at the cursor; one
         that grows meanwhile is at the top of a new listing. An id will do, as long as that session is there.
         """
-        listing = rows(self.store, deleted=deleted, is_paged=limit is not None, after=after)
+        listing = rows(self._store, deleted=deleted, is_paged=limit is not None, after=after)
         return list(islice(chosen(listing, workspace, labels, parent), limit))
 
     def session_of(self, entry_id: str) -> str | None:
@@ -239,7 +214,7 @@ class Home(Disposal):
         Forks read what they continue where it lies: an entry that they inherit is its first session's. A home in files
         goes through all of them for it.
         """
-        return derived.holder_of(self.store, entry_id)
+        return derived.holder_of(self._store, entry_id)
 
     def compare(self, a: str, b: str, *, branch_a: int | None = None, branch_b: int | None = None) -> Comparison:
         """Two sessions side by side, by their ids: what both begin with, then what each did, turn by turn.
@@ -249,7 +224,9 @@ class Home(Disposal):
         from turnlog.session.comparison import comparable, compare
 
         with self.read(a) as one, self.read(b) as other:
-            return compare(comparable(one, self.store, branch=branch_a), comparable(other, self.store, branch=branch_b))
+            return compare(
+                comparable(one, self._store, branch=branch_a), comparable(other, self._store, branch=branch_b)
+            )
 
     # ── other agents, other homes ─────────────────────────────────────────────────────────────────
 
@@ -267,7 +244,7 @@ class Home(Disposal):
         """
         from turnlog.exchange.source import bring_all, sources
 
-        return list(bring_all(self.creator, sources(path, agent=agent, workspace=workspace), progress))
+        return list(bring_all(self._interior.creator, sources(path, agent=agent, workspace=workspace), progress))
 
     def push(
         self,
@@ -310,7 +287,7 @@ class Home(Disposal):
         """Both: what was pushed, and what was pulled. Ids may be of sessions that only one side has."""
         from turnlog.transfer.mover import sides
 
-        here, there = (None, None) if ids is None else sides(self.store, other.store, ids)
+        here, there = (None, None) if ids is None else sides(self._store, other._store, ids)
         pushed = _moved(self, other, here, dry_run, include_ignored, progress)
         return pushed, _moved(other, self, there, dry_run, include_ignored, progress)
 
@@ -323,7 +300,7 @@ class Home(Disposal):
         """
         from turnlog.blame.authorship import blame
 
-        return blame(self.store, path, lines=lines)
+        return blame(self._store, path, lines=lines)
 
     def blame_commit(self, revision: str, path: str | os.PathLike[str] | None = None) -> CommitBlame:
         """Which turns wrote the lines that a git commit added, and what those turns cost; in one file if told.
@@ -332,7 +309,7 @@ class Home(Disposal):
         """
         from turnlog.blame.commit import blame_commit
 
-        return blame_commit(self.store, revision, path)
+        return blame_commit(self._store, revision, path)
 
     # ── disk ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -344,22 +321,23 @@ class Home(Disposal):
         """
         from turnlog.thread.garbage import collect, estimate
 
-        if quota_bytes is None and self.settings.quota_bytes is not None:
-            quota_bytes = self.settings.quota_bytes // 2
+        quota = self._interior.settings.quota_bytes
+        if quota_bytes is None and quota is not None:
+            quota_bytes = quota // 2
         if dry_run:
-            return estimate(self.store, quota_bytes=quota_bytes)
-        self._finish_erasing(again=True)
+            return estimate(self._store, quota_bytes=quota_bytes)
+        self._interior.finish_erasing(again=True)
         self._empty_by_itself()
-        return collect(self.store, quota_bytes=quota_bytes, drop=self._drop)
+        return collect(self._store, quota_bytes=quota_bytes, drop=self._drop)
 
     def _drop(self, given_up: list[Kept]) -> None:
         from turnlog.thread.garbage import drop
 
-        drop(self.store, given_up)
+        drop(self._store, given_up)
 
     def disk(self) -> dict[str, int]:
         """How many bytes logs, deleted logs and blobs take."""
-        return derived.disk(self.store)
+        return derived.disk(self._store)
 
     # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -367,12 +345,12 @@ class Home(Disposal):
         """Keep bytes; returns their digest, which is their name."""
         if not isinstance(data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise Invalid(f"a blob is bytes, not {data!r:.80}")
-        derived.put(self.store, {(name := digest(data)): bytes(data)})
+        derived.put(self._store, {(name := digest(data)): bytes(data)})
         return name
 
     def get_blob(self, digest: str) -> bytes:
         """The bytes with that digest, verified."""
-        return self.store.get(digest)
+        return self._store.get(digest)
 
 
 def _moved(
@@ -384,5 +362,5 @@ def _moved(
     for name in wanted or ():
         if not source.exists(name):
             raise NotFound(f"no session {name!r:.80}", hint="home.find gives the id for a beginning of one")
-    mover = Mover(source.store, target.store, dry_run=dry_run, include_ignored=include_ignored)
+    mover = Mover(interior(source).store, interior(target).store, dry_run=dry_run, include_ignored=include_ignored)
     return list(mover.run(wanted, progress))

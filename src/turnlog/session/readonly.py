@@ -6,15 +6,14 @@ import os
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.session.document import FORMS, Document, DocumentForm, document_of
-from turnlog.store import Store
+from turnlog.session.interior import Housed, interior
 from turnlog.thread.history import History
 from turnlog.thread.reader import SessionReader
-from turnlog.thread.settings import Settings
 from turnlog.thread.target import Target, rewind_to
 
 if TYPE_CHECKING:
@@ -38,20 +37,6 @@ def listed(items: Sequence[_T]) -> list[_T]:
         raise Invalid(f"text or a list, not {items!r:.80}") from None
 
 
-class Surroundings(Protocol):
-    """What a session that is only read asks of its home."""
-
-    @property
-    def store(self) -> Store:
-        """Where its log and its blobs are."""
-        ...
-
-    @property
-    def settings(self) -> Settings:
-        """How much of a workspace is looked at."""
-        ...
-
-
 class ReadOnlySession(SessionReader):
     """One session, to look at; made by `Home.read`.
 
@@ -60,7 +45,7 @@ class ReadOnlySession(SessionReader):
     the rest.
     """
 
-    def __init__(self, home: Surroundings, history: History) -> None:
+    def __init__(self, home: Housed, history: History) -> None:
         super().__init__(history)
         self._home = home
 
@@ -68,18 +53,18 @@ class ReadOnlySession(SessionReader):
     def _files(self) -> Files:
         from turnlog.rewind.files import Files  # only who asks for files pays for loading what knows them
 
-        return Files(self._store, self.history, self._home.settings)
+        return Files(self._store, self._history, interior(self._home).settings)
 
     @cached_property
     def _planner(self) -> Planner:
         from turnlog.rewind.planner import Planner
 
-        return Planner(self._store, self.history, self._files)
+        return Planner(self._store, self._history, self._files)
 
     def _steady(self) -> AbstractContextManager[object]:
         """Nothing changes inside under whoever compares files."""
         _ = self._store  # a closed session compares nothing
-        return self.history.mutex
+        return self._history.mutex
 
     def diff(
         self,
@@ -119,7 +104,7 @@ class ReadOnlySession(SessionReader):
     ) -> Plan:
         """What a rewind would do to each file, and why; nothing is touched."""
         with self._steady():
-            head = rewind_to(self.history, to=to, before=before, turns=turns)
+            head = rewind_to(self._history, to=to, before=before, turns=turns)
             return self._planner.plan(head.asof, only=None if only is None else listed(only), force=force)
 
     def plan_undo(self, *, force: bool = False) -> Plan:
@@ -140,8 +125,8 @@ class ReadOnlySession(SessionReader):
         """What was erased in this session's own log: which entry, when, by whom and why."""
         from turnlog.store import derived
 
-        with self.history.mutex:
-            erasures = derived.erasures(self._store, self.history.first).get(self.history.first, [])
+        with self._history.mutex:
+            erasures = derived.erasures(self._store, self._history.first).get(self._history.first, [])
         return sorted((one for one in erasures if not one.part), key=lambda one: one.seq)
 
     def interrupted(self) -> bool:
@@ -150,8 +135,8 @@ class ReadOnlySession(SessionReader):
             return False
         from turnlog.rewind.intent import interrupted_in
 
-        with self.history.mutex:
-            return interrupted_in(self.history) is not None
+        with self._history.mutex:
+            return interrupted_in(self._history) is not None
 
     @overload
     def export(self, to: DocumentForm, *, redact: bool = True, content: bool = False) -> Document: ...
@@ -179,5 +164,5 @@ class ReadOnlySession(SessionReader):
             raise Invalid(f"{to!r:.40} is no document, and nothing is redacted", hint=f"{', '.join(FORMS)} are")
         from turnlog.exchange.transcript import send
 
-        with self.history.mutex:
+        with self._history.mutex:
             return send(self, to, place, force=force, format_version=format_version, include_ignored=include_ignored)

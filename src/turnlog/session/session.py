@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
@@ -40,7 +40,8 @@ from turnlog.log.entry import (
 from turnlog.log.fold import State
 from turnlog.log.usage import Usage
 from turnlog.machine.folder import place_in
-from turnlog.session.erasable import ErasableSession, Owner
+from turnlog.session.erasable import ErasableSession
+from turnlog.session.interior import Housed, interior
 from turnlog.session.readonly import listed
 from turnlog.session.said import (
     AnswerFields,
@@ -72,22 +73,12 @@ if TYPE_CHECKING:
 _E = TypeVar("_E", bound=AnyEntry)
 
 
-class Holder(Owner, Protocol):
-    """What a session that makes others asks of its home besides."""
-
-    def hold(self, history: History) -> Session:
-        """A session that was just made, closed with the home."""
-        ...
-
-
 class Session(ErasableSession):
     """One session. Safe to use from many threads; made by `Home.create` and `Home.resume`."""
 
-    _home: Holder
-
-    def __init__(self, home: Holder, history: History) -> None:
+    def __init__(self, home: Housed, history: History) -> None:
         super().__init__(home, history)
-        self._appender = Appender(home.store, history)
+        self._appender = Appender(interior(home).store, history)
         self._append = self._appender.append
         self._given: Context | None = None
         """How far the last context went that was given out."""
@@ -103,7 +94,7 @@ class Session(ErasableSession):
     @contextmanager
     def _steady(self) -> Generator[None]:
         # In this order, or two threads wait for ever: who collects asks sessions to write what was given up.
-        with self._store.keeping(), self.history.mutex:
+        with self._store.keeping(), self._history.mutex:
             yield
 
     @cached_property
@@ -145,7 +136,7 @@ class Session(ErasableSession):
         """
         entries = batch_of(drafts, id)
         if once:
-            self.history.refuse_inherited({entry.id for entry in entries})
+            self._history.refuse_inherited({entry.id for entry in entries})
         head, base = (None if at is None else seq_of(at) for at in (after, to))
         appended = self._appender.append_batch(entries, head=head, rebase=rebase, once=once, alone=alone, to=base)
         return appended[0] if len(appended) == 1 else appended
@@ -198,23 +189,23 @@ class Session(ErasableSession):
         """A response that those who follow with `deltas=True` see while it arrives. `Live` says how."""
         from turnlog.thread.live import Live
 
-        return Live(self.history.log, stream)
+        return Live(self._history.log, stream)
 
     def ask(self, call: str | ToolCall, text: str = "", *, data: Any = None) -> Ask:
         """Whether that open call may be run: somebody has to say so. Until then the session is `waiting`."""
-        with self.history.mutex:
+        with self._history.mutex:
             return ask(self._appender, Ask(call=id_of(call), text=text, data=data))
 
     def answer(self, ask: Target, *, allow: bool, by: str | None = None, text: str = "", data: Any = None) -> Answer:
         """That it may, or not. Also from another process. `Conflict` where somebody answered before."""
-        with self.history.mutex:
+        with self._history.mutex:
             return answer(self._appender, Answer(ask=seq_of(ask), allow=allow, by=by, text=text, data=data))
 
     def tool_start(self, call: str | ToolCall) -> Started:
         """That open call is about to be run: after a crash, one that was not started may be run. `Conflict` where it
         waits for an answer, or was denied.
         """
-        with self.history.mutex:
+        with self._history.mutex:
             return start(self._appender, Started(call=id_of(call)))
 
     def note(self, text: str, *, data: Any = None) -> Note:
@@ -284,23 +275,23 @@ class Session(ErasableSession):
             summary = [Message(role="user", blocks=[Text(summary)])]
         replacement = None if summary is None else listed(summary)
         check_compaction(replacement, kept := KeptEnd(keep, keep_turns, keep_tokens), of=of)
-        with self.history.mutex:
+        with self._history.mutex:
             if of is None and replacement is not None:
                 of = self._given
-            compacted = compaction(self.history, self._state.head, replacement, kept, of=of)
+            compacted = compaction(self._history, self._state.head, replacement, kept, of=of)
             return self._append([replace(compacted, **fields)])[0]
 
     def uncompact(self, compaction: Target | None = None) -> Uncompact:
         """That compaction (the newest one) no longer applies."""
-        with self.history.mutex:
+        with self._history.mutex:
             which = None if compaction is None else seq_of(compaction)
-            return self._append([Uncompact(compaction=applying(self.history, self._state.head, which))])[0]
+            return self._append([Uncompact(compaction=applying(self._history, self._state.head, which))])[0]
 
     def edit(self, entry: Target, blocks: Content | None) -> Edit:
         """For the model, that entry reads as these blocks, or is left out. The original stays."""
         seq = seq_of(entry)
-        with self.history.mutex:
-            path = takewhile(lambda node: node.seq >= seq, self.history.path(self._state.head))
+        with self._history.mutex:
+            path = takewhile(lambda node: node.seq >= seq, self._history.path(self._state.head))
             if not any(node.seq == seq and isinstance(node, (Message, Custom)) for node in path):
                 raise NotFound(f"entry {seq} is not a message of this conversation")
             return self._append([Edit(entry=seq, blocks=None if blocks is None else blocks_of(blocks))])[0]
@@ -329,7 +320,7 @@ class Session(ErasableSession):
         with self._steady():
             if after is not None:
                 self._appender.refuse_other_head(seq_of(after))
-            head = rewind_to(self.history, to=to, before=before, turns=turns)
+            head = rewind_to(self._history, to=to, before=before, turns=turns)
             paths, travel = None if only is None else listed(only), self._travel
             moved = travel.rewind(head, files=files, conversation=conversation, only=paths, force=force, plan=plan)
             return moved.entry
@@ -357,7 +348,7 @@ class Session(ErasableSession):
             return self._append([self._files.take(label=label, progress=progress)])[0]
 
     def _append_end(self, turn: Turn, when: str) -> None:
-        if self._home.settings.checkpoints and (self.workspace or self._state.tracked):
+        if interior(self._home).settings.checkpoints and (self.workspace or self._state.tracked):
             if when == "begin" and self._state.intent:
                 self._travel.settle()
             self._bracket.append(turn, when)
@@ -388,13 +379,22 @@ class Session(ErasableSession):
 
     def fork(self, at: Target | None = None, *, name: str | None = None, **fields: Unpack[SessionFields]) -> Session:
         """A new session that continues this one, from its end or from entry `at`. Nothing is copied."""
-        with self.history.mutex:
+        with self._history.mutex:
             seq = self._state.seq if at is None else seq_of(at)
-            return self._home.hold(self._home.creator.fork(self.history, seq, name, fields))
+            return hold(self._home, interior(self._home).creator.fork(self._history, seq, name, fields))
 
     def spawn(self, *, call: str | None = None, role: str | None = None, **fields: Unpack[SessionFields]) -> Session:
         """A subagent's session, linked to this one and to the tool call that started it."""
-        session_id = self._home.creator.new_id(fields.pop("id", None))
+        session_id = interior(self._home).creator.new_id(fields.pop("id", None))
         self._append([Child(session=session_id, call=call, agent=fields.get("agent"))])
         spawned = Spawned(self.id, call, role)
-        return self._home.hold(self._home.creator.spawn(session_id, spawned, self.workspace, dict(fields)))
+        return hold(self._home, interior(self._home).creator.spawn(session_id, spawned, self.workspace, dict(fields)))
+
+
+def hold(home: Housed, history: History) -> Session:
+    """A session of that home, closed with it."""
+    inner = interior(home)
+    inner.finish_erasing()
+    session = Session(home, history)
+    inner.sessions.add(session)
+    return session

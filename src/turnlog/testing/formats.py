@@ -19,6 +19,7 @@ from turnlog.errors import AlreadyExists, TurnlogError
 from turnlog.exchange.source import Imported, bring_all
 from turnlog.exchange.transcript import render, transcript_of, writing_of
 from turnlog.formats import Format, Jump, Problem, Source, Writing, added, every, format_of, names
+from turnlog.session.interior import interior
 
 _MUTATIONS = 40
 _NEIGHBOURS = 12
@@ -64,7 +65,7 @@ class FormatContract:
             yield home
 
     def _bring(self, home: Home, path: Path) -> list[Imported]:
-        return list(bring_all(home.creator, list(self._form.find(str(path)))))
+        return list(bring_all(interior(home).creator, list(self._form.find(str(path)))))
 
     def _sources(self) -> list[Source]:
         return [source for sample in self.samples for source in self._form.find(str(sample))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
@@ -18,7 +18,7 @@ from turnlog.log.fold.opencall import PendingCall
 from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.store import Store
-from turnlog.store.derived import find, listen
+from turnlog.store.derived import find
 from turnlog.thread.call.ending import LastTurn, last_turn
 from turnlog.thread.call.pending import pending_calls
 from turnlog.thread.history import History, subagents
@@ -41,15 +41,14 @@ class SessionReader:
     """A session as its log tells it, read through a history. Safe to use from many threads."""
 
     def __init__(self, history: History) -> None:
-        self.history = history
-        """Its entries, for who has to look closer. Whoever uses it holds its mutex."""
+        self._history = history
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────────
 
     @property
     def id(self) -> str:
         """The session's id."""
-        return self.history.id
+        return self._history.id
 
     @property
     def handle(self) -> str:
@@ -94,18 +93,18 @@ class SessionReader:
     @property
     def is_closed(self) -> bool:
         """Whether it was closed, or its home."""
-        return self.history.is_closed
+        return self._history.is_closed
 
     @property
     def _store(self) -> Store:
-        return self.history.store
+        return self._history.store
 
     @property
     def _state(self) -> State:
-        return self.history.state
+        return self._history.state
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.id} at {self.history.state.head}>"
+        return f"<{type(self).__name__} {self.id} at {self._history.state.head}>"
 
     def __enter__(self) -> Self:
         return self
@@ -115,12 +114,12 @@ class SessionReader:
 
     def close(self) -> None:
         """Let go of files. Nothing is left to be written. What is known stays; who asks for more gets `Invalid`."""
-        self.history.close()
+        self._history.close()
 
     def refresh(self) -> None:
         """Take in what other processes have written since."""
-        with self.history.mutex:
-            self.history.load()
+        with self._history.mutex:
+            self._history.load()
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
@@ -131,13 +130,13 @@ class SessionReader:
 
     def messages(self, *, last: int | None = None) -> list[Message]:
         """The messages of the conversation, oldest first: as they were said, whatever was compacted since."""
-        with self.history.mutex:
-            self.history.renew()
+        with self._history.mutex:
+            self._history.renew()
             messages: list[Message] = []
             if last is None or last > 0:
-                for node in self.history.path(self._state.head):
+                for node in self._history.path(self._state.head):
                     if isinstance(node, Message):
-                        messages.append(self.history.whole(node))
+                        messages.append(self._history.whole(node))
                         if len(messages) == last:
                             break
         messages.reverse()
@@ -148,11 +147,11 @@ class SessionReader:
 
         `last` is how many of the newest are wanted; nothing before them is read.
         """
-        with self.history.mutex:
-            self.history.renew()
-            end = self._state.head if to is None else node_at(self.history, seq_of(to))
-            nodes = islice(self.history.path(end), None if last is None else max(0, last))
-            path = [self.history.whole(node) for node in nodes]
+        with self._history.mutex:
+            self._history.renew()
+            end = self._state.head if to is None else node_at(self._history, seq_of(to))
+            nodes = islice(self._history.path(end), None if last is None else max(0, last))
+            path = [self._history.whole(node) for node in nodes]
         path.reverse()
         return path
 
@@ -162,11 +161,11 @@ class SessionReader:
         Without `repair` it is as it was said: calls without results, results without calls, messages that say nothing,
         and system messages in their places; `system` is then only what the fact of that name says.
         """
-        with self.history.mutex:
-            self.history.renew()
-            state = self._state if at is None else state_as_of(self.history, seq_of(at))
-            head = self.history.at(state.head)
-            self.history.understand()
+        with self._history.mutex:
+            self._history.renew()
+            state = self._state if at is None else state_as_of(self._history, seq_of(at))
+            head = self._history.at(state.head)
+            self._history.understand()
             rewrites: list[Entry] = []
             replaced, kept = self._visible(state.head, rewrites)
             leading, messages = split_system(replaced + kept)
@@ -174,7 +173,7 @@ class SessionReader:
             texts = [state.facts.get("system") or "", *(text_of(message.blocks) for message in leading if repair)]
             tools = state.facts.get("tools")
             listed = cast("list[Any]", tools) if isinstance(tools, list) else []
-            root = self.history.root
+            root = self._history.root
         system = "\n\n".join(str(text) for text in texts if text)
         return Context(
             repaired(messages) if repair else leading + messages,
@@ -201,16 +200,16 @@ class SessionReader:
         """The messages that a model sees; `rewrites` takes the entries that make them other than they were said."""
 
         def path() -> Iterator[AnyEntry]:
-            for node in self.history.path(head):
+            for node in self._history.path(head):
                 if rewrites is not None and not isinstance(node, (Message, Custom)):
                     rewrites.append(node)
-                yield self.history.whole(node)
+                yield self._history.whole(node)
 
         return visible(path(), self._whole_at)
 
     def _whole_at(self, seq: int) -> Any:
-        entry = self.history.at(seq)
-        return None if entry is None else self.history.whole(entry)
+        entry = self._history.at(seq)
+        return None if entry is None else self._history.whole(entry)
 
     def blob(self, digest: str) -> bytes:
         """The content of a picture, a file or a large payload, by the digest in its block."""
@@ -222,10 +221,10 @@ class SessionReader:
         Costs nothing, however long the session is. After a rewind, and after an edit of what was no result, the first
         one reads the conversation once.
         """
-        with self.history.mutex:
-            self.history.renew()
+        with self._history.mutex:
+            self._history.renew()
             _ = self._state  # looked up anew if need be
-            return pending_calls(self.history)
+            return pending_calls(self._history)
 
     @overload
     def entries(self, *, kind: type[_E], after: Target = 0, reverse: bool = False) -> Iterator[_E]: ...
@@ -239,7 +238,7 @@ class SessionReader:
         A kind is a class such as `Note`, or its name in the log, such as `message`.
         """
         limit = seq_of(after)
-        history = self.history
+        history = self._history
         wanted = kind if isinstance(kind, type) else Entry
         with history.mutex:
             history.renew()
@@ -252,12 +251,12 @@ class SessionReader:
 
     def find(self, id: str) -> AnyEntry | None:
         """The entry with that id, inherited ones included."""
-        entry = find(self.history.log, id)
+        entry = find(self._history.log, id)
         if entry is not None:
-            return self.history.whole(entry)
-        limit = self.history.inherited_to
-        inherited = self.history.forward(0, limit + 1) if limit else iter(())
-        return next((self.history.whole(entry) for entry in inherited if entry.id == id), None)
+            return self._history.whole(entry)
+        limit = self._history.inherited_to
+        inherited = self._history.forward(0, limit + 1) if limit else iter(())
+        return next((self._history.whole(entry) for entry in inherited if entry.id == id), None)
 
     @overload
     def follow(self, *, after: Target | None = None, deltas: Literal[False] = False) -> Iterator[AnyEntry]: ...
@@ -274,13 +273,13 @@ class SessionReader:
         from turnlog.thread.live import Listening  # only who follows needs it
 
         last = self._state.seq if after is None else seq_of(after)
-        log, pause, looked = self.history.log, 0.0, 0.0
+        log, pause, looked = self._history.log, 0.0, 0.0
         listening = Listening(log, deltas=deltas)
         try:
             while not self.is_closed:
                 before = last
                 if time.monotonic() - looked > LOOK_S:
-                    self.refuse_purged()
+                    refuse_purged(self)
                     looked = time.monotonic()
                 has_grown = log.wait(last, seconds=pause)
                 listening.take()
@@ -297,34 +296,22 @@ class SessionReader:
         finally:
             listening.close()
 
-    def refuse_purged(self) -> None:
-        """Raise `NotFound` if nothing can come any more, because the session was removed for good."""
-        with self.history.mutex:
-            store, first = self.history.store, self.history.first
-            rows = (row for place in ("live", "deleted") for row in store.listing(place, ids=[self.id]))
-            if all(row.start is not None and row.first != first for row in rows):
-                raise NotFound(f"session {self.id} was purged", hint="nothing will be appended to it any more")
-
-    def listen(self, tell: Callable[[], None]) -> Callable[[], None] | None:
-        """See `turnlog.store.capability.Telling`."""
-        return listen(self.history.log, tell)
-
     @property
     def damage(self) -> list[Damage]:
         """What is damaged in this session's own log; reads all of it."""
-        return [item for item in self.history.log.read() if isinstance(item, Damage)]
+        return [item for item in self._history.log.read() if isinstance(item, Damage)]
 
     @property
     def last_turn(self) -> LastTurn:
         """How the last turn of the conversation ended, or by what it was cut off; reads back to where it did."""
-        with self.history.mutex:
-            self.history.renew()
+        with self._history.mutex:
+            self._history.renew()
             _ = self._state  # looked up anew if need be
-            return last_turn(self.history)
+            return last_turn(self._history)
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of the files, inherited ones included, oldest first."""
-        checkpoints = [entry for entry in self.history.forward() if isinstance(entry, Checkpoint)]
+        checkpoints = [entry for entry in self._history.forward() if isinstance(entry, Checkpoint)]
         from turnlog.thread.content import given_up  # few ask for checkpoints
 
         gone = given_up(self._store, checkpoints, self._state.dropped)
@@ -332,13 +319,13 @@ class SessionReader:
 
     def branches(self) -> list[Branch]:
         """Every end of the conversation, the newest first."""
-        return branches(self.history.forward(), self._state.head)
+        return branches(self._history.forward(), self._state.head)
 
     def usage(self) -> UsageReport:
         """Where the tokens went."""
-        with self.history.mutex:
+        with self._history.mutex:
             state = self._state
-            spent = sum((child.state.own for child in subagents(self._store, self.history)), Usage())
+            spent = sum((child.state.own for child in subagents(self._store, self._history)), Usage())
             reported = self.get("peak_input_tokens")  # by the agent it was imported from
             peak = max(state.peak, state.inherited.peak, reported if isinstance(reported, int) else 0)
             return UsageReport(state.own, state.inherited.usage, spent, dict(state.models), peak)
@@ -347,7 +334,7 @@ class SessionReader:
         """What that cost, at the prices of the day each request was made; reads all of the log."""
         from turnlog.thread.bill import bill  # only who asks what it cost needs prices
 
-        return bill(self._store, self.history)
+        return bill(self._store, self._history)
 
     def stats(self) -> Stats:
         """How much happened, and when."""
@@ -361,9 +348,9 @@ class SessionReader:
 
     def compactions(self) -> list[Compacted]:
         """The compactions of this conversation, oldest first: what each took away, and what it says instead."""
-        with self.history.mutex:
-            self.history.renew()
-            return compactions_of([self.history.whole(node) for node in self.history.path(self._state.head)])
+        with self._history.mutex:
+            self._history.renew()
+            return compactions_of([self._history.whole(node) for node in self._history.path(self._state.head)])
 
     def children(self) -> list[Info]:
         """The sessions that were spawned from this one, in that order; `call` says which tool call did it."""
@@ -373,3 +360,17 @@ class SessionReader:
         """The session that a tool call spawned; the newest, where a provider used the id twice."""
         name = call.id if isinstance(call, ToolCall) else call
         return next((info for info in reversed(self.children()) if info.call == name), None)
+
+
+def history_of(session: SessionReader) -> History:
+    """Its entries, for the rooms of this package that have to look closer. Whoever uses it holds its mutex."""
+    return session._history  # pyright: ignore[reportPrivateUsage]
+
+
+def refuse_purged(session: SessionReader) -> None:
+    """Raise `NotFound` if nothing can come any more, because the session was removed for good."""
+    history = history_of(session)
+    with history.mutex:
+        rows = (row for place in ("live", "deleted") for row in history.store.listing(place, ids=[session.id]))
+        if all(row.start is not None and row.first != history.first for row in rows):
+            raise NotFound(f"session {session.id} was purged", hint="nothing will be appended to it any more")

@@ -17,6 +17,7 @@ from tests.store.crashlab.tape import (
 from turnlog import Home, Session
 from turnlog.log.draft import prepare
 from turnlog.log.entry import AnyEntry
+from turnlog.session.interior import interior
 
 
 class Witness:
@@ -79,7 +80,7 @@ class Witness:
     def begin_to_append(self, session_id: str, *drafts: AnyEntry) -> Callable[[], None]:
         """Write, but do not sync yet: that is what the function does that this returns."""
         self._tries(session_id, [draft.id for draft in drafts])
-        log = self.home.store.open(session_id)
+        log = interior(self.home).store.open(session_id)
         done = log.append([prepare(draft)[0] for draft in drafts], after=1 << 40, head=0)
 
         def sync() -> None:

@@ -13,6 +13,7 @@ from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import Watchlist
 from turnlog.layout import MARKS
 from turnlog.machine.environment import environment, user_folder
+from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,7 +57,7 @@ class GlanceIndex:
         if any(name.startswith(MARKS) for _, _, _, name, _ in survey.own):
             from turnlog.catalog.index.marked import put_over
 
-            put_over(self.index.engine, home().store)
+            put_over(self.index.engine, interior(home()).store)
 
     @property
     def unseen(self) -> int:

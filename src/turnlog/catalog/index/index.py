@@ -8,6 +8,7 @@ from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.where import where
 from turnlog.errors import Invalid
+from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -104,7 +105,7 @@ class Index:
 
         if self._home is None:
             raise Invalid(f"commit:{revisions:.80} needs a home whose checkpoints tell", hint="ask a catalog of a home")
-        ours = ("", *sessions_behind(self._home().store, revisions))
+        ours = ("", *sessions_behind(interior(self._home()).store, revisions))
         sessions = self._named(Condition("in", "sessions.native", ours).or_(Condition("in", "sessions.copy_of", ours)))
         return [*sessions.values(), *self._named(Condition("in", "sessions.parent", ("", *sessions))).values()]
 

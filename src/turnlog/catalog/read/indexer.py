@@ -24,6 +24,7 @@ from turnlog.errors import TurnlogError
 from turnlog.formats import Source, format_of
 from turnlog.layout import MARKS, TRASH
 from turnlog.log.ids import handle_of
+from turnlog.session.interior import interior
 from turnlog.thread.handed import Handed
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Indexer:
         self._batch.flush()
         self._writer.wait()
         if self._learns:
-            self._marked.learn(self._home().store)
+            self._marked.learn(interior(self._home()).store)
         self._marked.apply(self._batch)
         self._writer.wait()
 
@@ -366,7 +367,7 @@ class Indexer:
         if job.source is None:
             from turnlog.catalog.read import own  # takes longer to load than what another agent's session needs
 
-            store = self._home().store
+            store = interior(self._home()).store
             return own.take(self._batch, store, job.native, session, job.stamp, job.before, path=job.path)
         if job.is_kept and self._gone is not None:
             return self._gone.read(job.source, session, job.before)

@@ -21,6 +21,7 @@ from turnlog.log.entry import AnyEntry, Checkpoint
 from turnlog.machine.folder import refuses_checkpoints, workspace_path
 from turnlog.reader.folder import in_repository, newest_at, newest_here, project, project_told
 from turnlog.session import Home, Session
+from turnlog.session.interior import interior
 from turnlog.thread.report import NET
 from turnlog.workspace.found import REPOSITORY
 from turnlog.workspace.tree import path_bytes
@@ -58,7 +59,7 @@ def command(label: str | None, here: bool, session: str | None, as_json: bool) -
         refuse_interrupted(target)
         with patience():
             checkpoint = target.checkpoint(label)
-        weight = Trees(home.store).weight(checkpoint) or (0, 0)
+        weight = Trees(interior(home).store).weight(checkpoint) or (0, 0)
         if as_json:
             data = {"session": target.id, "is_new": is_new, "workspace": target.workspace, "entry": checkpoint.seq}
             print_json(

@@ -16,6 +16,7 @@ from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import turns_of
+from turnlog.session.interior import interior
 
 _IN_TURN = {"begin": "begins", "end": "ends", "tool": "after a tool"}
 _WHEN = {"before": "before a rewind", "after": "after a rewind"}
@@ -53,7 +54,7 @@ def command(session: str | None, limit: int | None, as_json: bool) -> None:
     with session_to_read(session, files=True) as opened:
         reader = opened.session
         checkpoints = reader.checkpoints()
-        trees, numbers = Trees(opened.home.store), turns_of(reader).numbers
+        trees, numbers = Trees(interior(opened.home).store), turns_of(reader).numbers
         first = len(checkpoints) - min(limit or len(checkpoints), len(checkpoints))
         rows = [
             _row(checkpoint, checkpoints[index - 1] if index else None, trees, numbers)

@@ -15,6 +15,7 @@ from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import Argument, Option, declare
 from turnlog.cli.frame.progress import patience
 from turnlog.cli.pick.session import session_to_read
+from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
     from turnlog.session.comparison import ComparedSide, ComparedTurn, Comparison
@@ -90,7 +91,7 @@ def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json:
         sides = [stack.enter_context(session_to_read(word)) for word in (a, b)]
         with patience():
             comparison = compare(*(
-                comparable(one.session, one.home.store, branch=branch, name=one.name)
+                comparable(one.session, interior(one.home).store, branch=branch, name=one.name)
                 for one, branch in zip(sides, (branch_a, branch_b), strict=True)
             ))  # fmt: skip
     if as_json:

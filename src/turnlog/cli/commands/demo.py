@@ -25,6 +25,7 @@ from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.machine.environment import default_home
 from turnlog.session import open_home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 CHANGES = shape.NOTHING
@@ -94,7 +95,7 @@ def _shown(location: str) -> str:
 
 def _clear(location: str) -> None:
     with open_home(location) as home:
-        for name in [*derived.ids(home.store), *derived.ids(home.store, deleted=True)]:
+        for name in [*derived.ids(interior(home).store), *derived.ids(interior(home).store, deleted=True)]:
             home.purge(name)
         home.gc()
 

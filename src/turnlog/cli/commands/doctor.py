@@ -28,6 +28,7 @@ from turnlog.layout import MARKS
 from turnlog.log.ids import handle_of
 from turnlog.reader.hooking import last_told
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.capability import InFiles, Region, ability
 from turnlog.view.visible import in_lines
@@ -108,7 +109,7 @@ def command(session: str | None, repair: bool, blobs: bool, as_json: bool) -> No
     with this_home() as home:
         if repair or blobs:
             files_of(home)
-        files = ability(home.store, InFiles)
+        files = ability(interior(home).store, InFiles)
         store = home.health() if files is None else {}
         old = "" if files is None else _old_index(files.folder)
         damaged = frozenset(files.damaged_blobs()) if blobs and files is not None else frozenset[str]()
@@ -170,7 +171,7 @@ def _old_index(folder: str) -> str:
 
 def _examine(home: Home, session: str | None, damaged: frozenset[str]) -> list[Checkup]:
     titles = {row.id: row.title for row in home.sessions()} | {MARKS: "what was said of other agents' sessions"}
-    ids = sorted(derived.ids(home.store)) if session is None else [names(home).own(session)]
+    ids = sorted(derived.ids(interior(home).store)) if session is None else [names(home).own(session)]
     alone = session is not None
     return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids]
 
@@ -178,7 +179,7 @@ def _examine(home: Home, session: str | None, damaged: frozenset[str]) -> list[C
 def _repair(home: Home, checkup: Checkup, damaged: frozenset[str]) -> Checkup:
     if not checkup.is_repairable:
         return checkup
-    if checkup.id not in derived.ids(home.store):
+    if checkup.id not in derived.ids(interior(home).store):
         raise Invalid(f"session {checkup.id!r} is deleted", hint="restore it first")
     repaired = files_of(home).repair(checkup.id, without=checkup.folds)
     after = examine(home, checkup.id, title=checkup.title, damaged_blobs=damaged, alone=False)

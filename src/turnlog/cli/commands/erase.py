@@ -23,6 +23,7 @@ from turnlog.cli.pick.session import names
 from turnlog.errors import NotFound
 from turnlog.log.entry import AnyEntry
 from turnlog.session import Session
+from turnlog.thread.reader import history_of
 from turnlog.thread.removal.erasing import containing
 
 _ENTRY = {"session": shape.SESSION, "seq": shape.number(), "id": shape.text(), "type": shape.text()}
@@ -82,7 +83,7 @@ def command(
         refuse_agent("`erase`")
     with this_home() as home:
         target = home.resume(names(home).own(session, deleted=False))
-        chosen, others = _chosen(target, entries) if matching is None else containing(target.history, matching)
+        chosen, others = _chosen(target, entries) if matching is None else containing(history_of(target), matching)
         if not chosen:
             raise NotFound(
                 f"no entry of session {one_line(target.handle)} has that text", hint="`turnlog log` shows them"
@@ -113,7 +114,7 @@ def command(
 def _chosen(session: Session, names: tuple[str, ...]) -> tuple[list[AnyEntry], list[AnyEntry]]:
     entries_chosen: list[AnyEntry] = []
     for name in names:
-        entry = session.history.at(int(name)) if name.isdecimal() and len(name) < 19 else session.find(name)
+        entry = history_of(session).at(int(name)) if name.isdecimal() and len(name) < 19 else session.find(name)
         if entry is None:
             raise NotFound(
                 f"no entry {name!r:.80} in session {one_line(session.handle)}", hint="`turnlog log` shows them"

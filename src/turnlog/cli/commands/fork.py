@@ -11,6 +11,7 @@ from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
 from turnlog.cli.frame.home import this_home
 from turnlog.cli.pick.session import session_brought
 from turnlog.reader.place import Place, place_of
+from turnlog.thread.reader import history_of
 
 CHANGES = shape.LOG
 FIELDS = {
@@ -47,7 +48,7 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
         forked = parent.fork(start.seq, name=name)
         messages = len(forked.messages())
         is_known = knows_agent(forked)
-        fork = forked.history.fork
+        fork = history_of(forked).fork
     if as_json:
         data = {
             "session": forked.id,

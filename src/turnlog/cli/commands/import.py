@@ -20,6 +20,7 @@ from turnlog.errors import TurnlogError, Unavailable
 from turnlog.machine.environment import default_home
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.name import is_path
+from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +88,7 @@ def command(
         wanted = list(dict.fromkeys(to_import))
         with unhurried("this session is finished first") as is_enough:
             try:
-                for item in bring_all(home.creator, wanted, _tell):
+                for item in bring_all(interior(home).creator, wanted, _tell):
                     imported.append(item)
                     if is_enough():
                         break

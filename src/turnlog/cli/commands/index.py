@@ -53,4 +53,4 @@ def _make(home: str | None) -> None:
     with Catalog(home, agents=True) as catalog, alone(lock_of(catalog.path)) as is_alone:
         if is_alone:
             limits()  # whoever asks next finds them remembered
-            catalog.make(workspace)
+            catalog._make(workspace)  # pyright: ignore[reportPrivateUsage]

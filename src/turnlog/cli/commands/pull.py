@@ -17,6 +17,7 @@ from turnlog.cli.transfer import (
     split,
     tell,
 )
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 CHANGES = shape.LOG
@@ -37,7 +38,7 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
     names, url = split(words, everything, "pull")
     way = Direction("pull", dry_run=dry_run, include_ignored=include_ignored)
     with this_home() as home, patience():
-        derived.ids(home.store)  # a home that cannot be read says so first
+        derived.ids(interior(home).store)  # a home that cannot be read says so first
         with other_home(url, must_exist=True) as other:
             way.go(other, home, None if everything else [other.find(name) for name in names])
     tell([way], dry_run=dry_run, as_json=as_json)

@@ -203,6 +203,7 @@ def _placed(
     """Any session, placed where that agent looks for it; and whether it was made here."""
     from turnlog.cli.pick.session import reader, session_brought
     from turnlog.exchange.staying import stays_one
+    from turnlog.session.interior import interior
     from turnlog.thread.handed import Handed
 
     is_brought = chosen.source is not None and agent not in (None, chosen.source.agent)
@@ -221,9 +222,9 @@ def _placed(
                     _refuse_unasked(planned, as_json=as_json)
         if is_brought:  # from now on it is in two places: ours knows that both are one
             session = stack.enter_context(session_brought(home, chosen.name, chosen))
-        resumable = hand(session, handed=Handed(home.made.location))
+        resumable = hand(session, handed=Handed(interior(home).made.location))
         if chosen.source is None:
-            stays_one(home.store, session, resumable)
+            stays_one(interior(home).store, session, resumable)
         return resumable, is_own
 
 
@@ -231,10 +232,11 @@ def _is_own(home: Home, session: ReadOnlySession, chosen: SessionRef) -> bool:
     """Whether this person made it, here; another agent's if it lies where that agent keeps this person's."""
     from turnlog.exchange.source import lies_at_home
     from turnlog.exchange.transcript import transcript_of
+    from turnlog.session.interior import interior
 
     if chosen.source is not None:
         return lies_at_home(chosen.source)
-    return home.made.knows(session.id, transcript_of(session).start.resume)
+    return interior(home).made.knows(session.id, transcript_of(session).start.resume)
 
 
 def _pasted(resumable: Resumable) -> str:

@@ -29,6 +29,7 @@ from turnlog.reader.folder import newest_with_files
 from turnlog.reader.within import told_within
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
+from turnlog.session.interior import interior
 from turnlog.thread.report import NET
 from turnlog.view.redact import Redactor
 from turnlog.workspace.diff import Difference
@@ -96,7 +97,7 @@ def command(
             print_json({**data, "changes": [as_plain(item) for item in changes], "problem": problem})
         elif not quiet:
             _tell(target, turn, code, changes, is_newest=newest_with_files(home) == target.id)
-            for name in told_within(home.store, target.workspace, turn):
+            for name in told_within(interior(home).store, target.workspace, turn):
                 print(f"turnlog: its turns are in session {one_line(name)}, each to be taken back", file=sys.stderr)
         if problem and not as_json:
             print(one_line(f"warning: {problem}"), file=sys.stderr)

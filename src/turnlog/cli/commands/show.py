@@ -27,7 +27,7 @@ from turnlog.log.context import pending
 from turnlog.log.entry import AnyEntry, Message
 from turnlog.reader.opener import OpenedSession
 from turnlog.reader.part import Part, part_of
-from turnlog.thread.reader import SessionReader
+from turnlog.thread.reader import SessionReader, history_of
 
 _NAMED = 5
 CHANGES = shape.NOTHING
@@ -286,7 +286,7 @@ def _totals(session: SessionReader) -> dict[str, Any]:
     from msgspec.structs import asdict
 
     messages = calls = results = 0
-    history = session.history
+    history = history_of(session)
     for entry in history.forward(history.inherited_to):
         if isinstance(entry, Message) and not history.is_repeat(entry):
             messages += entry.role in ("user", "assistant")

@@ -18,6 +18,7 @@ from turnlog.cli.transfer import (
     other_home,
     tell,
 )
+from turnlog.session.interior import interior
 from turnlog.store import derived
 
 CHANGES = shape.LOG
@@ -44,11 +45,15 @@ def command(words: tuple[str, ...], include_ignored: bool, dry_run: bool, as_jso
     *names, url = words
     ways = [Direction(what, dry_run=dry_run, include_ignored=include_ignored) for what in ("push", "pull")]
     with this_home() as home, patience():
-        derived.ids(home.store)  # a home that cannot be read says so first
+        derived.ids(interior(home).store)  # a home that cannot be read says so first
         with other_home(url, must_exist=False) as other:
             from turnlog.transfer.mover import sides
 
-            here, there = sides(home.store, other.store, in_either(home, other, names)) if names else (None, None)
+            here, there = (
+                sides(interior(home).store, interior(other).store, in_either(home, other, names))
+                if names
+                else (None, None)
+            )
             is_whole = ways[0].go(home, other, here)
             if is_whole:
                 again()

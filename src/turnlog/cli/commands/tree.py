@@ -15,6 +15,7 @@ from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
+from turnlog.session.interior import interior
 from turnlog.thread.report import Info
 from turnlog.view.branch import Strand, stretches
 
@@ -83,7 +84,7 @@ def command(session: str | None, key: str | None, as_json: bool) -> None:
 
 def _parents(home: Home, rows: dict[str, Info]) -> dict[str, str]:
     """Which session each fork is of; not one that is only called like that by now."""
-    firsts = {one.id: one.first for one in home.store.listing()}
+    firsts = {one.id: one.first for one in interior(home).store.listing()}
     forks = ((row.id, row.fork) for row in rows.values())
     return {id: fork.session for id, fork in forks if fork is not None and firsts.get(fork.session) == fork.base}
 

@@ -32,9 +32,11 @@ def this_home() -> Home:
     from turnlog.machine.location import folder_of
     from turnlog.machine.retention import trash_for
     from turnlog.session import open_home
+    from turnlog.session.interior import interior
 
     home = open_home(home_location())
+    inner = interior(home)
     folder = folder_of(home_location() or default_home())
     stays = trash_for(folder) if folder is not None else None
-    home.settings = replace(home.settings, progress=tell, trash_for=stays)
+    inner.settings = replace(inner.settings, progress=tell, trash_for=stays)
     return home

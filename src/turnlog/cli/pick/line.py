@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from turnlog.cli.frame.exitcode import Misused
 from turnlog.errors import TurnlogError
+from turnlog.session.interior import interior
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,6 @@ def _brought(home: Home, session: str) -> int:
     from turnlog.live.follow import catch_up
 
     try:
-        return catch_up(home.store, session)
+        return catch_up(interior(home).store, session)
     except TurnlogError:
         return 0  # whose line it is can be told all the same

@@ -22,7 +22,8 @@ from turnlog.log.ids import word_of
 from turnlog.machine.process import is_alive, lives
 from turnlog.reader.name import SessionNames, SessionRef
 from turnlog.reader.opener import OpenedSession, SessionOpener
-from turnlog.thread.reader import SessionReader
+from turnlog.session.interior import interior
+from turnlog.thread.reader import SessionReader, history_of
 
 if TYPE_CHECKING:
     from turnlog.catalog import Catalog
@@ -91,14 +92,14 @@ def session_to_mark(home: Home, word: str | None) -> MarkableSession:
 
 def who_is_busy(session: SessionReader) -> int:
     """The process that is in the middle of a turn; 0 if none is."""
-    state = session.history.state
+    state = history_of(session).state
     who = state.writers.get(word_of(state.turn)) if state.turn is not None else None
     return int(who.get("pid") or 0) if who is not None and is_alive(who) else 0
 
 
 def agent_of(session: SessionReader) -> int:
     """The process of the agent whose hooks tell of its turns, if it is still there; 0 if it is not, or nobody knows."""
-    state = session.history.state
+    state = history_of(session).state
     turn = state.turn or state.turn_before
     who = state.writers.get(word_of(turn)) if state.is_relayed and turn is not None else None
     return int(who.get("pid") or 0) if who is not None and lives(who) else 0
@@ -130,7 +131,9 @@ def session_brought(home: Home, word: str | None, chosen: SessionRef | None = No
     from turnlog.exchange.source import bring_all
 
     with patience():
-        imported = next(item for item in bring_all(home.creator, [chosen.source]) if item.source == chosen.source)
+        imported = next(
+            item for item in bring_all(interior(home).creator, [chosen.source]) if item.source == chosen.source
+        )
     if not imported.id:
         raise Unavailable(f"{chosen.source.path}: {imported.problems[-1].what}")
     if imported.added:

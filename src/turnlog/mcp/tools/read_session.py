@@ -12,6 +12,7 @@ from turnlog.mcp.page import READING_BYTES, fitted, result, room
 from turnlog.mcp.passage import EntryText, EntryTexts
 from turnlog.mcp.quote import QUOTED
 from turnlog.reader.part import Part, part_of
+from turnlog.thread.reader import history_of
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card
@@ -90,7 +91,7 @@ class SessionPages:
 
     def _whole(self, seq: int, inside: int) -> dict[str, Any]:
         """All of one entry, from some character of it on."""
-        history = self._session.history
+        history = history_of(self._session)
         entry = history.at(seq)
         if entry is None:
             raise NotFound(f"no entry {seq} in session {self._card.id}")

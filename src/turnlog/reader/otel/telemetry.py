@@ -13,6 +13,7 @@ from turnlog.catalog.waiter import while_wanted
 from turnlog.errors import NotFound
 from turnlog.exchange.arrival import origin_of
 from turnlog.log.entry import AnyEntry, Spawned
+from turnlog.thread.reader import history_of
 from turnlog.view.otel.genai import bare
 from turnlog.view.otel.otlp import TraceSpan, request
 from turnlog.view.otel.sessionspan import SessionSpans, TracedSession
@@ -84,14 +85,14 @@ def _family(home: Home, session: ReadOnlySession) -> Iterator[ReadOnlySession]:
     """A session and its subagents, and theirs; those that are gone are left out."""
     yield session
     seen = {session.id}
-    waiting = list(session.history.state.children)
+    waiting = list(history_of(session).state.children)
     for name in waiting:  # grows while it is gone through
         if name in seen:
             continue
         seen.add(name)
         try:
             with home.read(name) as child:
-                waiting += child.history.state.children
+                waiting += history_of(child).state.children
                 yield child
         except NotFound:
             continue
@@ -111,7 +112,7 @@ def _of_one(
     session: ReadOnlySession, under: TraceSpan | None, shown: _Shown
 ) -> tuple[list[TraceSpan], dict[str, TraceSpan]]:
     """What is its own: a fork's beginning is told with the session that it was forked from."""
-    history = session.history
+    history = history_of(session)
     native = str(origin_of(history).get("id") or session.id)
     spawned = _spawned(session)
     agent = (spawned.role if spawned is not None else None) or session.agent
@@ -123,7 +124,7 @@ def _of_one(
 
 
 def _spawned(session: ReadOnlySession) -> Spawned | None:
-    told = session.history.state.start.get("spawned")
+    told = history_of(session).state.start.get("spawned")
     return None if told is None else msgspec.convert(told, Spawned)
 
 

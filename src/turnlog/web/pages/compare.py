@@ -13,6 +13,7 @@ from starlette.routing import Route
 from turnlog.catalog.waiter import while_wanted
 from turnlog.errors import Invalid
 from turnlog.session.comparison import Comparable, ComparedSide, ComparedTurn, Comparison, comparable, compare
+from turnlog.session.interior import interior
 from turnlog.view import comparison as words
 from turnlog.web.frame import address_of, esc, facts, link, page, table
 from turnlog.web.viewer import Viewer, viewer_of
@@ -63,7 +64,7 @@ def _branch(word: str) -> int | None:
 def _comparable(viewer: Viewer, looked: LookedAt, branch: int | None) -> Comparable:
     card = looked.card
     if looked.session is not None:
-        found = comparable(looked.session, viewer.home.store, branch=branch, name=card.name)
+        found = comparable(looked.session, interior(viewer.home).store, branch=branch, name=card.name)
         return found._replace(title=looked.title, forward=_wanted(found.forward))
     assert looked.foreign is not None
     # It is read where it lies: what its subagents spent is not known there, nor what its turns changed.

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Head
 from turnlog.reader.takeback import BACK, carry_out, propose
+from turnlog.thread.reader import history_of
 from turnlog.view.number import came_out, count
 from turnlog.web.frame import address_of, button, esc, link, page, table, tabs
 from turnlog.web.pages.writing import decoded
@@ -94,7 +95,7 @@ def _row(session: ReadOnlySession, step: Step) -> tuple[str, str, str]:
 
 
 def _done(session: ReadOnlySession, word: str) -> str:
-    entry = session.history.at(int(word)) if len(word) < 19 else None
+    entry = history_of(session).at(int(word)) if len(word) < 19 else None
     if not isinstance(entry, Head):
         raise NotFound(f"entry {word:.20} of session {session.handle} is no rewind")
     back = BACK.get(entry.why, "undo")

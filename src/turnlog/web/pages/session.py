@@ -13,6 +13,7 @@ from starlette.routing import Route
 from turnlog.catalog.ask import detail
 from turnlog.errors import NotFound
 from turnlog.reader.markable import MarkableSession
+from turnlog.thread.reader import history_of
 from turnlog.view.number import count, dollars, money, tokens
 from turnlog.view.visible import quoted
 from turnlog.web.drawn import articles
@@ -155,7 +156,7 @@ def _facts(viewer: Viewer, looked: LookedAt) -> list[str]:
 
 
 def _peak(looked: LookedAt) -> int:
-    return 0 if looked.session is None else looked.session.history.state.peak
+    return 0 if looked.session is None else history_of(looked.session).state.peak
 
 
 def _actions(viewer: Viewer, looked: LookedAt, *, is_redacted: bool) -> str:
