@@ -1,8 +1,9 @@
 """How late an event loop is, and how much of that is ours.
 
-A heart beats on the loop. Of a beat that is late, ours is at most the processor time that threads of Turnlog had since
-the one before, and what the loop itself spent in code of Turnlog: all else is what the machine and the service took.
-What those threads did then is looked at by another thread.
+A heart beats on the loop. Of a beat that is late, the system says for how long the loop stood in the queue for a
+processor: that is the machine's. The rest is at most ours: the loop waited for the interpreter, which one of the
+threads had, or it was busy itself. So nothing is guessed: what is said to be ours is never less than it was. What the
+threads did then is looked at by another thread.
 """
 
 import asyncio
@@ -25,20 +26,20 @@ class Beats:
 
     def __init__(self) -> None:
         self.beats = self.late = self.late_ours = 0
-        self.worst_ms = self.worst_ours_ms = self.late_ms = self.ours_ms = self.seconds = 0.0
+        self.worst_ms = self.worst_ours_ms = self.late_ms = self.queued_ms = self.seconds = 0.0
 
-    def count(self, late: float, ours: float) -> None:
-        """A beat that was late by so much, of which at most so much was ours."""
+    def count(self, late: float, queued: float) -> None:
+        """A beat that was late by so much, while the loop stood in the queue for a processor for so long."""
+        ours = max(0.0, late - queued)
         self.beats += 1
         self.seconds += late + BEAT_S
         self.worst_ms = max(self.worst_ms, late * 1000)
+        self.worst_ours_ms = max(self.worst_ours_ms, ours * 1000)
         if late > LATE_S:
-            ours = min(late, ours)
             self.late += 1
-            self.late_ours += late - ours <= LATE_S  # without us it had been in time
+            self.late_ours += ours > LATE_S
             self.late_ms += late * 1000
-            self.ours_ms += ours * 1000
-            self.worst_ours_ms = max(self.worst_ours_ms, ours * 1000)
+            self.queued_ms += min(late, queued) * 1000
 
 
 class Heart:
@@ -51,26 +52,14 @@ class Heart:
         """Where threads were that were not waiting, while a beat was late."""
         self._at = time.monotonic()
         self._loop = threading.current_thread()
-        self._before: dict[threading.Thread, float] = {}
-        self._is_in_ours = False
 
     async def beat(self) -> None:
         threading.Thread(target=self._look, daemon=True).start()
-        self._ours()
         while True:
-            self._at = time.monotonic()
+            self._at, queued = time.monotonic(), queued_s()
             await asyncio.sleep(BEAT_S)
             late = time.monotonic() - self._at - BEAT_S
-            self.kinds.setdefault(self.kind, Beats()).count(late, self._ours())
-            self._is_in_ours = False
-
-    def _ours(self) -> float:
-        """What we had of the processors since the last time."""
-        others = [one for one in threading.enumerate() if one.name.startswith(("turnlog", "bare"))]
-        now = {one: _cpu_s(one.native_id) for one in (*others, self._loop)}
-        taken = {one: max(0.0, spent - self._before.get(one, spent)) for one, spent in now.items()}
-        self._before = now
-        return sum(taken.values()) - (0 if self._is_in_ours else taken[self._loop])
+            self.kinds.setdefault(self.kind, Beats()).count(late, queued_s() - queued)
 
     def _look(self) -> None:
         while True:
@@ -79,8 +68,6 @@ class Heart:
                 names = {one.ident: one.name.split("_")[0] for one in threading.enumerate()}
                 for ident, frame in sys._current_frames().items():
                     place = _place(frame)
-                    if ident == self._loop.ident:
-                        self._is_in_ours |= place is not None and place.startswith("turnlog/")
                     if place is not None and ident != threading.get_ident():
                         self.places[f"{names.get(ident, '?')} {place}"] += 1
 
@@ -91,10 +78,11 @@ class Heart:
         }
 
 
-def _cpu_s(tid: int | None) -> float:
-    """What a thread had of a processor until now; nothing where that cannot be asked."""
+def queued_s() -> float:
+    """For how long this thread was ready and had no processor, since it began; 0 where the system does not say."""
     try:
-        return time.clock_gettime(~(tid or 0) << 3 | 6)  # the number of its clock, on Linux
+        with open(f"/proc/self/task/{threading.get_native_id()}/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / 1e9
     except OSError:
         return 0.0
 
