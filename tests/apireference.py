@@ -79,13 +79,22 @@ RAISES = {
     "Home.restore": "`NotFound`, `AlreadyExists`", "Home.purge": "`NotFound`, `Ambiguous`, `Conflict` with `after`",
     "Home.push": "`NotFound`", "Home.pull": "`NotFound`", "Home.sync": "`NotFound`", "Home.compare": "`NotFound`",
     "Home.sessions": "`NotFound` where the session of `after` is gone", "Home.get_blob": "`NotFound`, `Corrupt`",
-    "Home.blame": "`NotFound`", "Home.blame_commit": "`NotFound`", "Home.tenant": "`NotFound` without `create`",
+    "Home.blame": "`NotFound`", "Home.blame_commit": "`NotFound`",
+    "Home.tenant": "`NotFound` without `create`, `Unsupported` in the home of a tenant",
+    "Home.tenants": "`Unsupported` in the home of a tenant", "Home.forks": "`NotFound`",
+    "Home.drop_tenant": "`NotFound`, `Unsupported` in the home of a tenant", "Home.import_sessions": "`NotFound`",
     "Session.append": "`Conflict` unless `rebase`, `AlreadyExists` with `once`, `Invalid`",
     "Session.user": "`Conflict` unless `rebase`", "Session.system": "`Conflict` unless `rebase`",
     "Session.assistant": "`Conflict` unless `rebase`", "Session.tool_result": "`Conflict` unless `rebase`",
     "Session.compact": "`Conflict`, `Invalid`", "Session.uncompact": "`NotFound`, `Conflict`",
     "Session.edit": "`NotFound`, `Conflict`", "Session.rewind": "`NotFound`, `Conflict`",
-    "Session.undo": "`NotFound`, `Conflict`", "Session.redo": "`NotFound`, `Conflict`", "Session.fork": "`NotFound`",
+    "Session.undo": "`NotFound`, `Conflict`", "Session.redo": "`NotFound`, `Conflict`",
+    "Session.fork": "`NotFound`, `AlreadyExists` where the id is taken",
+    "Session.spawn": "`AlreadyExists` where the id is taken", "Session.ask": "`NotFound` where no such call is open",
+    "Session.answer": "`NotFound` where nothing is asked, `Conflict` where somebody answered before",
+    "Session.tool_start": "`NotFound` where no such call is open, `Conflict` where it waits or is denied",
+    "Session.path": "`NotFound` with `to`", "Context.get_blob": "`NotFound`, `Corrupt`",
+    "Session.checkpoint": "`Invalid` without a workspace",
     "Session.plan_rewind": "`NotFound`", "Session.plan_undo": "`NotFound`", "Session.plan_redo": "`NotFound`",
     "Session.diff": "`NotFound`", "Session.blob": "`NotFound`, `Corrupt`",
     "Session.follow": "`NotFound` once it is purged",
@@ -128,9 +137,10 @@ asyncio.run(main())
 
 Of each member: what it does, what it **raises** and its **cost**. `await` stands before those that are awaited in
 `turnlog.aio`, `async for` and `async with` where these are used there; the others are the same in both. Besides
-what is said here, whatever asks the store raises `Unavailable` (and `OutOfSpace`) when the disk or the server does
-not answer, `Unsupported` for what a newer version wrote, and `Invalid` once its home or session is closed. What an
-append raised for is in the log or is not, never twice: the same drafts can be appended again.
+what is said here, an argument that makes no sense is `Invalid`, and so is everything once its home or session is
+closed; whatever asks the store raises `Unavailable` (and `OutOfSpace`) when the disk or the server does not answer, and
+`Unsupported` for what a newer version wrote. What an append raised for is in the log or is not, never twice: the same
+drafts can be appended again.
 
 **Clock.** `turnlog.open(clock=…)` takes any callable without arguments that returns whole milliseconds since 1970,
 as an `int`; what it says is the time of what is appended. It never decides about order or loss. Without one it is

@@ -4,7 +4,8 @@ import asyncio
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,84 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     for code in re.findall(r"```python\n(.*?)```", HEAD, re.DOTALL):
         exec(compile(code, "api.md", "exec"), {})
     assert '"type":"message"' in capsys.readouterr().out
+
+
+def _wrong(home: turnlog.Home, other: turnlog.Home) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Calls that cannot be meant, by the member that is called."""
+    s = home.create(id="s")
+    s.user("a")
+    s.assistant([turnlog.ToolCall(id="c", name="x", input={})])
+    ask, context, catalog, digest = s.ask("c"), s.context(), turnlog.Catalog(home, agents=False), "sha256:" + "0" * 64
+    yield "Session.tool_start", lambda: s.tool_start("c")
+    s.answer(ask, allow=True)
+    yield "Session.answer", lambda: s.answer(ask, allow=False)
+    yield "Session.answer", lambda: s.answer(9999, allow=True)
+    yield "Session.ask", lambda: s.ask("nobody")
+    yield "Session.tool_start", lambda: s.tool_start("nobody")
+    yield "Session.spawn", lambda: s.spawn(id="s")
+    yield "Session.fork", lambda: s.fork(id="s")
+    yield "Session.fork", lambda: s.fork(9999)
+    yield "Session.checkpoint", lambda: s.checkpoint()
+    yield "Session.diff", lambda: s.diff()
+    yield "Session.path", lambda: s.path(to=9999)
+    yield "Session.context", lambda: s.context(at=9999)
+    yield "Session.edit", lambda: s.edit(9999, "x")
+    yield "Session.compact", lambda: s.compact("x", keep=-1)
+    yield "Session.uncompact", lambda: s.uncompact()
+    yield "Session.erase", lambda: s.erase(9999)
+    yield "Session.export", lambda: s.export("nothing")
+    yield "Session.blob", lambda: s.blob(digest)
+    yield "Session.undo", lambda: s.undo()
+    yield "Session.redo", lambda: s.redo()
+    yield "Session.rewind", lambda: s.rewind(to=9999)
+    yield "Session.plan_rewind", lambda: s.plan_rewind(to=9999)
+    yield "Session.plan_undo", lambda: s.plan_undo()
+    yield "Session.plan_redo", lambda: s.plan_redo()
+    yield "Session.note", lambda: s.note(3)  # type: ignore[arg-type]
+    yield "Session.set", lambda: s.set("id", 3)
+    yield "Session.user", lambda: s.user(3)  # type: ignore[arg-type]
+    yield "Home.create", lambda: home.create(id="s")
+    yield "Home.find", lambda: home.find("nobody")
+    yield "Home.resume", lambda: home.resume("nobody")
+    yield "Home.read", lambda: home.read("nobody")
+    yield "Home.forks", lambda: home.forks("nobody")
+    yield "Home.delete", lambda: home.delete("nobody")
+    yield "Home.delete", lambda: home.delete("s", after=1)
+    yield "Home.restore", lambda: home.restore("nobody")
+    yield "Home.purge", lambda: home.purge("nobody")
+    yield "Home.expire", lambda: home.expire(timedelta(days=-1))
+    yield "Home.import_sessions", lambda: home.import_sessions("/nothing/here")
+    yield "Home.tenant", lambda: home.tenant("")
+    yield "Home.tenant", lambda: home.tenant("nobody", create=False)
+    yield "Home.tenant", lambda: home.tenant("acme").tenant("within")
+    yield "Home.tenants", lambda: home.tenant("acme").tenants()
+    yield "Home.drop_tenant", lambda: home.drop_tenant("nobody")
+    yield "Home.drop_tenant", lambda: home.tenant("acme").drop_tenant("within")
+    yield "Home.put_blob", lambda: home.put_blob("text")  # type: ignore[arg-type]
+    yield "Home.get_blob", lambda: home.get_blob(digest)
+    yield "Home.push", lambda: home.push(other, ["nobody"])
+    yield "Home.pull", lambda: home.pull(other, ["nobody"])
+    yield "Home.sync", lambda: home.sync(other, ["nobody"])
+    yield "Home.compare", lambda: home.compare("s", "nobody")
+    yield "Home.blame", lambda: home.blame("/nothing/here")
+    yield "Home.blame_commit", lambda: home.blame_commit("HEAD", "/nothing/here")
+    yield "Home.sessions", lambda: home.sessions(after="nobody")
+    yield "Home.sessions", lambda: home.sessions(limit=-1)
+    yield "Catalog.search", lambda: catalog.search("since:nonsense")
+    yield "Catalog.usage", lambda: catalog.usage(by="nothing")
+    yield "Catalog.find", lambda: catalog.find("nobody")
+    yield "Catalog.cards", lambda: catalog.cards("is:nothing")
+    yield "Context.get_blob", lambda: context.get_blob(digest)
+    yield "Context.plus", lambda: context.plus(3)  # type: ignore[arg-type]
+    catalog.close()
+
+
+def test_what_a_member_raises_is_said(tmp_path):
+    """Each by running it: `Invalid` is said for all of them at the top, everything else with the member."""
+    with turnlog.open(tmp_path / "home") as home, turnlog.open(tmp_path / "other") as other:
+        for name, call in _wrong(home, other):
+            with pytest.raises(turnlog.TurnlogError) as raised:
+                call()
+            kind = type(raised.value)
+            said = {getattr(turnlog, one) for one in re.findall(r"`([A-Z]\w+)`", RAISES.get(name, ""))}
+            assert kind is turnlog.Invalid or any(issubclass(kind, one) for one in said), (name, raised.value)

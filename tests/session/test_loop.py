@@ -7,6 +7,7 @@ import pytest
 
 from tests.faces import location
 from turnlog import Image, Text, ToolCall, Usage, aio
+from turnlog.log.shown import tokens
 from turnlog.store.files.disk import Disk
 from turnlog.store.postgres.connection import Connection
 from turnlog.wire import anthropic, gemini, openai
@@ -46,6 +47,8 @@ def place(request, tmp_path):
 
 
 def test_nothing_waits_on_the_loop(place, monkeypatch):
+    counted = []
+
     async def main():
         guard = Guard(monkeypatch)
         async with aio.open(place) as home:
@@ -77,6 +80,11 @@ def test_nothing_waits_on_the_loop(place, monkeypatch):
             ):  # fmt: skip
                 assert "iVBOR" in str(request)
             assert context.tokens > 0
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(tokens, "tokens_in", lambda text: counted.append(text) or 7)
+                asked = context.plus("Sum it up")
+                assert asked.tokens == context.tokens + 4 + 7
+                assert counted == ["Sum it up"]  # the rest was counted on a thread
             guard.is_shut = False
         assert guard.wrong == []
 

@@ -100,7 +100,7 @@ def test_many_follow_without_a_thread_each_and_are_told(location: str, monkeypat
         async with await aio.open(location) as home, await aio.open(location) as other:
             sessions = [await home.create(id=f"s{number}") for number in range(count)]
             tasks = [asyncio.create_task(follow(await other.resume(f"s{number}"))) for number in range(count)]
-            listener = interior(other._blocking).storee._watch.listener
+            listener = interior(other._blocking).store._watch.listener
             while len(listener.watched) < count:
                 await asyncio.sleep(0.01)
             for session in sessions:

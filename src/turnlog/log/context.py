@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, overload
 
 from msgspec.structs import replace
 
-from turnlog.errors import Corrupt, NotFound, TurnlogError
+from turnlog.errors import Corrupt, Invalid, NotFound, TurnlogError
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, answered_by, calls_in
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Role, Uncompact
 from turnlog.log.shown.nativecompaction import answered_head
-from turnlog.log.shown.tokens import Tokens, estimate
+from turnlog.log.shown.tokens import Tokens, estimate, tokens_of
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
 
@@ -102,9 +102,12 @@ class Context(Sequence[Message]):
 
     def plus(self, content: str | Sequence[AnyBlock], *, role: Role = "user") -> Context:
         """The same with something said at its end that no log knows: to ask for a summary or a title."""
+        if not isinstance(content, (str, Sequence)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Invalid(f"text or a list, not {content!r:.80}")
         blocks: list[AnyBlock] = [Text(content)] if isinstance(content, str) else list(content)
+        said = Message(role=role, blocks=blocks)
         more = Context(
-            [*self.messages, Message(role=role, blocks=blocks)],
+            [*self.messages, said],
             system=self.system,
             tools=self.tools,
             get_blob=self.get_blob,
@@ -114,8 +117,8 @@ class Context(Sequence[Message]):
             edited=self.edited,
             root=self.root,
         )
-        if self._tokens is not None:
-            more.load()
+        if self._tokens is not None:  # what is there was counted, elsewhere: an event loop may be at work here
+            more._tokens = Tokens(self._tokens + tokens_of(said), self._tokens.method)
         return more
 
     def is_stale(self, message: Message) -> bool:

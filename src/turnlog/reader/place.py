@@ -16,6 +16,7 @@ from turnlog.errors import NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint, Head, Message, Turn
 from turnlog.log.promptmessage import is_prompt
 from turnlog.session.readonly import ReadOnlySession
+from turnlog.thread.reader import history_of
 from turnlog.thread.target import number_turn
 
 _HINT = "`turnlog checkpoints` shows what there is"
@@ -88,7 +89,7 @@ def _last(session: ReadOnlySession) -> Place:
         if checkpoint.when is None:
             name = f"“{checkpoint.label}”, " if checkpoint.label else ""
             return Place(checkpoint.seq, f"{name}entry {checkpoint.seq}")
-    is_back = bool(session.history.state.undo)
+    is_back = bool(history_of(session).state.undo)
     hint = "`turnlog undo` takes back the last rewind" if is_back else "`turnlog log` shows what there is"
     raise NotFound(f"session {session.handle} has no turn and no checkpoint to go back to", hint=hint)
 

@@ -205,6 +205,8 @@ class Home(Disposal):
         No session comes twice, and none that stays as it is is left out, whatever becomes of the one at the cursor; one
         that grows meanwhile is at the top of a new listing. An id will do, as long as that session is there.
         """
+        if limit is not None and limit < 0:
+            raise Invalid(f"a limit of {limit}", hint="how many sessions at most, or None for all")
         listing = rows(self._store, deleted=deleted, is_paged=limit is not None, after=after)
         return list(islice(chosen(listing, workspace, labels, parent), limit))
 
