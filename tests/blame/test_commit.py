@@ -90,7 +90,11 @@ def test_a_turn_that_is_told_again_keeps_its_number_and_its_cost(lab):
         lab.session.append(Turn(state=state, turn=first.turn))
     says(lab, "m", Usage(1, 1, cost_micros=9), "c")
     lab.commit()
-    assert sorted(turns(blame_commit(interior(lab.home).store, "HEAD"))) == [(1, 1, 5, []), (2, 1, 7, []), (3, 1, 9, [])]
+    assert sorted(turns(blame_commit(interior(lab.home).store, "HEAD"))) == [
+        (1, 1, 5, []),
+        (2, 1, 7, []),
+        (3, 1, 9, []),
+    ]
     begins = turns_of(lab.session).begins
     assert sorted(begins) == [1, 2, 3]
     assert begins[1] < begins[2] < begins[3]

@@ -24,8 +24,8 @@ MUTANTS = [
     Mutant(
         "mcp: the session that asks is found",
         "mcp/caller.py",
-        'return [Filter("session", hidden, negated=True)] if hidden else [], has_tools',
-        "return [], has_tools",
+        'return [Filter("session", hidden, negated=True)] if hidden else [], skips_calls',
+        "return [], skips_calls",
         (SERVED,),
     ),
     Mutant(

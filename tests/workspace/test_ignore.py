@@ -82,7 +82,7 @@ def test_what_the_exclude_file_of_a_repository_names_is_ignored_in_each_of_its_w
         (place / name).write_text(name)
     with turnlog.open("memory:", covers_ignored=False) as home:
         checkpoint = home.create(workspace=place).checkpoint()
-        names = set(decode_tree(home.store.get(checkpoint.roots[0].tree)))
+        names = set(decode_tree(interior(home).store.get(checkpoint.roots[0].tree)))
     assert b"plain.txt" in names
     assert b"secret.txt" not in names
 
