@@ -1,13 +1,13 @@
 """A machine that agents have worked on for months: sessions of Claude Code and Codex, as those write them.
 
-python -m bench.corpus FOLDER [SESSIONS [MB]]    makes a home folder with `.claude` and `.codex` in it
+python -m bench.corpus FOLDER [SESSIONS [MB [WORDS]]]    makes a home folder with `.claude` and `.codex` in it
 
 Sizes have a heavy tail, as real ones do: half of the sessions are small, and a few hold most of the bytes. Most bytes
 are tool output. The texts repeat words as languages do (few very often, most seldom), with paths, numbers and hashes
-between them. The same seed gives the same sessions; times are counted back from now.
+between them: FEW different ones as one person uses, or MANY as logs and generated code bring. The same seed gives the
+same sessions; times are counted back from now.
 """
 
-import itertools
 import json
 import math
 import os
@@ -27,6 +27,8 @@ RARE = "zymurgic"
 """In the tool output of a few sessions."""
 COMMON = "error"
 """In almost every session, most of all in tool output."""
+FEW, MANY = 24_000, 400_000
+"""Different words."""
 DAYS = 150
 MODELS = {
     "claude-code": ("claude-sonnet-4-5-20250929", "claude-opus-4-1-20250805", "claude-haiku-4-5-20251001"),
@@ -48,9 +50,9 @@ class Corpus:
     """A session of Claude Code."""
 
 
-def make(home: Path, *, sessions: int, mb: float, seed: int = 7) -> Corpus:
+def make(home: Path, *, sessions: int, mb: float, seed: int = 7, words: int = FEW) -> Corpus:
     """So many sessions of so many megabytes together."""
-    maker = _Maker(seed)
+    maker = _Maker(seed, words)
     weights = [math.exp(maker.chance.gauss(0, 1.6)) for _ in range(sessions)]
     scale = mb * 1e6 / sum(weights)
     now = datetime.now(UTC)
@@ -79,7 +81,9 @@ def grow(path: Path) -> None:
     """One more turn at the end of a session of Claude Code."""
     lines = path.read_bytes().splitlines()
     last = json.loads(lines[-1])
-    talk = _Claude(_Maker(random.getrandbits(32)), last["sessionId"], last["cwd"], last["message"].get("model", "m"))
+    talk = _Claude(
+        _Maker(random.getrandbits(32), FEW), last["sessionId"], last["cwd"], last["message"].get("model", "m")
+    )
     talk.parent = last["uuid"]
     with path.open("ab") as file:
         for record in talk.turn(datetime.now(UTC), is_rare=False, steps=2, number=random.getrandbits(32)):
@@ -105,13 +109,14 @@ _PROJECTS = _split("api webshop billing mobile infra docs search mailer schedule
 
 
 class _Maker:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, words: int) -> None:
         self.chance = chance = random.Random(seed)
-        made = {"".join(chance.choices(_SYLLABLES, k=chance.randint(2, 4))) for _ in range(24_000)}
+        longest = 4 if words <= FEW else 6
+        made = {"".join(chance.choices(_SYLLABLES, k=chance.randint(2, longest))) for _ in range(words)}
         self.words = _EVERYDAY + sorted(made - {RARE})
         weights = [1 / (rank + 8) for rank in range(len(self.words))]
-        self._pool = chance.choices(self.words, weights, k=200_000)
-        self._lines = [self._line() for _ in range(30_000)]
+        self._pool = chance.choices(self.words, weights, k=max(200_000, 5 * words))
+        self._lines = [self._line() for _ in range(max(30_000, words // 2))]
         self.folders = [f"/home/ada/{name}" for name in _PROJECTS]
         self.folders += [f"/home/ada/work/{name}-{number}" for number in range(3) for name in _PROJECTS]
         self._folder_weights = [1 / (rank + 2) for rank in range(len(self.folders))]
@@ -139,11 +144,11 @@ class _Maker:
         """So many bytes of tool output, a few of them seen nowhere else."""
         lines, length = [f"commit {self.chance.getrandbits(160):040x}"], 50
         start = self.chance.randrange(len(self._lines))
-        for line in itertools.chain(self._lines[start:], itertools.cycle(self._lines)):
-            if length >= size:
-                break
+        while length < size:
+            line = self._lines[start]
             lines.append(line)
             length += len(line) + 1
+            start = (start + 1) % len(self._lines)
         return "\n".join(lines)
 
     def folder(self) -> str:
@@ -303,6 +308,6 @@ class _Codex:
 
 
 if __name__ == "__main__":
-    _folder, _sessions, _mb = (*sys.argv[1:], *("1500", "400")[len(sys.argv) - 2 :])
-    made = make(Path(_folder), sessions=int(_sessions), mb=float(_mb))
+    _folder, _sessions, _mb, _words = (*sys.argv[1:], *("1500", "400", str(FEW))[len(sys.argv) - 2 :])
+    made = make(Path(_folder), sessions=int(_sessions), mb=float(_mb), words=int(_words))
     print(f"{made.sessions:,} sessions, {made.size_bytes / 1e6:.0f} MB in {made.home}")

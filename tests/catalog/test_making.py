@@ -66,7 +66,7 @@ def ended(catalog: Catalog) -> None:
 
 def test_what_is_read_in_slices_is_what_is_read_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(upkeep, "_FIRST", 2000)
-    monkeypatch.setattr(upkeep, "_SLICE", 2000)
+    monkeypatch.setattr(upkeep, "_LARGE_SLICE", 2000)
     with machine.catalog() as catalog, machine.fresh() as fresh:
         catalog.complete()
         assert catalog.sync().read == 0

@@ -66,6 +66,19 @@ def test_a_span_ends_at_its_millisecond(since: int, until: int):
     assert found == expected(sessions, NOW - since * MINUTE, NOW - until * MINUTE)
 
 
+def test_what_is_older_than_the_first_number_comes_last():
+    times = [0, 1, 1_000_000_000_000, 1_735_689_599_999, 1_735_689_600_000, NOW - MINUTE]
+    sessions = [Plain(tuple(Doc(f"needle {n}", at=at) for n, at in enumerate(times)))]
+    db = fill(sessions)
+    assert [hit.entry for hit in search(db, query="needle", now_ms=NOW)] == expected(sessions)
+    first = search(db, query="needle", now_ms=NOW, limit=4)
+    assert first.next is not None
+    rest = search(db, query="needle", now_ms=NOW, before=first.next)
+    assert [hit.entry for hit in (*first, *rest)] == expected(sessions)
+    old = search(db, query="needle until:2024-12-30", now_ms=NOW)
+    assert [hit.entry for hit in old] == ["e1-3", "e1-2", "e1-1"]
+
+
 def test_a_rowid_is_never_too_early_and_tells_the_id():
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.executescript(TABLES)
@@ -80,7 +93,8 @@ def test_a_rowid_is_never_too_early_and_tells_the_id():
             taken[row] = at
             db.execute("INSERT INTO docs VALUES (?, ?, 1, 1, '', '', '', 0, 0, 0)", (row, at))
         rowids.remember()
-    walked = [id for id, _ in newest_first(sorted(taken.items(), reverse=True))]
+    rows = [(id_of(row, at), row) for row, at in sorted(taken.items(), reverse=True)]
+    walked = [id for id, _ in newest_first(rows)]
     assert walked == sorted((id_of(row, at) for row, at in taken.items()), reverse=True)
 
 

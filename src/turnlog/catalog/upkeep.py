@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from turnlog.catalog.glance.index import GlanceIndex
+    from turnlog.catalog.read.helper import Helper
     from turnlog.catalog.read.indexer import Indexer
     from turnlog.session import Home
     from turnlog.store import Store
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
 _TRIES = 3
 AT_ONCE = 8 << 20
 """So much is read before anybody is answered; more is read by another process, if it may be."""
-_FIRST, _SLICE = 8 << 20, 32 << 20
-"""So much is read at once: little to begin with, so that there is soon something to be found."""
+_FIRST, _SLICE, _LARGE_SLICE = 8 << 20, 64 << 20, 256 << 20
+"""So much is read at once: little first, so that there is soon something to be found; most where nobody can come in."""
 _PAUSE_S = 0.1
 _LEARNT = "end of marks"
 READ = Condition("<>", "sessions.ending", UNREAD)
@@ -139,20 +140,21 @@ class LocalUpkeep:
         self._tried(self._complete)
 
     def _complete(self) -> None:
-        with self.database.lock(self.waiting):
-            for most in _slices():
-                if not self._slice(most):
+        with self.database.lock(self.waiting), self._helper() as helper:
+            for most in _slices(_LARGE_SLICE):
+                if not self._slice(most, helper):
                     break
         self.glanced = None
 
     def make(self, workspace: str) -> None:
         """The same for the process that others leave it to: somebody who waits comes in between."""
         self._workspace = workspace
-        for most in _slices():
-            with self.database.lock():
-                if not self._slice(most):
-                    return
-            time.sleep(_PAUSE_S)
+        with self._helper() as helper:
+            for most in _slices(_SLICE):
+                with self.database.lock():
+                    if not self._slice(most, helper):
+                        return
+                time.sleep(_PAUSE_S)
 
     def _tried(self, work: Callable[[], _T]) -> _T:
         reason = ""
@@ -193,11 +195,11 @@ class LocalUpkeep:
             with self.database.writing() as db:
                 note(SqliteEngine(db), _LEARNT, now)
 
-    def _indexer(self) -> Indexer:
+    def _indexer(self, helper: Helper | None = None) -> Indexer:
         with without_old():
             from turnlog.catalog.read.indexer import Indexer
 
-        return Indexer(self.database, self._location if self._agents else None, self._home, self._progress)
+        return Indexer(self.database, self._location if self._agents else None, self._home, self._progress, helper)
 
     def _into_memory(self) -> None:
         """For as long as this is open: a disk that is full is no reason not to answer."""
@@ -334,12 +336,17 @@ class LocalUpkeep:
         is_new, self.database.is_new = self.database.is_new, False
         return Synced(self.index.count(), indexer.read, indexer.read_bytes, indexer.gone, is_rebuilt=is_new)
 
-    def _slice(self, most: int) -> bool:
+    def _helper(self) -> Helper:
+        with without_old():
+            from turnlog.catalog.read.helper import Helper
+        return Helper(self._location if self._agents else None)
+
+    def _slice(self, most: int, helper: Helper) -> bool:
         """Read the newest of what is not read, up to so many bytes. Gives whether there is more. Under the lock."""
         places = self._prepared()
         with self.database.writing() as db:
             note(SqliteEngine(db), MAKING, 1)
-        indexer = self._indexer()
+        indexer = self._indexer(helper if helper.is_usable else None)
         indexer.run(self._sweep(places), most=most)
         if indexer.read and self.index.count(Condition("=", "sessions.ending", UNREAD)):
             return True
@@ -365,11 +372,11 @@ class LocalUpkeep:
             return sweep(Watchlist(self.database.connection), places, agents=self._agents)
 
 
-def _slices() -> Iterator[int]:
+def _slices(largest: int) -> Iterator[int]:
     most = _FIRST
     while True:
         yield most
-        most = min(2 * most, _SLICE)
+        most = min(4 * most, largest)
 
 
 def database_for(home: Home | None, location: str, *, agents: bool) -> Database:

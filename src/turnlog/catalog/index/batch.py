@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from turnlog.catalog.index import bundle
 from turnlog.catalog.index.notes import DIRTY, flag
 from turnlog.catalog.index.prices import Prices
-from turnlog.catalog.index.texts import SHIFT, clean, lines
+from turnlog.catalog.index.texts import SHIFT, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,9 +47,6 @@ class Doc(NamedTuple):
     entry: str
     said: Passage
     hash: int
-    bundle: int = -1
-    """Of those of its portion, where its text is packed already."""
-    number: int = 0
 
 
 class Portion:
@@ -62,15 +59,13 @@ class Portion:
         self.docs: list[Doc] = []
         self.spent: list[tuple[Any, ...]] = []
         self.used: list[tuple[Any, ...]] = []
-        self.packed: list[bytes] = []
-        """Bundles with the texts of those that have one."""
         self.size = 0
 
     def rows(self, taken: dict[int, int | None]) -> list[tuple[Any, ...]]:
         """The texts as rows of `docs`: each has an id that nobody has. `taken` is the last one at each of the times."""
         free = {at: at << SHIFT if last is None else last + 1 for at, last in taken.items()}
         rows: list[tuple[Any, ...]] = []
-        for at, session, step, entry, passage, hash, *_ in self.docs:
+        for at, session, step, entry, passage, hash in self.docs:
             # As soon after its time as there is room.
             while (number := free.get(at, at << SHIFT)) >= (at + 1) << SHIFT:
                 at += 1
@@ -78,26 +73,25 @@ class Portion:
             rows.append((number, *columns_of(session, step, entry, passage, hash)))
         return rows
 
-    def pack(self) -> None:
-        """Put the texts into bundles, those of a session together."""
-        loose = [number for number, doc in enumerate(self.docs) if doc.bundle < 0]
-        loose.sort(key=lambda number: self.docs[number][1:3])
+    def bundles(self) -> tuple[list[bytes], list[tuple[int, int]]]:
+        """The texts packed, those of a session together; and of each the bundle and its number there."""
+        docs = self.docs
         bundles: list[list[str]] = []
+        places = [(0, 0)] * len(docs)
         room = 0
-        for number in loose:
+        for doc in sorted(range(len(docs)), key=lambda doc: docs[doc][1:3]):
             if room <= 0:
                 bundles.append([])
                 room = bundle.SIZE
-            doc = self.docs[number]
-            self.docs[number] = doc._replace(bundle=len(self.packed) + len(bundles) - 1, number=len(bundles[-1]))
-            bundles[-1].append(doc.said.text)
-            room -= len(doc.said.text)
-        self.packed += bundle.packed(bundles)
+            places[doc] = (len(bundles) - 1, len(bundles[-1]))
+            bundles[-1].append(docs[doc].said.text)
+            room -= len(docs[doc].said.text)
+        return bundle.packed(bundles), places
 
 
 def columns_of(session: int, step: int, entry: str, said: Passage, hash: int) -> tuple[Any, ...]:
     """What both engines have in a row of `docs`."""
-    return session, step, clean(entry), said.role, lines(said.tools) if said.tools else "", hash
+    return session, step, entry, said.role, lines(said.tools) if said.tools else "", hash
 
 
 class PortionWriter(Protocol):
@@ -129,6 +123,16 @@ class Batch:
         self._portion.docs.append(doc)
         self._portion.size += len(doc.said.text)
         if self._portion.size >= self._writer.most:
+            self.flush()
+
+    def take_in(self, docs: list[Doc], spent: list[tuple[Any, ...]], used: list[tuple[Any, ...]], size: int) -> None:
+        """What somebody else read; so many characters."""
+        portion = self._portion
+        portion.docs += docs
+        portion.spent += spent
+        portion.used += used
+        portion.size += size
+        if portion.size >= self._writer.most:
             self.flush()
 
     def forget(self, doc: int) -> None:

@@ -14,6 +14,7 @@ SIZE = 64 << 10
 """So many characters make a bundle: larger ones take less room, and longer to get at one text."""
 _MOST = 5 * MAX_TEXT
 _LEVEL = 3
+_AT_ONCE = 16
 
 
 @lru_cache(maxsize=1)
@@ -25,15 +26,18 @@ def _tools() -> tuple[Any, Any]:
 
 def packed(bundles: Sequence[list[str]]) -> list[bytes]:
     """Bundles as they are kept: how many bytes each of its texts has, and the texts."""
-    contents: list[bytes] = []
-    for texts in bundles:
-        encoded = [text.encode() for text in texts]
-        contents.append(b"%b\n%b" % (" ".join([str(len(text)) for text in encoded]).encode(), b"".join(encoded)))
-    if not contents:
-        return []
-    # All at once: between single ones, a thread would wait for others that run Python.
-    made = _tools()[0].multi_compress_to_buffer(contents, threads=1)
-    return [made[number].tobytes() for number in range(len(made))]
+    data: list[bytes] = []
+    for begin in range(0, len(bundles), _AT_ONCE):
+        # Many at once: between single ones, a thread would wait for others that run Python.
+        contents = [_content(texts) for texts in bundles[begin : begin + _AT_ONCE]]
+        made = _tools()[0].multi_compress_to_buffer(contents, threads=1)
+        data += [made[number].tobytes() for number in range(len(made))]
+    return data
+
+
+def _content(texts: list[str]) -> bytes:
+    encoded = [text.encode() for text in texts]
+    return b"%b\n%b" % (" ".join([str(len(text)) for text in encoded]).encode(), b"".join(encoded))
 
 
 class Bundle:
@@ -45,21 +49,20 @@ class Bundle:
         content = unpacked(data, _MOST, _tools()[1])
         if content is None:
             raise damaged()
-        head, _, self._content = content.partition(b"\n")
-        self._places: list[tuple[int, int]] = []
-        begin = 0
-        for size in map(int, head.split()):
-            self._places.append((begin, begin + size))
-            begin += size
-        if begin != len(self._content):
+        self._content = content
+        begin = content.find(b"\n") + 1
+        self._ends = [begin]
+        for size in map(int, content[:begin].split()):
+            self._ends.append(self._ends[-1] + size)
+        if self._ends[-1] != len(content):
             raise damaged()
 
     def text(self, number: int) -> str:
         """One of the texts."""
-        begin, end = self._places[number]
+        begin, end = self._ends[number : number + 2]
         return self._content[begin:end].decode()
 
     def without(self, numbers: set[int]) -> bytes | None:
         """The same with nothing in the place of some; None where nothing is left."""
-        texts = ["" if number in numbers else self.text(number) for number in range(len(self._places))]
+        texts = ["" if number in numbers else self.text(number) for number in range(len(self._ends) - 1)]
         return packed([texts])[0] if any(texts) else None

@@ -92,9 +92,9 @@ def put_over(db: Engine, store: Store) -> None:
 
 def _put_notes(batch: Batch, session: int, notes: list[tuple[str, int, str]]) -> None:
     wanted = {entry: (at, text) for entry, at, text in notes}
-    for id, _, step, entry, _ in list(batch.docs(session)):
+    for row, _, step, entry, _ in list(batch.docs(session)):
         if step >= _FIRST and wanted.pop(entry, None) is None:
-            batch.forget(id)
+            batch.forget(row)
     for number, (entry, (at, text)) in enumerate(wanted.items()):
         passage = Passage("note", text, [], [])
         batch.add(Doc(at, session, _FIRST + at + number, entry, passage, sum_of(text)))

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.index.engine import Engine
 
-_KEY = "prices"
+KEY = "prices"
+"""Under this they are noted."""
 _PICOS = 1_000_000_000_000
 NOTHING = Usage()
 
@@ -45,7 +46,7 @@ class Prices:
     """Of this run: what is remembered, and what had to be looked up."""
 
     def __init__(self, db: Engine) -> None:
-        known_before = noted(db, _KEY)
+        known_before = noted(db, KEY)
         self._terms: dict[str, list[Terms]] = {}
         self._found: dict[tuple[str, date], Tariff | None] = {}
         """Of this run: those that hold for a whole day, in our unit."""
@@ -92,10 +93,19 @@ class Prices:
             self._is_changed = True
         return price_terms
 
+    def learn(self, known: bytes) -> None:
+        """What somebody else had to look up meanwhile."""
+        other = msgspec.json.decode(known, type=_Known)
+        if other.stamp == self._stamp:
+            for model, terms in other.terms.items():
+                new = [one for one in terms if one not in self._terms.get(model, ())]
+                self._terms.setdefault(model, []).extend(new)
+                self._is_changed = self._is_changed or bool(new)
+
     def remember(self, db: Engine) -> None:
         """For the next time."""
         if self._is_changed:
-            note(db, _KEY, msgspec.json.encode(_Known(self._stamp, self._terms)))
+            note(db, KEY, msgspec.json.encode(_Known(self._stamp, self._terms)))
             note(db, PRICES, self._stamp)
 
     def again(self, db: Engine, *, only_unpriced: bool = False) -> set[int]:

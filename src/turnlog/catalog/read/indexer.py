@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.batch import Batch, Before
+from turnlog.catalog.index.batch import Batch
 from turnlog.catalog.index.cards import ms_of
 from turnlog.catalog.index.marked import MarkedSessions
 from turnlog.catalog.index.notes import DIRTY, noted
+from turnlog.catalog.index.prices import KEY
 from turnlog.catalog.index.settle import settle, shared_by, tokens_of
 from turnlog.catalog.index.sqlite.database import UNSCRUBBED
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
@@ -18,9 +18,9 @@ from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.index.texts import clean, path_column
 from turnlog.catalog.read import foreign
 from turnlog.catalog.read.gone import GoneSessions
+from turnlog.catalog.read.job import Job, kept_job, problem_row, reason_of, sure
 from turnlog.catalog.watch.discovery import Discovered, Finder, can_read
-from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, YOUNG_NS, Changes, WatchedFile, stamp_of
-from turnlog.errors import TurnlogError
+from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, Changes, WatchedFile, stamp_of
 from turnlog.formats import Source, format_of
 from turnlog.layout import MARKS, TRASH
 from turnlog.log.ids import handle_of
@@ -31,39 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnlog.catalog.index.sqlite.database import Database
+    from turnlog.catalog.read.helper import Helper
     from turnlog.session import Home
 
 _BULK = 24 << 20
 """More than this to read is written in a thread."""
 _SOME = 2 << 20
 """The same of what belongs to a first index."""
+_APART = 4 << 20
+"""More than this is read by two processes: the second one takes a tenth of a second to start."""
 _UNREADABLE = {DANGLING: "a link that leads nowhere", SPECIAL: "no file, but a pipe or a device"}
-
-
-class _Job:
-    """A session to be read."""
-
-    def __init__(self, source: Source | None, native: str, path: str, stamp: Stamp, before: Before | None) -> None:
-        self.source = source
-        self.native = native
-        self.path = path
-        self.stamp = stamp
-        self.before = before
-        self.is_deleted = False
-        self.is_unread = False
-        """Whether a glance was all that was taken of it."""
-        self.told = ""
-        """What its database says of when it changed."""
-        self.parts: dict[str, Stamp] = {path: stamp}
-        self.is_kept = False
-        """Whether its file is gone, and is read from where it is kept."""
-
-
-def _kept_job(source: Source, place: str, before: Before | None) -> _Job:
-    stamp = stamp_of(place) or Stamp(ABSENT, 0, 0)
-    job = _Job(source, "", source.path, stamp, before)
-    job.is_kept, job.parts = True, {place: stamp}
-    return job
 
 
 class Indexer:
@@ -75,12 +52,15 @@ class Indexer:
         location: str | None,
         home: Callable[[], Home],
         progress: Callable[[str, int, int], None] | None,
+        helper: Helper | None = None,
     ) -> None:
         self._database = database
         self._watchlist = Watchlist(database.connection)
         self._home = home
         self._progress = progress
+        self._helper = helper
         self._writer = SqliteWriter(database)
+        self.tidy = self._writer.tidy
         self._batch = Batch(SqliteEngine(database.connection), self._writer)
         self._loose: set[int] = set()
         self._changed: set[int] = set()
@@ -128,22 +108,15 @@ class Indexer:
             self._database.scrub()
         self._database.checkpoint()
 
-    def _take_all(self, jobs: list[_Job], total: int, finder: Finder) -> None:
+    def _take_all(self, jobs: list[Job], total: int, finder: Finder) -> None:
         self._add_forks(jobs)
-        for job in jobs:
-            if self._progress is not None:
-                self._progress("indexing", self.read_bytes, total)
+        for job in self._take_apart(self._helper, jobs, total) if self._helper and total > _APART else jobs:
+            self._count(job, total)
             self._take(job)
-            self.read += 1
-            self.read_bytes += max(job.stamp.size, 0)
         if self._progress is not None and jobs:
             self._progress("indexing", total, total)
         self._announce_inner(jobs, finder)
         self._mark()
-
-    def tidy(self) -> None:
-        """After the last of several passes over parts of it."""
-        self._writer.tidy()
 
     def learn(self) -> None:
         """Take in what was said of other agents' sessions in a store that keeps no files."""
@@ -159,7 +132,7 @@ class Indexer:
         self._marked.apply(self._batch)
         self._writer.wait()
 
-    def _add_forks(self, jobs: list[_Job]) -> None:
+    def _add_forks(self, jobs: list[Job]) -> None:
         """Where a log was written anew, its forks repeat what was erased in it: they are read again, whole."""
         there = {job.native for job in jobs if job.source is None}
         for job in jobs:  # grows while it is gone through
@@ -173,11 +146,11 @@ class Indexer:
 
     # ── what there is to do ───────────────────────────────────────────────────────────────────────
 
-    def _jobs(self, changes: Changes, finder: Finder, most: int | None) -> list[_Job]:
+    def _jobs(self, changes: Changes, finder: Finder, most: int | None) -> list[Job]:
         discovered = finder.look(changes)
         if most is not None:
             discovered = self._announce(discovered, finder)
-        jobs: dict[tuple[str, str, str], _Job] = {}
+        jobs: dict[tuple[str, str, str], Job] = {}
         moved = {native for _, native, _ in discovered.ours}
         for file in changes.files:
             for job in self._known(file, moved, finder):
@@ -186,13 +159,13 @@ class Indexer:
             key = source.path, source.key, source.agent
             stamp = stamp_of(source.path)
             if stamp is not None and key not in jobs:
-                jobs[key] = _Job(
+                jobs[key] = Job(
                     source, "", source.path, stamp, self._watchlist.source(source.agent, source.path, source.key)
                 )
         for path, native, is_deleted in discovered.ours:
             stamp = stamp_of(path)
             if stamp is not None:
-                job = _Job(None, native, path, stamp, self._watchlist.own(native))
+                job = Job(None, native, path, stamp, self._watchlist.own(native))
                 job.is_deleted = is_deleted
                 jobs[path, "", OURS] = job
         for one, is_deleted, ends in changes.grown:
@@ -200,7 +173,7 @@ class Indexer:
             said = "" if before is None else self._watchlist.stamp_of(before.id)
             is_same = said.startswith(f"{one.first} ") and said.rpartition(" ")[2] == ends.rpartition(" ")[2]
             is_other = before is not None and not is_same
-            job = _Job(None, one.id, "", Stamp(one.size_bytes, (ms_of(at) or 0) * 1_000_000, is_other), before)
+            job = Job(None, one.id, "", Stamp(one.size_bytes, (ms_of(at) or 0) * 1_000_000, is_other), before)
             job.is_deleted, job.told, job.parts = is_deleted, ends, {}
             jobs["", one.id, OURS] = job
         for number in changes.gone:
@@ -211,13 +184,13 @@ class Indexer:
                 jobs.setdefault((path, key, OURS if is_ours else agent or ""), job).is_unread = True
         for source, place in self._gone.only_kept() if self._gone is not None else ():
             before = self._watchlist.source(source.agent, source.path, source.key)
-            jobs[source.path, source.key, source.agent] = _kept_job(source, place, before)
+            jobs[source.path, source.key, source.agent] = kept_job(source, place, before)
         for job in jobs.values():
             if job.source is not None and not job.is_kept:
                 job.parts |= {part: stamp_of(part) or Stamp(ABSENT, 0, 0) for part in finder.parts(job.source)}
         return [job for job in jobs.values() if not self._is_as_before(job)]
 
-    def _is_as_before(self, job: _Job) -> bool:
+    def _is_as_before(self, job: Job) -> bool:
         """Whether a database says that this session of it did not change; then only the file looks different."""
         stamps = format_of(job.source.agent).watch.stamps if job.source is not None else None
         if stamps is None or job.source is None or not job.source.key:
@@ -228,13 +201,13 @@ class Indexer:
         if job.before is None or not job.told or job.told != self._watchlist.stamp_of(job.before.id):
             return False
         for path, stamp in job.parts.items():
-            self._watchlist.put_file(self._batch, path, job.source.agent, _sure(stamp, False))
+            self._watchlist.put_file(self._batch, path, job.source.agent, sure(stamp, False))
         return True
 
-    def _known(self, file: WatchedFile, moved: set[str], finder: Finder) -> list[_Job]:
+    def _known(self, file: WatchedFile, moved: set[str], finder: Finder) -> list[Job]:
         """The sessions that a file which changed belongs to; those whose own file is gone leave the catalog."""
         sessions = self._watchlist.read_from(file.id)
-        jobs: list[_Job] = []
+        jobs: list[Job] = []
         for id, native, is_ours, agent, own, key in sessions:
             stamp = stamp_of(own)
             if stamp is None:
@@ -243,7 +216,7 @@ class Indexer:
                     if place is None:
                         self._remove(id, is_ours)
                     elif place:
-                        jobs.append(_kept_job(Source(agent, own, key), place, self._watchlist.session(id)))
+                        jobs.append(kept_job(Source(agent, own, key), place, self._watchlist.session(id)))
                 elif own == file.path and native not in moved:
                     self._remove(id, is_ours)
                 continue
@@ -258,10 +231,10 @@ class Indexer:
         if stamp is None:
             self._watchlist.drop_file(self._batch, file.id)
         elif not sessions:
-            self._watchlist.put_stamp(self._batch, file.id, _sure(stamp, False))
+            self._watchlist.put_stamp(self._batch, file.id, sure(stamp, False))
         return jobs
 
-    def _job(self, id: int, native: str, is_ours: int, agent: str | None, path: str, key: str) -> _Job | None:
+    def _job(self, id: int, native: str, is_ours: int, agent: str | None, path: str, key: str) -> Job | None:
         """A session that is known, to be read; None where that cannot be."""
         stamp = stamp_of(path)
         if stamp is None:
@@ -270,7 +243,7 @@ class Indexer:
         if not is_ours and (agent is None or not can_read(agent)):
             return None
         source = None if is_ours or agent is None else Source(agent, path, key)
-        job = _Job(source, native, path, stamp, self._watchlist.session(id))
+        job = Job(source, native, path, stamp, self._watchlist.session(id))
         job.is_deleted = bool(is_ours) and os.path.basename(os.path.dirname(path)) == TRASH
         return job
 
@@ -291,7 +264,7 @@ class Indexer:
         self._writer.wait()
         return Discovered([], moved)
 
-    def _announce_inner(self, jobs: list[_Job], finder: Finder) -> None:
+    def _announce_inner(self, jobs: list[Job], finder: Finder) -> None:
         """What else is in files that were announced by their names: an agent may keep subagents inside."""
         inner: list[Source] = []
         for job in jobs:
@@ -321,7 +294,8 @@ class Indexer:
 
     # ── one session ───────────────────────────────────────────────────────────────────────────────
 
-    def _take(self, job: _Job) -> None:
+    def _number(self, job: Job) -> int:
+        """Which session it is; from here on it is being read."""
         before = job.before
         if before is None:
             session, self._next = self._next, self._next + 1
@@ -334,13 +308,21 @@ class Indexer:
                 self._batch.flag(UNSCRUBBED)  # it was written anew: something may have been erased in it
         self._changed.add(session)
         self._learns = self._learns or (job.source is None and job.native == MARKS)
+        return session
+
+    def _take(self, job: Job) -> None:
+        session = self._number(job)
         try:
             row = self._read(job, session)
         except Exception as error:
             # Whatever a reader stumbles over, its session is listed with the reason, and the others are read.
             if self._writer.has_failed:
                 raise
-            row = self._problem(job, error)
+            row = problem_row(job, reason_of(error))
+        self._put(job, session, row)
+
+    def _put(self, job: Job, session: int, row: dict[str, Any]) -> None:
+        """What is known of a session that was read."""
         row["stamp"] = "" if row.get("problem") else job.told
         row.setdefault("ending", "")
         if job.source is None:
@@ -350,10 +332,54 @@ class Indexer:
         if "title" in row:
             self._batch.do("DELETE FROM marked WHERE session = ?", (session,))
         is_sure = row.get("mark") is not None
-        parts = {path: _sure(stamp, is_sure) for path, stamp in job.parts.items()}
+        parts = {path: sure(stamp, is_sure) for path, stamp in job.parts.items()}
         self._watchlist.put_parts(self._batch, session, job.source.agent if job.source is not None else OURS, parts)
 
-    def _begin(self, session: int, job: _Job) -> None:
+    def _count(self, job: Job, total: int) -> None:
+        if self._progress is not None:
+            self._progress("indexing", self.read_bytes, total)
+        self.read += 1
+        self.read_bytes += max(job.stamp.size, 0)
+
+    def _take_apart(self, helper: Helper, jobs: list[Job], total: int) -> list[Job]:
+        """Have another process read those that it can; gives the others."""
+        from turnlog.catalog.read.helper import HelperEnded
+
+        theirs, left = dict[int, Job](), list[Job]()
+        for job in jobs:
+            if not self._is_for_helper(job):
+                left.append(job)
+                continue
+            session = self._number(job)
+            theirs[session] = job
+            if job.before is not None:
+                self._batch.drop_spent(session, 0)
+                self._batch.drop_used(session, 0)
+        if not theirs:
+            return left
+        try:
+            for piece in helper.read(theirs, noted(self._batch.db, KEY)):
+                self._batch.take_in(piece.docs, piece.spent, piece.used, piece.size)
+                for session, row, problem in piece.finished:
+                    job = theirs.pop(session)
+                    self._count(job, total)
+                    self._put(job, session, problem_row(job, problem) if problem else row | {"is_deleted": 0})
+                if piece.prices is not None:
+                    self._batch.prices.learn(piece.prices)
+        except HelperEnded:
+            self._batch.flush()
+            self._writer.wait()
+            for session, job in theirs.items():
+                job.before = self._watchlist.session(session)  # what came of it may be a part
+        return [*left, *theirs.values()]
+
+    def _is_for_helper(self, job: Job) -> bool:
+        """Whether it is another agent's, in a file, and nothing that was said in it is here."""
+        if job.source is None or job.is_kept or job.stamp.size < 0:
+            return False
+        return job.before is None or (job.is_unread and not any(True for _ in self._batch.docs(job.before.id)))
+
+    def _begin(self, session: int, job: Job) -> None:
         self._batch.mark_dirty()
         name, native, agent, key = handle_of(job.native), job.native, None, ""
         if job.source is not None:
@@ -361,7 +387,7 @@ class Indexer:
             name, agent, key = f"{job.source.agent}:{native}", job.source.agent, job.source.key
         self._watchlist.begin(self._batch, session, name, native, agent, job.path, key)
 
-    def _read(self, job: _Job, session: int) -> dict[str, Any]:
+    def _read(self, job: Job, session: int) -> dict[str, Any]:
         if job.stamp.size in _UNREADABLE:
             raise OSError(0, _UNREADABLE[job.stamp.size])
         if job.source is None:
@@ -373,19 +399,3 @@ class Indexer:
             return self._gone.read(job.source, session, job.before)
         row = foreign.take(self._batch, job.source, session, job.stamp, job.before, self._handed)
         return row | {"is_deleted": 0}
-
-    def _problem(self, job: _Job, error: Exception) -> dict[str, Any]:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        if not isinstance(error, (OSError, TurnlogError)):
-            reason = f"{type(error).__name__}: {reason}"
-        row: dict[str, Any] = {"problem": clean(f"it cannot be read: {reason}"), "size": max(job.stamp.size, 0)}
-        if job.before is None:
-            row["updated"] = job.stamp.mtime // 1_000_000
-        return row
-
-
-def _sure(stamp: Stamp, is_sure: bool) -> Stamp:
-    """A stamp that differs next time if the file is so young that it may change without looking different."""
-    if is_sure or stamp.size < 0 or time.time_ns() - stamp.mtime > YOUNG_NS:
-        return stamp
-    return stamp._replace(mtime=0)

@@ -79,11 +79,11 @@ class Intake:
         if passage is not None:
             hash = sum_of(passage.text)
             self._seen.add(hash)
-            old = self._old.get(step)
-            if old is not None and old[1:] == (at, clean(name), hash):
+            id, old = clean(name), self._old.get(step)
+            if old is not None and old[1:] == (at, id, hash):
                 del self._old[step]
             else:
-                self._batch.add(Doc(at, self.session, step, name, passage, hash))
+                self._batch.add(Doc(at, self.session, step, id, passage, hash))
         paid = paid_in(entry)
         if paid is not None and not is_carried:
             self.pay(step, name, paid, entry.clock or entry.at or datetime.fromtimestamp(at / 1000, UTC), at)

@@ -67,7 +67,7 @@ def _said(passage: Passage, parts: list[str]) -> Passage | None:
         text = text[:MAX_TEXT]
     if not text or text.isspace():
         return None
-    return Passage(passage.role, clean(text), passage.tools, passage.files)
+    return Passage(passage.role, clean(text), [*map(clean, passage.tools)], [*map(clean, passage.files)])
 
 
 def _blocks(blocks: Iterable[AnyBlock], parts: list[str], passage: Passage, calls: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.postgres.engine import PostgresEngine
 from turnlog.catalog.index.terms import LONGEST_WORD, words_of
-from turnlog.catalog.index.texts import clean, pack_all
+from turnlog.catalog.index.texts import pack_all
 from turnlog.catalog.index.totals import spend
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ class PostgresWriter:
         rows(_TEXTS, (ids, pack_all(texts)))
         rows(_WORDS, (ids, sessions, [_words(text) for text in texts]))
         touched = [
-            (id, clean(path))
+            (id, path)
             for id, doc in zip(ids, portion.docs, strict=True)
             for path in set(doc.said.files)
-            if len(path.encode("utf-8", "surrogatepass")) <= _LONGEST_PATH
+            if len(path.encode()) <= _LONGEST_PATH
         ]
         if touched:
             rows(_PATHS, (sorted({path for _, path in touched}),))

@@ -61,7 +61,7 @@ class SqliteEngine:
         self, wanted: Wanted, *, before: int | None = None, limit: int | None = None, with_text: bool = False
     ) -> Iterator[EntryMatch]:
         """See `Engine.entries`."""
-        from turnlog.catalog.index.sqlite.rowid import newest_first
+        from turnlog.catalog.index.sqlite.rowid import ID, newest_first
         from turnlog.catalog.index.wanted import EntryMatch
 
         tables, inside = self._matching(wanted, before)
@@ -69,19 +69,18 @@ class SqliteEngine:
         flags = [Condition("not", name) for name in ("sessions.is_deleted", "sessions.is_copied", "docs.is_repeat")]
         sql, values = where(self, *flags, wanted.entries, wanted.sessions)
         rows = self.db.execute(
-            "SELECT docs.id, docs.at, docs.session, docs.step, docs.entry, docs.role, docs.tool, docs.bundle, "
-            f"docs.number FROM {tables} WHERE {inside.sql} AND {sql} ORDER BY {tables.split()[0]}.rowid DESC",
+            f"SELECT {ID}, docs.session, docs.step, docs.entry, docs.role, docs.tool, docs.bundle, docs.number, "
+            f"docs.id FROM {tables} WHERE {inside.sql} AND {sql} ORDER BY {tables.split()[0]}.rowid DESC",
             inside.values + values,
         )
         left = -1 if limit is None else limit
-        for id, (_, _, session, step, entry, role, tools, bundle, number) in newest_first(rows):
+        for id, session, step, entry, role, tools, bundle, number, _ in newest_first(rows):
             if before is not None and id >= before:
                 continue
             if left == 0:
                 return
             left -= 1
-            text = self.text_in(bundle, number) if with_text else None
-            yield EntryMatch(id, session, step, entry, role, tools, text)
+            yield EntryMatch(id, session, step, entry, role, tools, self.text_in(bundle, number) if with_text else None)
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
         """See `Engine.texts`."""

@@ -7,7 +7,6 @@ rest get those of the next ones: a rowid may be too late for its time, and never
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.texts import SHIFT
@@ -17,10 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _TICK, _NUMBERS = 18, 9
+_BEGIN = 1_735_689_600_000 >> _TICK
+"""The beginning of 2025: what is before it has numbers below zero, which take more room."""
 _FULL = 1 << _NUMBERS
 _LATEST = 1 << SHIFT
 _REACH = "reach"
 """Noted where some are too late: by how much the number of any is larger than there are for its time."""
+ID = f"(docs.at << {SHIFT} | (docs.id - (((docs.at >> {_TICK}) - {_BEGIN}) << {_NUMBERS})))"
+"""In SQL: the id of an entry."""
 LAST = f"coalesce((SELECT value FROM meta WHERE key = '{_REACH}'), {_FULL - 1})"
 """In SQL: the largest number of all."""
 _TAKEN = f"""
@@ -30,7 +33,7 @@ SELECT j.value, (SELECT max(id) FROM docs WHERE id >= j.value AND id < j.value +
 
 def first_at(at: int) -> int:
     """The first rowid for a time."""
-    return at >> _TICK << _NUMBERS
+    return (at >> _TICK) - _BEGIN << _NUMBERS
 
 
 def rowid_of(id: int) -> int:
@@ -43,23 +46,22 @@ def id_of(rowid: int, at: int) -> int:
     return at << SHIFT | (rowid - first_at(at))
 
 
-def newest_first(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Rows that begin with rowid and time, the last rowid first: in the order of their ids, each with its id."""
-    waiting: list[tuple[int, tuple[Any, ...]]] = []
-    begun = 0
+def newest_first(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Rows that begin with the id and end with the rowid, the last rowid first: in the order of their ids."""
+    waiting: list[tuple[Any, ...]] = []
+    begun = 1 << 63
     for row in rows:
-        rowid, at = row[:2]
-        if rowid < begun:
+        if row[-1] < begun:
             # Whatever follows has a rowid of these four minutes or of earlier ones, and so its time.
-            end = ((rowid >> _NUMBERS) + 1) << _TICK + SHIFT
-            while waiting and -waiting[0][0] >= end:
-                id, before = heappop(waiting)
-                yield -id, before
-        begun = rowid >> _NUMBERS << _NUMBERS
-        heappush(waiting, (-id_of(rowid, at), row))
-    while waiting:
-        id, before = heappop(waiting)
-        yield -id, before
+            number = row[-1] >> _NUMBERS
+            begun, end = number << _NUMBERS, (number + _BEGIN + 1) << _TICK + SHIFT
+            waiting.sort(reverse=True)
+            ready = [one for one in waiting if one[0] >= end]
+            yield from ready
+            del waiting[: len(ready)]
+        waiting.append(row)
+    waiting.sort(reverse=True)
+    yield from waiting
 
 
 class Rowids:
@@ -87,7 +89,7 @@ class Rowids:
         self._goes_on[begin] = first
         self._free[first] = rowid + 1
         if rowid - begin >= _LATEST:
-            at = ((rowid - _LATEST >> _NUMBERS) + 1) << _TICK
+            at = ((rowid - _LATEST >> _NUMBERS) + _BEGIN + 1) << _TICK
         self._reach = max(self._reach, rowid - first_at(at))
         return rowid, at
 

@@ -10,7 +10,6 @@ from turnlog.catalog.index.batch import columns_of
 from turnlog.catalog.index.sqlite.database import IN_MEMORY, Database
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.rowid import Rowids
-from turnlog.catalog.index.texts import clean
 from turnlog.catalog.index.totals import spend
 
 if TYPE_CHECKING:
@@ -19,17 +18,21 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.index.batch import Portion
 
+    _Places = list[tuple[int, int]]
+
 _OBJECTS = 50_000
 """Python looks for garbage in circles after so many new objects while much is read: most are texts that wait."""
 _VALUES = 32_000
 """SQLite takes so many in one statement."""
 _ROWS = 400
 _PATHS = 50_000
-_CACHE_KB = 16_000
+_CACHE_KB = 4_000
 _LOG_PAGES = 16_000
 """So long the log gets, 64 MB, before it is copied into the file: what several portions change is copied once."""
 _SEGMENTS = 200
 """So many of one size are searched one by one, which takes milliseconds, before FTS5 has to put them together."""
+_MERGED, _USUAL = 8, 4
+"""FTS5 puts so many of one size together, bit by bit: fewer take less room. More while much is read, once each."""
 
 
 class SqliteWriter:
@@ -39,7 +42,7 @@ class SqliteWriter:
     thread has a connection of its own.
     """
 
-    most = 6 << 20  # rows in the order of their ids, or FTS5 writes a segment for each session
+    most = 4 << 20  # rows in the order of their ids, or FTS5 writes a segment for each session
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,14 +56,14 @@ class SqliteWriter:
         self._paths: dict[str, int] = {}
 
     def begin_many(self) -> None:
-        """There is much to come: FTS5 puts its segments together later, bit by bit, and not on the way."""
+        """There is much to come."""
         import gc
         from concurrent.futures import ThreadPoolExecutor
 
         with self._database.writing() as db:
             db.execute("INSERT INTO words (words, rank) VALUES ('crisismerge', ?)", (_SEGMENTS,))
             db.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (16 << 20,))
-            db.execute("INSERT INTO words (words, rank) VALUES ('automerge', 0)")
+            db.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (_MERGED,))
         self._collecting = gc.get_threshold()
         gc.set_threshold(max(self._collecting[0], _OBJECTS), *self._collecting[1:])
         if self._database.path != IN_MEMORY:
@@ -87,15 +90,17 @@ class SqliteWriter:
 
     def tidy(self) -> None:
         """After many, also if that was interrupted."""
-        rows = self._database.connection.execute("SELECT v FROM words_config WHERE k = 'automerge' AND v = 0")
+        rows = self._database.connection.execute(
+            "SELECT v FROM words_config WHERE k = 'automerge' AND v = ?", (_MERGED,)
+        )
         if rows.fetchall():
             with self._database.writing() as db:
-                db.execute("INSERT INTO words (words, rank) VALUES ('automerge', 4)")
+                db.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (_USUAL,))
 
     def write(self, portion: Portion) -> None:
         """See `PortionWriter.write`."""
         # Here, and not where it is written: that takes longer than to read it, so this side has the time.
-        portion.pack()
+        texts = portion.bundles()
         self.has_failed = True
         self.wait()
         with ExitStack() as stack:
@@ -108,32 +113,34 @@ class SqliteWriter:
             db.executemany("INSERT OR REPLACE INTO used VALUES (?, ?, ?, ?, ?, ?)", portion.used)
             rest = stack.pop_all()
         if self._pool is None:
-            self._finish(rest, db, portion)
+            self._finish(rest, db, portion, *texts)
         else:
-            self._written = self._pool.submit(self._finish, rest, db, portion)
+            self._written = self._pool.submit(self._finish, rest, db, portion, *texts)
         self.has_failed = False
 
-    def _finish(self, writing: ExitStack, db: sqlite3.Connection, portion: Portion) -> None:
+    def _finish(
+        self, writing: ExitStack, db: sqlite3.Connection, portion: Portion, packed: list[bytes], places: _Places
+    ) -> None:
         with writing:
             if portion.docs:
-                self._add(db, portion)
+                self._add(db, portion, packed, places)
 
-    def _add(self, db: sqlite3.Connection, portion: Portion) -> None:
-        self._learn(db, {clean(path) for doc in portion.docs for path in doc.said.files})
+    def _add(self, db: sqlite3.Connection, portion: Portion, packed: list[bytes], places: _Places) -> None:
+        self._learn(db, {path for doc in portion.docs for path in doc.said.files})
         last = max((row[0] for row in db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'texts'")), default=0)
         rowids = Rowids(db, (doc.at for doc in portion.docs))
         docs: list[tuple[Any, ...]] = []
         words: list[tuple[int, str]] = []
         touched: list[tuple[int, int]] = []
-        for at, session, step, entry, said, hash, bundle, number in portion.docs:
+        for (at, session, step, entry, said, hash), (bundle, number) in zip(portion.docs, places, strict=True):
             id, at = rowids.take(at)
             docs.append((id, at, *columns_of(session, step, entry, said, hash), last + 1 + bundle, number))
             words.append((id, said.text))
             if said.files:
-                touched += [(self._paths[clean(path)], id) for path in set(said.files)]
+                touched += [(self._paths[path], id) for path in set(said.files)]
         rowids.remember()
         _insert(db, "INSERT INTO docs", sorted(docs))
-        _insert(db, "INSERT INTO texts", list(enumerate(portion.packed, last + 1)))
+        _insert(db, "INSERT INTO texts", list(enumerate(packed, last + 1)))
         _insert(db, "INSERT INTO words (rowid, text)", sorted(words))
         _insert(db, "INSERT OR IGNORE INTO touched", touched)
 
