@@ -173,7 +173,8 @@ def _first_index(machine: Machine, words: str) -> list[Row]:
     return [
         Row(f"first index, tool output included, {words}", subject, f"index of {index:.0f} MB", mb / took, "MB/s", 60.0,
             at_least=True, facts=facts),
-        Row(f"first index: room on the disk, {words}", f"{index:.0f} MB", f"{mb:.0f} MB of sessions", index / mb, "x", 0.5),
+        Row(f"first index: room on the disk, {words}", f"{index:.0f} MB", f"{mb:.0f} MB of sessions", index / mb, "x",
+            0.5),
         Row(f"first index: memory, {words}", f"{peak:.0f} MB", f"{processes} processes together", peak, "MB", 150.0),
     ]  # fmt: skip
 

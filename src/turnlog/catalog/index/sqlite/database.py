@@ -343,7 +343,7 @@ def _is_ours(folder: str) -> bool:
 
 
 def has_room(path: str, size_bytes: int) -> bool:
-    """Whether its disk may have room for the index of so much: it takes about three quarters of that."""
+    """Whether its disk may have room for the index of so much: it takes about half of that."""
     try:
         volume = os.statvfs(os.path.dirname(path))
     except OSError:

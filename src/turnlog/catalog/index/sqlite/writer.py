@@ -32,7 +32,7 @@ _LOG_PAGES = 16_000
 _SEGMENTS = 200
 """So many of one size are searched one by one, which takes milliseconds, before FTS5 has to put them together."""
 _MERGED, _USUAL = 8, 4
-"""FTS5 puts so many of one size together, bit by bit: fewer take less room. More while much is read, once each."""
+"""So many of one size are put together bit by bit; more at once where much is written, so that each is it once."""
 
 
 class SqliteWriter:
@@ -90,16 +90,14 @@ class SqliteWriter:
 
     def tidy(self) -> None:
         """After many, also if that was interrupted."""
-        rows = self._database.connection.execute(
-            "SELECT v FROM words_config WHERE k = 'automerge' AND v = ?", (_MERGED,)
-        )
-        if rows.fetchall():
+        many = "SELECT v FROM words_config WHERE k = 'automerge' AND v = ?"
+        if self._database.connection.execute(many, (_MERGED,)).fetchall():
             with self._database.writing() as db:
                 db.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (_USUAL,))
 
     def write(self, portion: Portion) -> None:
         """See `PortionWriter.write`."""
-        # Here, and not where it is written: that takes longer than to read it, so this side has the time.
+        # Here, and not where it is written: that takes longer, so this side has the time.
         texts = portion.bundles()
         self.has_failed = True
         self.wait()
