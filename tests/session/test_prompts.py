@@ -14,6 +14,7 @@ from turnlog.log.block import Text
 from turnlog.log.entry import Message, Turn
 from turnlog.log.promptmessage import is_prompt
 from turnlog.reader.place import place_of
+from turnlog.session.interior import interior
 
 RECORDED = Path(__file__).parents[1] / "formats" / "agents"
 SESSIONS = [("claude-code", path) for path in sorted(RECORDED.glob("claude-code/recorded*/projects/*/*.jsonl"))] + [
@@ -33,7 +34,7 @@ def test_some_of_what_was_recorded_says_more_than_prompts():
 def test_so_many_turns_back_are_so_many_prompts(agent: str, path: Path):
     """In what agents recorded: with their interruptions, and with commands that ask no model."""
     with turnlog.open("memory:") as home:
-        brought = bring_all(home.creator, [Source(agent, str(path))])
+        brought = bring_all(interior(home).creator, [Source(agent, str(path))])
         whole = home.resume(next(iter(brought)).id)
         total = sum(map(is_prompt, whole.messages()))
         for turns in range(1, total + 1):
