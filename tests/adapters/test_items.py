@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import turnlog
 from turnlog import File, Image, Message, Text, Thinking, ToolCall, ToolResult
-from turnlog.formats._shared.item import Mismatch, expand, squeeze
+from turnlog.log.item import Mismatch, expand, squeeze
 
 _TEXTS = st.one_of(
     st.sampled_from(

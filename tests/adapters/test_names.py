@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 ADAPTERS = Path(__file__).parents[2] / "src/turnlog/adapters"
-OWN = ("turnlog.adapters._shelf", "turnlog.formats._shared.item")
-"""What adapters share. Items lie lower than the rest because a format, that of Claude Code's lines, needs them, too."""
+OWN = ("turnlog.adapters._shelf",)
+"""What adapters share."""
 
 
 def is_private(name: str) -> bool:

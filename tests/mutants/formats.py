@@ -13,20 +13,6 @@ MUTANTS = [
         ("tests/formats/test_crush.py",),
     ),
     Mutant(
-        "adapter: a text that is edited away is JSON for ever",
-        "formats/_shared/item.py",
-        """            raise Mismatch(f"{where} is not JSON any more") from None""",
-        """            return text""",
-        ("tests/adapters/test_items.py",),
-    ),
-    Mutant(
-        "adapter: bytes for URLs come back as plain base64",
-        "formats/_shared/item.py",
-        """(urlsafe_b64encode if letter == "w" else b64encode)""",
-        """b64encode""",
-        ("tests/adapters/test_items.py",),
-    ),
-    Mutant(
         "adapter: lines are exported as they were, whatever was said since",
         "formats/claude_code/mirror.py",
         "    return entry.is_node and not is_mirrored(entry)",

@@ -86,4 +86,18 @@ MUTANTS = [
         "            self._parts[one.id, one.seq if one.part else 0] = {one.part}\n",
         ("tests/session/test_erasing.py",),
     ),
+    Mutant(
+        "adapter: a text that is edited away is JSON for ever",
+        "log/item.py",
+        """            raise Mismatch(f"{where} is not JSON any more") from None""",
+        """            return text""",
+        ("tests/adapters/test_items.py",),
+    ),
+    Mutant(
+        "adapter: bytes for URLs come back as plain base64",
+        "log/item.py",
+        """(urlsafe_b64encode if letter == "w" else b64encode)""",
+        """b64encode""",
+        ("tests/adapters/test_items.py",),
+    ),
 ]

@@ -35,7 +35,7 @@ SAMPLES: list[AnyEntry] = [
     Spent(usage=Usage(input_tokens=1)),
     Spent(usage=Usage(input_tokens=1), why="title"),
     Note(text="n"),
-    Note(text="a record of the type x", data={}),
+    Note(text="a record of the type x", data={}, origin={"agent": "a", "unknown_type": "x"}),
     Child(session="s"),
     Ask(call="c", text="may it?"),
     Answer(ask=1, allow=False),

@@ -9,7 +9,7 @@ session with what others wrote since, `shelf.make(id, labels=…, drafts=…)` f
 
 What the framework hands in becomes entries: a `Message` with real blocks for what was said, its `meta` being
 `{"<framework>": squeeze(item, blocks)}`; a `Custom` of kind `<framework>.<what>` for the rest. `expand` gives the item
-back; both are in `formats/_shared/item.py`, where an export finds them as well. Reading goes through
+back; both are in `log/item.py`, where an export finds them as well. Reading goes through
 `session.context(repair=False)`: a message with that `meta` is expanded (`edited=` where its `seq` is in
 `context.edited`; a `Mismatch` means that it is made from its blocks), any other one is made from its blocks. An id of
 one part is the session's id, several are `joined`; labels name the parts.

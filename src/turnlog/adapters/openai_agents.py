@@ -17,10 +17,10 @@ import msgspec
 
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
-from turnlog.formats._shared.item import Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Custom, Message, Spent
+from turnlog.log.item import Mismatch, expand, kept_of, squeeze
 from turnlog.log.usage import Usage
 from turnlog.session import Session
 from turnlog.wire.openai.item import message_of

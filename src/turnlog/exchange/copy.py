@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
 from msgspec.structs import replace
 
 from turnlog.errors import Unsupported
 from turnlog.formats import Copied, CopiedSpending, CopyOf, Transcript, copied_in
+from turnlog.log.draft import to_ms
 from turnlog.log.entry import AnyEntry, Compaction, Message, Spent, Start
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.pricing import cost_of
 
-_MS = timedelta(milliseconds=1)
 _SPANS_MS = (900_000, 3_600_000, 86_400_000, 1 << 50)
 _MOST = 60
 """So many sums are written down at most: the header of a session is read by many, and has to be short."""
@@ -122,6 +122,4 @@ def _total(entries: list[Message | Compaction | Spent]) -> tuple[Usage, int | No
 
 
 def _ms(at: datetime) -> int:
-    from turnlog.formats._shared.value import EPOCH
-
-    return max(0, (at - EPOCH) // _MS)
+    return max(0, to_ms(at))

@@ -33,6 +33,7 @@ from turnlog.formats._shared.key import gist as gist
 from turnlog.formats._shared.key import id_of as id_of
 from turnlog.formats._shared.key import key_id as key_id
 from turnlog.formats._shared.key import overlap as overlap
+from turnlog.formats._shared.origin import unknown_type as unknown_type
 from turnlog.formats._shared.place import OutputFile as OutputFile
 from turnlog.formats._shared.place import Taken as Taken
 from turnlog.formats._shared.place import private_folders as private_folders
@@ -41,7 +42,6 @@ from turnlog.formats._shared.transcript import Loss as Loss
 from turnlog.formats._shared.transcript import Rendered, Transcript
 from turnlog.formats._shared.transcript import TouchedFile as TouchedFile
 from turnlog.formats._shared.transcript import preview as preview
-from turnlog.formats._shared.unknown import unknown_type as unknown_type
 from turnlog.log.entry import AnyEntry
 from turnlog.log.usage import Usage
 

@@ -16,8 +16,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from turnlog.formats import Format, Reading, Record, SessionHeader, Source, Step, Watching
+from turnlog.formats._shared.finding import files_under, head_of, inside
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import files_under, head_of, inside
 from turnlog.formats._shared.value import moment
 from turnlog.log.block import Text
 from turnlog.log.entry import Message, Note, Spent

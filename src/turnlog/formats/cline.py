@@ -15,10 +15,12 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.formats import Forked, Format, Places, Reading, Record, Resuming, SessionHeader, Source, Spawn, Step
+from turnlog.formats._shared.finding import head_of
+from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import decoded, from_base64
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import Problems, beside, head_of, loaded, of_unknown_role, report
-from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.problem import Problems, of_unknown_role, report
+from turnlog.formats._shared.records import beside, loaded
 from turnlog.formats._shared.value import fields, items, json_text, listed, moment, text, usage_in, whole
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256

@@ -27,19 +27,11 @@ from turnlog.formats import (
     Watching,
 )
 from turnlog.formats._shared import growth
+from turnlog.formats._shared.finding import beneath, files_under
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import (
-    UnknownRecords,
-    beneath,
-    files_under,
-    first_records,
-    heads,
-    record_at,
-    record_in,
-    report,
-    rows,
-)
+from turnlog.formats._shared.problem import UnknownRecords, report
+from turnlog.formats._shared.records import first_records, heads, record_at, record_in, rows
 from turnlog.formats._shared.value import branches_in, fields, items, json_text, moment, text, usage_in, whole
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
@@ -164,7 +156,7 @@ class _Reader:
         self._counted = dict(state.counted)
         self._offsets: dict[str, int] = {}
         self._names: dict[str, str] = {}
-        self._unknown = UnknownRecords()
+        self._unknown = UnknownRecords(_NAME)
         self._given = start.steps if start is not None else 0
         self._next = 0  # from where on the next mark may be
 

@@ -25,11 +25,12 @@ from turnlog.formats import (
     Step,
     Watching,
 )
+from turnlog.formats._shared.finding import files_under, is_plain_file
+from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import decoded, document, salvage
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import files_under, is_plain_file, tell
+from turnlog.formats._shared.problem import tell
 from turnlog.formats._shared.sqlite import ERRORS, is_database, opened, opened_for, sessions_in
-from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import fields, items, listed, moment, text
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Stop

@@ -28,11 +28,13 @@ from turnlog.formats import (
     Step,
     Watching,
 )
+from turnlog.formats._shared.finding import files_under, names_in
+from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import decoded, document, salvage
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import UnknownRecords, files_under, first_records, names_in, rows, tell
+from turnlog.formats._shared.problem import UnknownRecords, tell
+from turnlog.formats._shared.records import first_records, rows
 from turnlog.formats._shared.sqlite import ERRORS, Strange, is_database, opened
-from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import fields, items, json_text, listed, moment, text
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
@@ -335,7 +337,7 @@ def _transcript(source: Source) -> Reading:
 
 def _lines(source: Source, problems: list[Problem]) -> Iterator[Step]:
     """Lines have neither ids nor times, and no results: a call is known by its place."""
-    others, calls = UnknownRecords(), 0
+    others, calls = UnknownRecords(_NAME), 0
     for row in rows(source.path, problems, marks=("role", "type")):
         role, content = row.data.get("role"), fields(row.data.get("message")).get("content")
         if role not in ("user", "assistant"):

@@ -13,20 +13,12 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from turnlog.formats import Forked, Format, Reading, Record, Resuming, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats._shared.finding import beneath, found_by
+from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import from_base64
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import (
-    Problems,
-    RawRecord,
-    UnknownRecords,
-    beneath,
-    first_records,
-    found_by,
-    loaded,
-    report,
-    rows,
-)
-from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.problem import Problems, UnknownRecords, report
+from turnlog.formats._shared.records import RawRecord, first_records, loaded, rows
 from turnlog.formats._shared.value import count, fields, items, json_text, listed, moment, text, usage_in
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
@@ -113,7 +105,7 @@ def _settle(reading: Reading, settings: dict[str, Any]) -> None:
 def _steps(source: Source, reading: Reading) -> Iterator[Step]:
     seen: list[tuple[str, str]] = []
     """The messages so far: the id, and the key of its first record."""
-    used, unknown_records = set[str](), UnknownRecords()
+    used, unknown_records = set[str](), UnknownRecords(_NAME)
     for row in rows(source.path, reading.problems):
         kind = row.data.get("type")
         if kind == "message":

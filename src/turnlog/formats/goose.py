@@ -14,11 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Format, Places, Reading, Record, Resuming, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats._shared.finding import files_under, head_of
+from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import decode, decoded, from_base64, lines
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.records import Problems, files_under, head_of, loaded, of_unknown_role, report, rows
+from turnlog.formats._shared.problem import Problems, of_unknown_role, report
+from turnlog.formats._shared.records import loaded, rows
 from turnlog.formats._shared.sqlite import ERRORS, is_database, opened, opened_for, sessions_in
-from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import fields, items, json_text, moment, text, usage_in
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Spent

@@ -15,18 +15,11 @@ from msgspec.structs import replace
 
 from turnlog.formats import Format, Jump, Reading, Record, ResumePoint, Resuming, SessionHeader, Source, Step, Watching
 from turnlog.formats._shared import growth
+from turnlog.formats._shared.finding import beneath, found_by
 from turnlog.formats._shared.key import NONE, UUIDS
 from turnlog.formats._shared.parts import parts_of, said
-from turnlog.formats._shared.records import (
-    UnknownRecords,
-    beneath,
-    first_records,
-    found_by,
-    heads,
-    record_at,
-    report,
-    rows,
-)
+from turnlog.formats._shared.problem import UnknownRecords, report
+from turnlog.formats._shared.records import first_records, heads, record_at, rows
 from turnlog.formats._shared.value import branches_in, fields, items, json_text, moment, text, whole
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Stop
@@ -106,7 +99,7 @@ class _Reader:
         """Steps that are not taken yet."""
         self._offsets: dict[str, int] = {}
         """Where each record is, to tell one that is there twice from another of the same id."""
-        self._unknown = UnknownRecords()
+        self._unknown = UnknownRecords(source.agent)
         self._branches = dict.fromkeys(state.branches or reading.header.git_branches)
         self._given = start.steps if start is not None else 0
         self._next = 0  # from where on the next mark may be

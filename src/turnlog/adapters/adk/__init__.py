@@ -17,9 +17,9 @@ import msgspec
 
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework, joined, parts_of
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
-from turnlog.formats._shared.item import expand, squeeze
 from turnlog.log.entry import AnyEntry, Custom, Set
 from turnlog.log.ids import new_id
+from turnlog.log.item import expand, squeeze
 from turnlog.session import Session as Kept
 from turnlog.thread.report import Info
 

@@ -10,10 +10,10 @@ from typing import Any, cast
 import msgspec
 from google.adk.events import Event
 
-from turnlog.formats._shared.item import Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Custom, Message
+from turnlog.log.item import Mismatch, expand, kept_of, squeeze
 from turnlog.session import Session
 from turnlog.wire import gemini
 from turnlog.wire.gemini.item import message_of

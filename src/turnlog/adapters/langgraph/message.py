@@ -10,9 +10,9 @@ from typing import Any, cast
 from langchain_core import messages as lc
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from turnlog.formats._shared.item import GetBlob, Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message, Role
+from turnlog.log.item import GetBlob, Mismatch, expand, kept_of, squeeze
 from turnlog.log.usage import Usage
 
 FRAMEWORK = "langgraph"

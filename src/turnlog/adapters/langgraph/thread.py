@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from turnlog.adapters.langgraph.message import FRAMEWORK, restored
 from turnlog.adapters.langgraph.value import Element, Kept, ValueWriter, loaded
-from turnlog.formats._shared.item import kept_of
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message, Start, Uncompact
+from turnlog.log.item import kept_of
 from turnlog.session import Session
 
 CHECKPOINT, WRITES, HIDDEN = f"{FRAMEWORK}.checkpoint", f"{FRAMEWORK}.writes", f"{FRAMEWORK}.hidden"

@@ -12,10 +12,10 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from turnlog.adapters._shelf import check_id
 from turnlog.errors import Invalid
-from turnlog.formats._shared.item import Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Message, Stop
+from turnlog.log.item import Mismatch, expand, kept_of, squeeze
 from turnlog.log.usage import Usage
 from turnlog.session import Session
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework, joined
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
-from turnlog.formats._shared.item import expand, squeeze
 from turnlog.log.entry import Set
+from turnlog.log.item import expand, squeeze
 from turnlog.session import Session as Kept
 
 framework("strands", "strands")

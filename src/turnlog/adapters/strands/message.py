@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from strands.types.session import SessionMessage, decode_bytes_values
 
 from turnlog.errors import Invalid
-from turnlog.formats._shared.item import Mismatch, expand, kept_of, squeeze
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Edit, Message
+from turnlog.log.item import Mismatch, expand, kept_of, squeeze
 from turnlog.log.usage import Usage
 from turnlog.session import Session
 

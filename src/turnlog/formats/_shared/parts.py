@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import from_base64
-from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import fields, json_text, text
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult
 

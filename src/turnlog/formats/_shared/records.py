@@ -13,21 +13,18 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Places, Problem, Source
+from turnlog.formats import Problem
 from turnlog.formats._shared.json import MAX_LINE, decode, document, lines, salvage
+from turnlog.formats._shared.problem import report, tell
 from turnlog.formats._shared.value import fields
-from turnlog.log.entry import Note
 from turnlog.log.text import pattern
 
-MAX_PROBLEMS = 1000
 _CHUNK = 1 << 17
 """As much as stays near the processor until it is decoded."""
-Problems = list[Problem]
 Moment = Annotated[datetime, Meta(tz=True)]
 """A time as most programs write it, for types; others are left to `moment`."""
 _OBJECT = pattern(rb'\{\s*"')
 _MOST = MAX_LINE + 1
-_DEEP = 3
 _T = TypeVar("_T")
 
 
@@ -206,129 +203,3 @@ def first_records(path: str, most: int) -> Iterator[dict[str, Any]]:
         yield from (record_in(line.data) for line in islice(lines(path, limit=64 << 20), most))
     except (OSError, EOFError):
         return
-
-
-def names_in(folder: str, end: str = "") -> list[str]:
-    """What is in a folder, of those names that end so; nothing where there is none."""
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(end))
-    except OSError:
-        return []
-
-
-def entries_in(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing in one that cannot be opened."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def is_plain_file(path: str) -> bool:
-    """Whether it is a file, and no link to one."""
-    return os.path.isfile(path) and not os.path.islink(path)
-
-
-def workspace_over(folder: str, outer: str, inner: str) -> str | None:
-    """The workspace whose `outer/inner` that folder is; None if it is no such folder."""
-    above, name = os.path.split(folder)
-    return os.path.dirname(above) if (os.path.basename(above), name) == (outer, inner) else None
-
-
-def head_of(path: str, size: int = 1 << 16) -> bytes | None:
-    """The beginning of a file; None where it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(size)
-    except OSError:
-        return None
-
-
-def beneath(variables: str, default: str, *folders: str) -> Callable[[Places], list[str]]:
-    """`Format.homes` of an agent that keeps sessions in folders of one that a variable names, or under the home."""
-
-    def homes(places: Places) -> list[str]:
-        named = (folder for name in variables.split() if (folder := places.environ.get(name)))
-        base = next(named, os.path.join(places.home, default))
-        return [os.path.join(base, folder) for folder in folders]
-
-    return homes
-
-
-def inside(folder: str) -> Callable[[Places], list[str]]:
-    """`Format.homes` of an agent that keeps sessions with the work they are about."""
-    return lambda places: [os.path.join(places.workspace, folder)] if places.workspace else []
-
-
-def found_by(agent: str, is_ours: Callable[[str], bool]) -> Callable[[str], Iterator[Source]]:
-    """`Format.find` of an agent that keeps a session in each of its files."""
-    return lambda path: (Source(agent, file) for file in files_under(path) if is_ours(file))
-
-
-def homes_under(folder: str, outer: str, inner: str, depth: int = 0) -> Iterator[str]:
-    """A folder, and at most three down those in which an agent keeps sessions as `outer/inner`, in a steady order."""
-    yield folder
-    is_mine = os.path.basename(folder) == outer
-    for name in [entry.name for entry in entries_in(folder) if entry.is_dir(follow_symlinks=False)]:
-        if name == inner if is_mine else name == outer and depth <= _DEEP:
-            yield from homes_under(os.path.join(folder, name), outer, inner, _DEEP + 1)
-        elif not is_mine and not name.startswith(".") and name != "node_modules" and depth < _DEEP:
-            yield from homes_under(os.path.join(folder, name), outer, inner, depth + 1)
-
-
-def files_under(path: str) -> Iterator[str]:
-    """A file itself, or every file in a folder and below it, in a steady order."""
-    if os.path.isfile(path):
-        yield path
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        yield from (os.path.join(folder, name) for name in sorted(files))
-
-
-def tell(
-    problems: list[Problem], problem: Problem, most: int = MAX_PROBLEMS, rest: str = "more problems than are told here"
-) -> None:
-    """Add a problem; of very many, the rest is told as one."""
-    if len(problems) < most:
-        problems.append(problem)
-    elif len(problems) == most:
-        problems.append(Problem(rest))
-
-
-def report(
-    problems: list[Problem], what: str, *, where: str = "", offset: int | None = None, length: int | None = None
-) -> None:
-    """Add a problem in a word, with where it is."""
-    tell(problems, Problem(what, where, offset, length))
-
-
-def of_unknown_role(
-    role: Any, data: Any, at: datetime | None, problems: list[Problem], offset: int | None = None
-) -> Note:
-    """A message of which nobody here knows who said it, kept as a note."""
-    tell(problems, Problem(f"a message of the unknown role {role!r:.40}: kept as a note", offset=offset))
-    return Note(text="a message of an unknown role", data=data, at=at)
-
-
-class UnknownRecords:
-    """Records of types that nobody here knows: kept whole as notes, counted, and not shown in a conversation."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-
-    def note(self, kind: str, data: Any, what: str = "a record") -> Note:
-        """One more of them, to be kept. Its words tell it from others where it has no key: they stay as they are."""
-        self.count(kind)
-        return Note(id="-", text=f"{what} of the type {kind}", data=data)
-
-    def count(self, kind: str) -> None:
-        """One more of them, which is kept in another way."""
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-
-    def report(self, problems: list[Problem]) -> None:
-        """Tell of each type, and how many there were."""
-        for kind, count in self._counts.items():
-            what = f"{count} record{'s' * (count != 1)} of the unknown type {kind!r:.60}: kept, and not shown"
-            tell(problems, Problem(what, is_news=True))

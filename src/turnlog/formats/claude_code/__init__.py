@@ -8,10 +8,11 @@ from mmap import ACCESS_READ, mmap
 from typing import Any
 
 from turnlog.formats import Format, Places, Resuming, Retention, Source, Watching
+from turnlog.formats._shared.finding import files_under
 from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import files_under, first_records, record_in
+from turnlog.formats._shared.records import first_records, record_in
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats._shared.value import fields
 from turnlog.formats.claude_code.heading import CHAIN

@@ -21,7 +21,7 @@ def block(raw: dict[str, Any]) -> AnyBlock:
     """One block of a user's message or of a tool's result."""
     if raw.get("type") == "text" and isinstance(raw.get("text"), str):
         return Text(text=raw["text"])
-    from turnlog.formats._shared.tally import unknown
+    from turnlog.formats._shared.foreign import unknown
     from turnlog.wire.anthropic.item import media
 
     return media(raw) or unknown("claude-code", raw)

@@ -11,8 +11,9 @@ from msgspec import to_builtins
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.copied import copied_in
+from turnlog.formats._shared.finding import names_in
 from turnlog.formats._shared.json import salvage
-from turnlog.formats._shared.records import names_in, readable, rows
+from turnlog.formats._shared.records import readable, rows
 from turnlog.formats._shared.value import branches_in, count, fields, moment, text
 from turnlog.log.usage import Usage
 

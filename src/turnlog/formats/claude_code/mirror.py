@@ -13,7 +13,6 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid
-from turnlog.formats._shared.item import GetBlob, Mismatch, encoded, expand, squeeze
 from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.claude_code.blocks import CLEARED, block, result
 from turnlog.formats.claude_code.line import about, line_of
@@ -21,6 +20,7 @@ from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.draft import MAX_ID
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message
 from turnlog.log.ids import new_id
+from turnlog.log.item import GetBlob, Mismatch, encoded, expand, squeeze
 from turnlog.log.usage import Usage
 from turnlog.wire import anthropic
 

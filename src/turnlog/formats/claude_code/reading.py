@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, content_key
-from turnlog.formats._shared.records import UnknownRecords, heads
+from turnlog.formats._shared.problem import UnknownRecords
+from turnlog.formats._shared.records import heads
 from turnlog.formats._shared.value import branches_in, fields, items, moment, text, whole
 from turnlog.formats.claude_code.blocks import CLEARED, answer, block, larger, result, stopped, usage_of
 from turnlog.formats.claude_code.chain import Chain, in_order
@@ -71,7 +72,7 @@ class _Reader:
         """Which node has the result of each call (its hash: there are many), for what is cleared later."""
         self._titles = dict(state.titles)
         self._branches = dict.fromkeys(state.branches or reading.header.git_branches)
-        self._unknown = UnknownRecords()
+        self._unknown = UnknownRecords(source.agent)
         self._boundary: dict[str, Any] = {}
         self._out: list[Step] = []
         """Steps that are not taken yet."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from turnlog.formats import Format, Resuming, Watching
+from turnlog.formats._shared.finding import beneath, found_by
 from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import beneath, found_by
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats.codex.heading import NAME, first_meta, is_rollout
 from turnlog.formats.codex.items import CodexState

@@ -8,8 +8,9 @@ from typing import Any
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.copied import copied_in
+from turnlog.formats._shared.finding import names_in
 from turnlog.formats._shared.json import lines
-from turnlog.formats._shared.records import first_records, names_in, record_in
+from turnlog.formats._shared.records import first_records, record_in
 from turnlog.formats._shared.value import branches_in, fields, moment, text
 
 NAME = "codex"

@@ -10,8 +10,8 @@ from msgspec import UNSET, DecodeError, Struct
 from msgspec.json import Decoder
 from msgspec.structs import astuple, force_setattr
 
+from turnlog.formats._shared.foreign import linked, unknown
 from turnlog.formats._shared.json import decode
-from turnlog.formats._shared.tally import linked, unknown
 from turnlog.formats._shared.value import count, fields, items, json_text, text
 from turnlog.formats.codex.heading import NAME
 from turnlog.formats.codex.line import INTERNAL, CodexCall, CodexInfo, CodexTalk, Reasoning

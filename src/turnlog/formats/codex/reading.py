@@ -20,7 +20,8 @@ from msgspec.structs import force_setattr, replace
 from turnlog.formats import Jump, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, Keys, bound, digest_of
-from turnlog.formats._shared.records import UnknownRecords, heads, readable, report
+from turnlog.formats._shared.problem import UnknownRecords, report
+from turnlog.formats._shared.records import heads, readable
 from turnlog.formats._shared.value import count, fields, items, moment, text
 from turnlog.formats.codex import items as response_items
 from turnlog.formats.codex import line as lines
@@ -68,7 +69,7 @@ class _Reader:
         """Behind which node each turn of a user began."""
         self._asked: list[Message] = []
         """What people said, which an early compaction keeps."""
-        self._unknown = UnknownRecords()
+        self._unknown = UnknownRecords(source.agent)
         self._out: list[Step] = []
         """Steps that are not taken yet."""
         self._offset = 0

@@ -10,8 +10,9 @@ from msgspec import UNSET, DecodeError, Struct, field
 from msgspec.json import Decoder
 
 from turnlog.formats import Problem, Source
+from turnlog.formats._shared.finding import head_of
 from turnlog.formats._shared.json import decode, is_deep, lines
-from turnlog.formats._shared.records import head_of, heads, loaded, whole_objects
+from turnlog.formats._shared.records import heads, loaded, whole_objects
 from turnlog.formats._shared.value import fields, items, text
 from turnlog.formats.gemini_cli.content import GeminiAnswered, decode_line
 

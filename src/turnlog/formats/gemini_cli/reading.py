@@ -22,7 +22,7 @@ from turnlog.formats._shared import growth
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.key import NONE, overlap
 from turnlog.formats._shared.parts import said
-from turnlog.formats._shared.records import tell
+from turnlog.formats._shared.problem import UnknownRecords
 from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
 from turnlog.formats.gemini_cli.content import (
@@ -112,6 +112,7 @@ class _Reader:
         self._meanings: dict[str, bytes] = {}
         self._results: set[int] = set()
         """Hashes of calls whose results are there: the program writes each into the model's message and behind it."""
+        self._unknown = UnknownRecords("gemini-cli")
         self._start = start
         self._since = state.at if state is not None else None
         self._given = start.steps if start is not None else 0
@@ -146,6 +147,7 @@ class _Reader:
                 self._given += 1
                 yield step
         self._reading.mark = self._mark()
+        self._unknown.report(self._reading.problems)
         if self._last != self._shown:
             yield Jump(to=self._last, key=f"live {self._last} {self._shown}", why="rewind")
 
@@ -256,11 +258,12 @@ class _Reader:
                 results_key = f"{id}#results" if key == id else f"{key}#results"
                 yield results_key, results if results.at is not None else replace(results, at=at)
         else:
-            words = "\n".join(getattr(block, "text", "") for block in said(record.get("content"))[0])
+            note = Note(text=str(kind), data=record)
             if kind not in ("info", "warning", "error"):
-                words = f"a record of the type {kind}"
-                tell(self._reading.problems, Problem(f"{words} that is unknown: kept, and not shown", is_news=True))
-            yield id, Note(text=words or str(kind), data=record, at=at)
+                note = self._unknown.note(str(kind), record)
+            elif words := "\n".join(getattr(block, "text", "") for block in said(record.get("content"))[0]):
+                note = replace(note, text=words)
+            yield id, replace(note, at=at)
 
     def _rewound(self, id: str) -> Iterator[Step]:
         """That message and all behind it are dropped; one that is not there drops everything."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Format, Places, Reading, Resuming, Source
-from turnlog.formats._shared.records import first_records, names_in
+from turnlog.formats._shared.finding import names_in
+from turnlog.formats._shared.records import first_records
 from turnlog.formats._shared.value import fields
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME

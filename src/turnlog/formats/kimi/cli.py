@@ -18,8 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
+from turnlog.formats._shared.finding import names_in
 from turnlog.formats._shared.key import overlap
-from turnlog.formats._shared.records import RawRecord, names_in, of_unknown_role, readable, rows, tell
+from turnlog.formats._shared.problem import of_unknown_role, tell
+from turnlog.formats._shared.records import RawRecord, readable, rows
 from turnlog.formats._shared.value import fields, items, moment, text
 from turnlog.formats.kimi.parts import (
     RecordNames,

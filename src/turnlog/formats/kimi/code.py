@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.json import is_deep
-from turnlog.formats._shared.records import RawRecord, UnknownRecords, of_unknown_role, record_at, report, rows
+from turnlog.formats._shared.problem import UnknownRecords, of_unknown_role, report
+from turnlog.formats._shared.records import RawRecord, record_at, rows
 from turnlog.formats._shared.value import fields, items, moment, text, whole
 from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, load, output, parent_of, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
@@ -126,7 +127,7 @@ class _Reader:
         self._ahead: list[tuple[Usage, dict[str, Any], datetime | None]] = []
         """What was told while an answer was still arriving, which may carry it."""
         self._compacting = False
-        self._unknown = UnknownRecords()
+        self._unknown = UnknownRecords(NAME)
 
     def steps(self) -> Iterator[Step]:
         """All of it."""

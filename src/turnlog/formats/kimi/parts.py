@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import msgspec
 
+from turnlog.formats._shared.foreign import linked, unknown
 from turnlog.formats._shared.json import decode, salvage
-from turnlog.formats._shared.tally import linked, unknown
 from turnlog.formats._shared.value import count, fields, json_text, listed, text
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
 from turnlog.log.digest import sha256

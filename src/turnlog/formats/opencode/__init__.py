@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Format, Places, Resuming, Source, Watching
+from turnlog.formats._shared.finding import beneath, names_in
 from turnlog.formats._shared.json import decoded
-from turnlog.formats._shared.records import beneath, names_in
 from turnlog.formats._shared.sqlite import sessions_in
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats._shared.value import fields, items, text

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.copied import copied_in
+from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import from_base64
-from turnlog.formats._shared.records import of_unknown_role
-from turnlog.formats._shared.tally import unknown
+from turnlog.formats._shared.problem import of_unknown_role
 from turnlog.formats._shared.value import count, fields, items, json_text, micros, moment, text
 from turnlog.formats.opencode.shelf import (
     NAME,

@@ -16,8 +16,10 @@ from msgspec.structs import replace
 
 from turnlog.formats import Problem, Source
 from turnlog.formats._shared import sqlite
+from turnlog.formats._shared.finding import head_of, names_in
 from turnlog.formats._shared.json import decoded
-from turnlog.formats._shared.records import beside, head_of, loaded, names_in, report, rows
+from turnlog.formats._shared.problem import report
+from turnlog.formats._shared.records import beside, loaded, rows
 from turnlog.formats._shared.sqlite import ERRORS, Strange, opened, opened_for
 from turnlog.formats._shared.value import fields, items, text
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from turnlog.formats import Format, Resuming, Watching
+from turnlog.formats._shared.finding import beneath, found_by
 from turnlog.formats._shared.growth import growing
-from turnlog.formats._shared.records import beneath, first_records, found_by
+from turnlog.formats._shared.records import first_records
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats.pi.reading import PiState, read
 

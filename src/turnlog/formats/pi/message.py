@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import UNSET, Meta, Struct, convert, field
 from msgspec.json import Decoder
 
+from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import decode, from_base64
 from turnlog.formats._shared.records import Moment
-from turnlog.formats._shared.tally import unknown
 from turnlog.formats._shared.value import count, fields, items, micros, text
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Custom, Entry, Message, Stop

@@ -18,7 +18,8 @@ from turnlog.formats import Forked, Jump, Reading, Record, ResumePoint, SessionH
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.key import NONE, Keys, bound
-from turnlog.formats._shared.records import UnknownRecords, heads, report, rows
+from turnlog.formats._shared.problem import UnknownRecords, report
+from turnlog.formats._shared.records import heads, rows
 from turnlog.formats._shared.value import fields, moment, text, whole
 from turnlog.formats.pi.message import PiTalk, PiTold, blocks_of, decode_line, message_of, said, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
@@ -89,7 +90,7 @@ class _Reader:
             self._places[hash(state.before)] = self._node(state.last) if state.last else 0
         self._out: list[Step] = []
         """Steps that are not taken yet."""
-        self._unknown = UnknownRecords()
+        self._unknown = UnknownRecords(source.agent)
         self._start = start
         self._given = start.steps if start is not None else 0
         self._next = 0  # from where on the next mark may be

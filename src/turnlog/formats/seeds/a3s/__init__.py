@@ -14,9 +14,9 @@ from contextlib import contextmanager
 
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
 from turnlog.formats import Format, Places, Problem, Rendered, Resuming, Source, Writing
+from turnlog.formats._shared.finding import is_plain_file, names_in
 from turnlog.formats._shared.json import decoded, document
 from turnlog.formats._shared.place import Taken, private_folders, put_files
-from turnlog.formats._shared.records import is_plain_file, names_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats.seeds.a3s.layout import LEASE, LOCK, TREE, WAL, digest_of, tree_name, wal_entries, wal_line
 from turnlog.formats.seeds.a3s.message import NAME

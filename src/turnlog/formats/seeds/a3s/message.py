@@ -9,10 +9,12 @@ from typing import Any, cast
 
 import msgspec
 
+from turnlog.formats._shared.foreign import original, unknown
 from turnlog.formats._shared.json import same_again
+from turnlog.formats._shared.origin import origin_of
 from turnlog.formats._shared.patch import besides
 from turnlog.formats._shared.rust import by_key
-from turnlog.formats._shared.tally import Tally, origin_of, original, stand_in, unknown
+from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.value import fields
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Message

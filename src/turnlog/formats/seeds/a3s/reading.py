@@ -12,8 +12,9 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source, Spawn, Step
+from turnlog.formats._shared.finding import is_plain_file, names_in
 from turnlog.formats._shared.json import decoded, document, salvage
-from turnlog.formats._shared.records import is_plain_file, names_in, tell
+from turnlog.formats._shared.problem import tell
 from turnlog.formats._shared.value import EPOCH, fields, listed
 from turnlog.formats.seeds.a3s import shape
 from turnlog.formats.seeds.a3s.layout import (

@@ -8,9 +8,10 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats._shared.origin import is_of, origin_of
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import pretty
-from turnlog.formats._shared.tally import Tally, is_of, lost_facts, mended, origin_of, unseen
+from turnlog.formats._shared.tally import Tally, lost_facts, mended, unseen
 from turnlog.formats._shared.value import EPOCH, fields, in_order, listed
 from turnlog.formats._shared.view import seen_on
 from turnlog.formats.seeds.a3s import shape

@@ -11,8 +11,8 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Format, OutputFile, Places, Rendered, Resuming, Source, Writing
+from turnlog.formats._shared.finding import is_plain_file, names_in
 from turnlog.formats._shared.place import put_files
-from turnlog.formats._shared.records import is_plain_file, names_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats.seeds.claw.reading import read
 from turnlog.formats.seeds.claw.record import PARTITION, copy_of, is_session, is_session_name, partition_of

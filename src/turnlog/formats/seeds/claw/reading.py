@@ -10,11 +10,15 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats import Forked, Reading, Record, SessionHeader, Source, Step
+from turnlog.formats._shared.finding import names_in
+from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import lines
+from turnlog.formats._shared.origin import UNKNOWN
 from turnlog.formats._shared.patch import besides
-from turnlog.formats._shared.records import UnknownRecords, names_in, readable
+from turnlog.formats._shared.problem import UnknownRecords
+from turnlog.formats._shared.records import readable
 from turnlog.formats._shared.rust import compact, trimmed
-from turnlog.formats._shared.tally import Tally, unknown
+from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.value import EPOCH, counted, fields
 from turnlog.formats.seeds.claw.record import (
     ClawFound,
@@ -35,6 +39,7 @@ from turnlog.log.entry import Compaction, Custom, Message, Note
 from turnlog.log.usage import Usage
 
 _LATEST_MS = 253_402_300_799_999
+_KINDS = ("message", "compaction", "prompt_history")
 _COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
@@ -183,7 +188,7 @@ class _Reader:
 
     def steps(self) -> Iterator[Step]:
         pending: ClawFound | None = None
-        new = UnknownRecords()
+        new = UnknownRecords(NAME)
         for record in records(self.path, self.object, self.report):
             kind = record.record.get("type")
             if kind == "session_meta":
@@ -251,8 +256,8 @@ class _Reader:
 
     def unknown(self, record: ClawFound, kind: Any) -> Record:
         name = kind if isinstance(kind, str) else "record"
-        entry = Custom(kind=f"claw.{name[:80]}", data=record.record, at=self.created, origin={"agent": NAME})
-        return Record(entry=entry)
+        origin = {"agent": NAME, **({} if kind in _KINDS else {UNKNOWN: name})}
+        return Record(entry=Custom(kind=f"claw.{name[:80]}", data=record.record, at=self.created, origin=origin))
 
     def message(self, record: ClawFound, raw: Any) -> Message | None:
         role, blocks = fields(raw).get("role"), fields(raw).get("blocks")

@@ -10,8 +10,9 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from turnlog.formats import Problem
+from turnlog.formats._shared.finding import head_of
 from turnlog.formats._shared.json import JsonLine, document, lines, salvage
-from turnlog.formats._shared.records import head_of, tell
+from turnlog.formats._shared.problem import tell
 from turnlog.formats._shared.rust import fnv1a64
 from turnlog.formats._shared.value import listed
 from turnlog.formats.seeds.claw.dialect import BOM, decode

@@ -9,10 +9,12 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats._shared.foreign import original
 from turnlog.formats._shared.json import decoded
+from turnlog.formats._shared.origin import is_of, origin_of
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import claw, compact, fnv1a64, trimmed
-from turnlog.formats._shared.tally import Tally, is_of, lost_facts, mended, origin_of, original, stand_in, unseen
+from turnlog.formats._shared.tally import Tally, lost_facts, mended, stand_in, unseen
 from turnlog.formats._shared.value import EPOCH, fields, listed
 from turnlog.formats._shared.view import compactions_on, seen_on
 from turnlog.formats.seeds.claw.record import file_name

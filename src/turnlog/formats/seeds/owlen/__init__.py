@@ -12,8 +12,8 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Format, Rendered, Source, Writing
+from turnlog.formats._shared.finding import homes_under, inside, workspace_over
 from turnlog.formats._shared.place import Taken, put_files, safe_name
-from turnlog.formats._shared.records import homes_under, inside, workspace_over
 from turnlog.formats.seeds.owlen.reading import checkpoint_files, opening, read, workspace_of
 from turnlog.formats.seeds.owlen.shape import AGENT
 from turnlog.formats.seeds.owlen.writing import write

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Step
+from turnlog.formats._shared.finding import entries_in, workspace_over
 from turnlog.formats._shared.json import decode, document, salvage
 from turnlog.formats._shared.patch import patch_for
-from turnlog.formats._shared.records import entries_in, workspace_over
 from turnlog.formats._shared.rust import compact, pretty
 from turnlog.formats._shared.value import fields, listed
 from turnlog.formats.seeds.owlen import shape

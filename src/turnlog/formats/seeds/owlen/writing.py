@@ -8,11 +8,12 @@ from typing import Any
 
 from turnlog.errors import Invalid
 from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.patch import apply
 from turnlog.formats._shared.place import safe_name
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import compact, pretty
-from turnlog.formats._shared.tally import Tally, is_import_note, is_of, plain_text, stand_in
+from turnlog.formats._shared.tally import Tally, is_import_note, plain_text, stand_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats._shared.view import short_id
 from turnlog.formats.seeds.owlen import shape

@@ -14,8 +14,9 @@ from typing import Any
 
 from turnlog.errors import Conflict, OutOfSpace, Unavailable
 from turnlog.formats import Places, Rendered, Source
+from turnlog.formats._shared.finding import entries_in, head_of
 from turnlog.formats._shared.place import private_folders, put_files, safe_name
-from turnlog.formats._shared.records import entries_in, head_of, record_in
+from turnlog.formats._shared.records import record_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats.seeds.rho.message import NAME
 from turnlog.formats.seeds.rho.names import workspace_key

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Record, Step
 from turnlog.formats._shared.json import MAX_PROBLEMS, JsonLine, lines
-from turnlog.formats._shared.records import UnknownRecords, record_in
+from turnlog.formats._shared.origin import UNKNOWN
+from turnlog.formats._shared.problem import UnknownRecords
+from turnlog.formats._shared.records import record_in
 from turnlog.formats._shared.value import counted
 from turnlog.formats.seeds.rho.message import NAME, Ear, Json, as_text, hear, origin_of, tell, text_shown
 from turnlog.formats.seeds.rho.names import chosen_id
@@ -59,7 +61,7 @@ class RhoReader:
         self.head: Json | None = None
         self.head_line = b""
         self.points: dict[str, Point] = {}
-        self.unknown = UnknownRecords()
+        self.unknown = UnknownRecords(NAME)
         self.start = self.leaf = Point()
         self._keys: dict[str, int] = {}
         self._end = 0
@@ -133,9 +135,9 @@ class RhoReader:
         """A record that says nothing to anybody but rho."""
         kind = str(record["type"])
         text = "rho made this session a tree" if kind == "upgrade" else f"a record of rho: {kind:.60}"
-        if is_unknown:
-            text = self.unknown.note(kind, record).text
         origin: Json = {"agent": NAME, "is": "record", **self._skipped(), **as_read(record, data)}
+        if is_unknown:
+            text, origin[UNKNOWN] = self.unknown.note(kind, record).text, kind
         at = seconds(record.get("timestamp"))
         return Record(entry=Note(text=text, data=record, at=at, origin=origin), key=self._key(data))
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from turnlog.formats import OutputFile, Problem, Record
+from turnlog.formats._shared.finding import entries_in, is_plain_file
 from turnlog.formats._shared.json import decode, lines
-from turnlog.formats._shared.records import entries_in, is_plain_file
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.sqlite import ERRORS, opened
 from turnlog.formats.seeds.rho.message import NAME, Ear, Json, origin_of

@@ -12,8 +12,8 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Format, Resuming, Source, Writing
+from turnlog.formats._shared.finding import homes_under, inside, is_plain_file
 from turnlog.formats._shared.json import document, salvage
-from turnlog.formats._shared.records import homes_under, inside, is_plain_file
 from turnlog.formats._shared.value import fields
 from turnlog.formats.seeds.sofos.index import place, session_files, workspace_of
 from turnlog.formats.seeds.sofos.reading import read

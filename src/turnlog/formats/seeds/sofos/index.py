@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from turnlog.errors import Unavailable
 from turnlog.formats import Rendered
+from turnlog.formats._shared.finding import names_in, workspace_over
 from turnlog.formats._shared.json import decode, document
 from turnlog.formats._shared.place import Taken, private_folders, put_file, safe_name
-from turnlog.formats._shared.records import names_in, workspace_over
 from turnlog.formats._shared.rust import pretty, trimmed
 from turnlog.formats._shared.value import fields, listed
 from turnlog.store.files.disk import Disk

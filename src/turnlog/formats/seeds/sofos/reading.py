@@ -10,9 +10,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source
+from turnlog.formats._shared.finding import is_plain_file
 from turnlog.formats._shared.json import document, salvage
 from turnlog.formats._shared.patch import patch_for
-from turnlog.formats._shared.records import is_plain_file
 from turnlog.formats._shared.rust import pretty
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.value import EPOCH, fields

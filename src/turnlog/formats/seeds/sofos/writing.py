@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.patch import apply
 from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import pretty
-from turnlog.formats._shared.tally import Tally, is_import_note, is_of
+from turnlog.formats._shared.tally import Tally, is_import_note
 from turnlog.formats._shared.value import fields, listed
 from turnlog.formats._shared.view import seen_on, short_id
 from turnlog.formats.seeds.sofos import shape
