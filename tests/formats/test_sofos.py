@@ -8,6 +8,7 @@ import json
 import random
 import shutil
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from turnlog.formats._shared.rust import pretty
 from turnlog.formats.seeds import sofos
 from turnlog.formats.seeds.sofos.index import preview_of
 from turnlog.log.block import File
-from turnlog.store.files.disk import Disk
 from turnlog.testing import FormatContract
 
 SEEDS = Path(__file__).parent / "seeds" / "sofos"
@@ -732,8 +732,8 @@ def test_nothing_is_written_while_sofos_holds_its_lock(
     home: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = render(session_of(home, FIRST), "sofos")
-    waiting, wait = threading.Event(), Disk._wait_for_lock
-    monkeypatch.setattr(Disk, "_wait_for_lock", lambda *given: (waiting.set(), wait(*given)))
+    waiting, sleep = threading.Event(), time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: (waiting.set(), sleep(seconds)))
     with (tmp_path / ".save.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         saving = threading.Thread(target=sofos.place, args=(written, str(tmp_path)))

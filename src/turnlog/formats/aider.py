@@ -33,8 +33,7 @@ _TOKENS = re.compile(
 )
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     for place in files_under(path):
         if place.endswith(".md") and b"# aider chat started at " in (head_of(place, 200) or b""):
             yield from (Source(_NAME, place, key) for key in _chats(place))
@@ -52,8 +51,7 @@ def _chats(path: str) -> dict[str, list[str]]:
     return chats
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
+def _read(source: Source) -> Reading:
     lines, facts = _chats(source.path).get(source.key), dict[str, Any]()
     if lines is None:
         raise FileNotFoundError(f"no chat of {source.key} in {source.path}")
@@ -106,4 +104,4 @@ _BY_CHAT = Watching(
     by_file=True,
     stamps=lambda path: {key: str(sum(map(len, lines))) for key, lines in _chats(path).items()},
 )
-FORMAT = Format("aider: a project's chat history", inside(".aider.chat.history.md"), find, read, watch=_BY_CHAT)
+FORMAT = Format("aider: a project's chat history", inside(".aider.chat.history.md"), _find, _read, watch=_BY_CHAT)

@@ -21,7 +21,7 @@ from turnlog.formats._shared.json import decoded, from_base64
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.problem import Problems, of_unknown_role, report
 from turnlog.formats._shared.records import beside, loaded
-from turnlog.formats._shared.value import fields, items, json_text, listed, moment, text, usage_in, whole
+from turnlog.formats._shared.value import fields, items, json_text, listed, moment, said, text, usage_in, whole
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Message, Note
@@ -33,8 +33,7 @@ _HISTORY = "api_conversation_history.json"
 _EXTENSION = "saoudrizwan.claude-dev"
 
 
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
+def _homes(places: Places) -> list[str]:
     environ = places.environ
     base = environ.get("CLINE_DIR") or os.path.join(places.home, ".cline")
     base = environ.get("CLINE_DATA_DIR") or os.path.join(base, "data")
@@ -45,8 +44,7 @@ def homes(places: Places) -> list[str]:
     return folders
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     if os.path.isfile(path):
         if _is_ours(path):
             yield Source(_NAME, path)
@@ -69,8 +67,7 @@ def _is_ours(path: str) -> bool:
     return head.lstrip()[:1] == b"{" and b'"messages"' in head and (b'"role"' in head or b'"sessionId"' in head)
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
+def _read(source: Source) -> Reading:
     problems: Problems = []
     value = loaded(source.path, problems)
     is_task = os.path.basename(source.path) == _HISTORY
@@ -112,8 +109,8 @@ class _Session:
 
     def steps(self, reading: Reading) -> Iterator[Step]:
         """All of it."""
-        facts = {"system": text(self._value.get("system_prompt")), "model": self.model, "provider": self.provider}
-        reading.facts.update({key: value for key, value in facts.items() if value is not None})
+        system = text(self._value.get("system_prompt"))
+        reading.facts |= said({"system": system, "model": self.model, "provider": self.provider})
         listed = items(self._value.get("messages"))
         end = self._boundary(listed)
         keys = Keys()
@@ -320,9 +317,9 @@ def _result(part: dict[str, Any]) -> ToolResult:
 
 FORMAT = Format(
     "Cline: sessions of its SDK, tasks of its extension",
-    homes,
-    find,
-    read,
+    _homes,
+    _find,
+    _read,
     # Those of its extension go on in the editor alone: they have a number, and nothing behind it.
     resume=Resuming(command=lambda id, path, workspace: ["cline", "--id", id], ids=r"\d{1,20}_[0-9A-Za-z]{1,40}"),
 )

@@ -51,14 +51,12 @@ _QUIET = (
 """How the types begin of what says nothing that other events do not say."""
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     for file in files_under(path):
         yield from _in_file(file)
 
 
-def sidecars(source: Source) -> list[str]:
-    """See `turnlog.formats`."""
+def _sidecars(source: Source) -> list[str]:
     folder, name = os.path.split(source.path)
     return [os.path.join(folder, "workspace.yaml")] if name == "events.jsonl" else []
 
@@ -95,7 +93,7 @@ class _State(Struct, omit_defaults=True):
     facts: dict[str, Any] = {}
 
 
-def read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
+def _read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
     """See `turnlog.formats`; with a mark, only what comes behind it."""
     start: dict[str, Any] = {}
     at: Any = None
@@ -349,10 +347,10 @@ def _usage(raw: dict[str, Any]) -> Usage:
 FORMAT = Format(
     "GitHub Copilot CLI",
     beneath("COPILOT_HOME", ".copilot", "session-state", "history-session-state"),
-    find,
-    read,
+    _find,
+    _read,
     # Behind a blank, the id would be taken for a prompt.
     resume=Resuming(command=lambda id, path, workspace: ["copilot", f"--resume={id}"], ids=UUIDS),
-    growth=growth.growing(_State, read),
-    watch=Watching(by_file=True, sidecars=sidecars),
+    growth=growth.growing(_State, _read),
+    watch=Watching(by_file=True, sidecars=_sidecars),
 )

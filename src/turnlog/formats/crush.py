@@ -6,9 +6,7 @@ and a session's has that of its subagents in it.
 
 from __future__ import annotations
 
-import binascii
 import os
-from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,9 +25,10 @@ from turnlog.formats import (
 )
 from turnlog.formats._shared.finding import files_under, is_plain_file
 from turnlog.formats._shared.foreign import unknown
-from turnlog.formats._shared.json import decoded, document, salvage
+from turnlog.formats._shared.json import decoded, from_base64
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.problem import tell
+from turnlog.formats._shared.problem import of_unknown_role, tell
+from turnlog.formats._shared.records import beside
 from turnlog.formats._shared.sqlite import ERRORS, is_database, opened, opened_for, sessions_in
 from turnlog.formats._shared.value import fields, items, listed, moment, text
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
@@ -47,8 +46,7 @@ _STOPS: dict[str | None, Stop] = {
 }  # fmt: skip
 
 
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
+def _homes(places: Places) -> list[str]:
     base = places.environ.get("XDG_DATA_HOME") or os.path.join(places.home, ".local", "share")
     folders = [places.environ.get("CRUSH_GLOBAL_DATA") or os.path.join(base, "crush")]
     if places.workspace is not None:
@@ -56,8 +54,7 @@ def homes(places: Places) -> list[str]:
     return folders
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     for place in files_under(path):
         if os.path.basename(place) == _PROJECTS:
             for database in _projects(place):
@@ -68,11 +65,8 @@ def find(path: str) -> Iterator[Source]:
 
 def _projects(path: str) -> list[str]:
     """The databases of the projects that a list names; those of folders that are gone are none."""
-    try:
-        value, _ = salvage(document(path)[0])
-    except OSError:
-        return []
-    folders = [text(project.get("data_dir")) for project in items(fields(value).get("projects"))[:_MOST]]
+    projects = items(fields(beside(path, [])).get("projects"))
+    folders = [text(project.get("data_dir")) for project in projects[:_MOST]]
     places = [os.path.join(folder, _FILE) for folder in folders if folder and os.path.isabs(folder)]
     return [place for place in dict.fromkeys(places) if "\0" not in place and is_plain_file(place)]
 
@@ -96,8 +90,7 @@ def stamps(path: str) -> dict[str, str]:
         return {}
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
+def _read(source: Source) -> Reading:
     problems: list[Problem] = []
     with opened_for(source) as base:
         session = next(base.rows("sessions", "id = ?", (source.key,)), None)
@@ -153,8 +146,7 @@ def _record(row: dict[str, Any], problems: list[Problem], *, is_last: bool) -> R
     ends = [fields(part.get("data")) for part in items(parts) if part.get("type") == "finish"]
     blocks = [_block(part, row) for part in parts if fields(part).get("type") != "finish"]
     if role not in ("user", "assistant", "tool", "system"):
-        tell(problems, Problem(f"a message of the unknown role {role!r:.40}: kept as a note"))
-        return Record(entry=Note(text="a message of an unknown role", data=parts, at=at), key=id)
+        return Record(entry=of_unknown_role(role, parts, at, problems), key=id)
     prompt = " ".join(block.text for block in blocks if isinstance(block, Text))
     if role != "assistant":
         return Record(entry=Message(role=role, blocks=blocks, at=at), key=id)
@@ -214,18 +206,15 @@ def _result(data: dict[str, Any]) -> ToolResult:
 
 
 def _bytes(data: Any, kind: str | None, name: str | None) -> Image | File | None:
-    make = Image if (kind or "").startswith("image/") else File
-    try:
-        return make(media_type=kind, name=name, data=b64decode(data, validate=True))
-    except (TypeError, binascii.Error, ValueError):
-        return None
+    make, content = Image if (kind or "").startswith("image/") else File, from_base64(data)
+    return make(media_type=kind, name=name, data=content) if content is not None else None
 
 
 FORMAT = Format(
     "Crush, as of 2025-04 to 2026-08",
-    homes,
-    find,
-    read,
+    _homes,
+    _find,
+    _read,
     resume=Resuming(command=lambda id, path, workspace: ["crush", "--session", id], ids=UUIDS),
     watch=Watching(by_file=True, stamps=stamps),
 )

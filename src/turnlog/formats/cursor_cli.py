@@ -30,12 +30,12 @@ from turnlog.formats import (
 )
 from turnlog.formats._shared.finding import files_under, names_in
 from turnlog.formats._shared.foreign import unknown
-from turnlog.formats._shared.json import decoded, document, salvage
+from turnlog.formats._shared.json import decoded
 from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.problem import UnknownRecords, tell
-from turnlog.formats._shared.records import first_records, rows
+from turnlog.formats._shared.records import beside, first_records, rows
 from turnlog.formats._shared.sqlite import ERRORS, Strange, is_database, opened
-from turnlog.formats._shared.value import fields, items, json_text, listed, moment, text
+from turnlog.formats._shared.value import fields, items, json_text, listed, moment, said, text
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 
@@ -49,16 +49,14 @@ _TIME = re.compile(r"<timestamp>\w+, (\w{3} \d{1,2}, \d{4}, \d{1,2}:\d\d [AP]M) 
 _SIGNS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
 
 
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
+def _homes(places: Places) -> list[str]:
     folders = [places.environ.get(name) for name in ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")]
     config = places.environ.get("XDG_CONFIG_HOME") or os.path.join(places.home, ".config")
     bases = [*filter(None, folders), os.path.join(places.home, ".cursor"), os.path.join(config, "cursor")]
     return [os.path.join(base, name) for base in dict.fromkeys(bases) for name in (_CHATS, "acp-sessions", "projects")]
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     for place in files_under(path):
         if os.path.basename(place) == _STORE:
             if is_database(place, blobs=("id", "data"), meta=("key", "value")) and place == _of_copies(place):
@@ -117,14 +115,10 @@ def _told_in(source: Source) -> list[str]:
 
 def _told(path: str) -> dict[str, Any]:
     """What `meta.json` beside a database says of the chat."""
-    try:
-        return fields(salvage(document(os.path.join(os.path.dirname(path), "meta.json"))[0])[0])
-    except OSError:
-        return {}
+    return fields(beside(os.path.join(os.path.dirname(path), "meta.json"), []))
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
+def _read(source: Source) -> Reading:
     if os.path.basename(source.path) != _STORE:
         return _transcript(source)
     problems: list[Problem] = []
@@ -143,11 +137,7 @@ def read(source: Source) -> Reading:
     )
     reading = Reading(header=header, steps=iter(()), problems=problems)
     model = text(about.get("lastUsedModel"))
-    for key, value in (
-        ("model", None if model == "default" else model), ("permission_mode", text(about.get("mode")))
-    ):  # fmt: skip
-        if value is not None:
-            reading.facts[key] = value
+    reading.facts |= said({"model": None if model == "default" else model, "permission_mode": text(about.get("mode"))})
     reading.steps = _steps(source, text(about.get("latestRootBlobId")) or "", reading)
     return reading
 
@@ -244,7 +234,8 @@ def _entries(raw: dict[str, Any], model: str | None) -> list[Message | Compactio
     content, role = raw.get("content"), raw.get("role")
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else listed(content)
     if role == "tool" and isinstance(raw.get("tool_call_id"), str):  # as OpenAI has it
-        return [Message(role="tool", blocks=[ToolResult(call=raw["tool_call_id"], content=_words(parts))])]
+        words = " ".join(str(part["text"]) for part in items(parts) if text(part.get("text")))
+        return [Message(role="tool", blocks=[ToolResult(call=raw["tool_call_id"], content=words)])]
     blocks = [_block(part) for part in parts]
     blocks += [_call(fields(call.get("function")), call.get("id")) for call in items(raw.get("tool_calls"))]
     if fields(fields(raw.get("providerOptions")).get("cursor")).get("isSummary") is True:
@@ -257,10 +248,6 @@ def _entries(raw: dict[str, Any], model: str | None) -> list[Message | Compactio
     if role in ("tool", "system"):
         return [Message(role=role, blocks=blocks)]
     return [Note(text="a message of an unknown role", data=raw)]
-
-
-def _words(parts: list[Any]) -> str:
-    return " ".join(str(part["text"]) for part in items(parts) if text(part.get("text")))
 
 
 def _prompt(blocks: list[AnyBlock]) -> Message:
@@ -360,9 +347,9 @@ def _lines(source: Source, problems: list[Problem]) -> Iterator[Step]:
 
 FORMAT = Format(
     "Cursor CLI: its chats, and transcripts of subagents",
-    homes,
-    find,
-    read,
+    _homes,
+    _find,
+    _read,
     resume=Resuming(command=lambda id, path, workspace: ["cursor-agent", "--resume", id], ids=UUIDS),
     watch=Watching(by_file=True, sidecars=_told_in),
 )

@@ -19,7 +19,7 @@ from turnlog.formats._shared.json import from_base64
 from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.problem import Problems, UnknownRecords, report
 from turnlog.formats._shared.records import RawRecord, first_records, loaded, rows
-from turnlog.formats._shared.value import count, fields, items, json_text, listed, moment, text, usage_in
+from turnlog.formats._shared.value import count, fields, items, json_text, listed, moment, said, text, usage_in
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage
@@ -42,8 +42,7 @@ def _settings_of(source: Source) -> list[str]:
     return [source.path.removesuffix(".jsonl") + ".settings.json"]
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
+def _read(source: Source) -> Reading:
     problems: Problems = []
     first: dict[str, Any] = {}
     created = None
@@ -87,13 +86,11 @@ def _settings(source: Source, problems: Problems) -> dict[str, Any]:
 def _settle(reading: Reading, settings: dict[str, Any]) -> None:
     """What the settings know: the model, how it was run, and what the session spent itself."""
     model = text(settings.get("model"))
-    for key, value in (
-        ("model", model), ("provider", text(settings.get("providerLock"))),
-        ("permission_mode", text(settings.get("autonomyLevel"))),
-        ("archived", True if settings.get("archivedAt") else None),
-    ):  # fmt: skip
-        if value is not None:
-            reading.facts[key] = value
+    reading.facts |= said({
+        "model": model, "provider": text(settings.get("providerLock")),
+        "permission_mode": text(settings.get("autonomyLevel")),
+        "archived": True if settings.get("archivedAt") else None,
+    })  # fmt: skip
     used = fields(settings.get("tokenUsage"))
     # Input is without what a cache answered or took; output has the thinking in it.
     usage = usage_in(used, "inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens", "thinkingTokens")
@@ -207,7 +204,7 @@ FORMAT = Format(
     "Factory Droid, as 0.105 to 0.225 write it",
     beneath("FACTORY_HOME_OVERRIDE", "", ".factory/sessions"),
     found_by(_NAME, _is_ours),
-    read,
+    _read,
     resume=Resuming(command=lambda id, path, workspace: ["droid", "--resume", id], ids=UUIDS),
     watch=Watching(by_file=True, sidecars=_settings_of),
 )

@@ -21,7 +21,7 @@ from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.problem import Problems, of_unknown_role, report
 from turnlog.formats._shared.records import loaded, rows
 from turnlog.formats._shared.sqlite import ERRORS, is_database, opened, opened_for, sessions_in
-from turnlog.formats._shared.value import fields, items, json_text, moment, text, usage_in
+from turnlog.formats._shared.value import fields, items, json_text, moment, said, text, usage_in
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Spent
 from turnlog.log.usage import Usage
@@ -32,8 +32,7 @@ _ASIDE = ("systemNotification", "toolConfirmationRequest", "actionRequired", "co
 _HIDDEN = ("sub_agent", "hidden")
 
 
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
+def _homes(places: Places) -> list[str]:
     root = places.environ.get("GOOSE_PATH_ROOT")
     if root:
         return [os.path.join(root, "data", "sessions")]
@@ -44,8 +43,7 @@ def homes(places: Places) -> list[str]:
     return folders
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     for file in files_under(path):
         yield from _in_file(file)
 
@@ -162,8 +160,7 @@ def _rows_of(source: Source, problems: Problems) -> Iterator[_Row]:
         report(problems, f"the database cannot be read any further: {error}")
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
+def _read(source: Source) -> Reading:
     problems: Problems = []
     shelf = _open(source, problems)
     info = shelf.info
@@ -182,12 +179,10 @@ def read(source: Source) -> Reading:
     )
     reading = Reading(header=header, steps=iter(()), problems=problems)
     model = text(fields(info.get("model_config")).get("model_name"))
-    for key, value in (
-        ("model", model), ("provider", text(info.get("provider_name"))), ("goose.recipe", info.get("recipe")),
-        ("permission_mode", text(info.get("goose_mode"))), ("archived", True if info.get("archived_at") else None),
-    ):  # fmt: skip
-        if value is not None:
-            reading.facts[key] = value
+    reading.facts |= said({
+        "model": model, "provider": text(info.get("provider_name")), "goose.recipe": info.get("recipe"),
+        "permission_mode": text(info.get("goose_mode")), "archived": True if info.get("archived_at") else None,
+    })  # fmt: skip
     booked = sum((_usage(row, "", "cost") for row in shelf.ledger), Usage())
     rest = _minus(_usage(info, "accumulated_", "accumulated_cost"), booked)
     if rest != Usage():
@@ -314,9 +309,9 @@ def _result(part: dict[str, Any]) -> ToolResult:
 
 FORMAT = Format(
     "goose: its database, JSON lines of earlier versions, exports",
-    homes,
-    find,
-    read,
+    _homes,
+    _find,
+    _read,
     resume=Resuming(
         command=lambda id, path, workspace: ["goose", "session", "--resume", "--session-id", id],
         ids=r"\d{8}_\d{1,9}",

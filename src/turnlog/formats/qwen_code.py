@@ -59,7 +59,7 @@ class _State(Struct, omit_defaults=True):
     branches: list[str] = []
 
 
-def read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
+def _read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
     """See `turnlog.formats`; with a mark, only what comes behind it."""
     row = next(rows(source.path, []), None)
     first: dict[str, Any] = row.data if row is not None else {}
@@ -331,9 +331,9 @@ FORMAT = Format(
     "qwen-code",
     beneath("QWEN_RUNTIME_DIR QWEN_HOME", ".qwen", "projects", "tmp"),
     found_by("qwen-code", _is_ours),
-    read,
+    _read,
     # It looks for the id among the sessions of the folder it is started in.
     resume=Resuming(command=lambda id, path, workspace: ["qwen", "--resume", id], ids=UUIDS),
-    growth=growth.growing(_State, read),
+    growth=growth.growing(_State, _read),
     watch=Watching(by_file=True),
 )

@@ -229,7 +229,7 @@ _SPACE = pattern(rb"[ \t\r\n]*")
 _STRING = pattern(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _NUMBER = pattern(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![0-9a-zA-Z.+-])")
 _WORDS = {b"true": True, b"false": False, b"null": None}
-_ESCAPE = pattern(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.?))', re.DOTALL)
+ESCAPE = pattern(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.?))', re.DOTALL)
 _SHORT = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _HOPELESS = 10_000
 """Nesting at which a damaged text is given up, so that a run of brackets cannot fill the memory."""
@@ -355,11 +355,12 @@ class _Salvage:
             return msgspec.json.decode(match[0], type=str)
         except (msgspec.DecodeError, UnicodeDecodeError):
             self.report("text that JSON cannot hold, read as well as it goes", start)
-        text = _ESCAPE.sub(_unescaped, match[1].decode("utf-8", "replace"))
+        text = ESCAPE.sub(unescaped, match[1].decode("utf-8", "replace"))
         return cast("str", without_surrogates(text))
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def unescaped(match: re.Match[str]) -> str:
+    """What an escape in a text stands for; one that is none stands for itself."""
     if match[1]:
         return chr(int(match[1], 16))
     return _SHORT[match[2]] if match[2] else match[0]

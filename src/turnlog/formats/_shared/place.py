@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 
 from msgspec import Struct
 
-from turnlog.errors import AlreadyExists, Invalid, OutOfSpace, Unavailable
+from turnlog.errors import AlreadyExists, Invalid, OutOfSpace, TurnlogError, Unavailable
 from turnlog.log.ids import word
 
 
@@ -73,6 +75,39 @@ def put_file(path: str, data: bytes, *, mode: int = 0o644, force: bool = False) 
     except OSError as error:
         kind = OutOfSpace if error.errno in (errno.ENOSPC, errno.EDQUOT) else Unavailable
         raise kind(f"{path} could not be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def locked(path: str, busy: TurnlogError, *, create: bool = True, wait_s: float = 0) -> Generator[None]:
+    """Hold a lock file of another program, as it does itself; raises `busy` where that still has it after a while.
+
+    Without `create`, one that is not there is held by nobody.
+    """
+    import fcntl
+
+    try:
+        if create:
+            private_folders(os.path.dirname(os.path.abspath(path)))
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        fd = os.open(path, flags, 0o644)
+    except (OSError, ValueError) as error:
+        if create:
+            raise Unavailable(f"{path} cannot be locked: {error}") from None
+        yield
+        return
+    try:
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise busy from None
+                time.sleep(0.01)
+        yield
+    finally:
+        os.close(fd)
 
 
 class Taken(AlreadyExists):

@@ -138,7 +138,7 @@ def number(value: float, *, plus: bool = False) -> str:
     size = abs(float(value))
     if size == 0:
         return sign + "0.0"
-    digits, point = _shortest_32(size) if short else _shortest(size)
+    digits, point = _shortest_32(size) if short else _split(repr(size))
     least, most = (-6, 13) if short else (-5, 16)
     if 0 < point <= most:
         whole = digits[:point].ljust(point, "0")
@@ -155,11 +155,6 @@ def _fits(value: float) -> bool:
     except OverflowError:
         return False
     return True
-
-
-def _shortest(size: float) -> tuple[str, int]:
-    """The digits, and how many of them stand before the point. Python's repr finds the same digits."""
-    return _split(repr(size))
 
 
 def _shortest_32(size: float) -> tuple[str, int]:

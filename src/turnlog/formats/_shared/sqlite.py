@@ -148,10 +148,6 @@ def _guarded(base: sqlite3.Connection, budget: _Budget) -> sqlite3.Connection:
     return base
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
 def sessions_in(agent: str, path: str, table: str, created: str) -> list[Source]:
     """The sessions of a database, oldest first.
 
@@ -187,3 +183,7 @@ def is_database(path: str, **tables: Sequence[str]) -> bool:
             return all(base.has(table, *names) for table, names in tables.items())
     except (OSError, *ERRORS):
         return False
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -106,6 +106,11 @@ def json_text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def said(facts: dict[str, Any]) -> dict[str, Any]:
+    """Those of the facts that a record says."""
+    return {key: value for key, value in facts.items() if value is not None}
+
+
 def branches_in(*values: Any) -> tuple[str, ...]:
     """Branches of git that records name; not what stands there without one."""
     return tuple(value for value in values if isinstance(value, str) and value not in ("", "HEAD"))

@@ -28,8 +28,7 @@ def _base(places: Places) -> str:
     return places.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(places.home, ".claude")
 
 
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
+def _homes(places: Places) -> list[str]:
     return [os.path.join(_base(places), "projects")]
 
 
@@ -40,14 +39,12 @@ def _days(setting: Any) -> float | None:
     return setting if isinstance(setting, int) and setting > 0 else _DAYS
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     for file in files_under(path):
         yield from _in_file(file)
 
 
-def sidecars(source: Source) -> list[str]:
-    """See `turnlog.formats`."""
+def _sidecars(source: Source) -> list[str]:
     is_agent = os.path.basename(source.path).startswith("agent-")
     return [source.path.removesuffix(".jsonl") + ".meta.json"] if is_agent else []
 
@@ -92,14 +89,14 @@ def _subagents_inside(path: str) -> list[str]:
 
 FORMAT = Format(
     "Claude Code 1.0 to 2.1.325, with subagents",
-    homes,
-    find,
+    _homes,
+    _find,
     read,
     write=written_by("turnlog.formats.claude_code.writing"),
     # It looks for the id among the sessions of the folder it is started in.
     resume=Resuming(command=lambda id, path, workspace: ["claude", "--resume", id], ids=UUIDS),
     growth=growing(ClaudeState, read),
-    watch=Watching(by_file=True, sidecars=sidecars),
+    watch=Watching(by_file=True, sidecars=_sidecars),
     # At every start it removes what was not written to for so long.
     retention=Retention(
         settings=lambda places: os.path.join(_base(places), "settings.json"),

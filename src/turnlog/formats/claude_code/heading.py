@@ -8,13 +8,13 @@ from itertools import islice
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
 from turnlog.formats._shared.copied import copied_in
 from turnlog.formats._shared.finding import names_in
-from turnlog.formats._shared.json import salvage
-from turnlog.formats._shared.records import readable, rows
-from turnlog.formats._shared.value import branches_in, count, fields, moment, text
+from turnlog.formats._shared.records import beside, readable, rows
+from turnlog.formats._shared.value import branches_in, count, fields, moment, text, usage_in
 from turnlog.log.usage import Usage
 
 CHAIN = ("user", "assistant", "system", "attachment", "progress")
@@ -104,12 +104,8 @@ def _parent(source: Source, session: str, stem: str) -> Spawn:
     """The session that started this one: the folder around it is named after it."""
     if source.key:
         return Spawn(stem)
-    meta: dict[str, Any] = {}
-    try:
-        with open(source.path.removesuffix(".jsonl") + ".meta.json", "rb") as file:
-            meta = fields(salvage(file.read(1 << 20))[0])
-    except OSError:
-        pass  # the sidecar came with later versions
+    # The sidecar came with later versions.
+    meta = fields(beside(source.path.removesuffix(".jsonl") + ".meta.json", []))
     parts = os.path.abspath(source.path).split(os.sep)
     parent = parts[parts.index("subagents") - 1] if "subagents" in parts else session
     call = next((meta[key] for key in ("toolUseId", "spawningToolUseId", "tool_use_id") if key in meta), None)
@@ -145,12 +141,11 @@ def take_facts(kind: str, record: dict[str, Any], facts: dict[str, Any], titles:
 
 def _spent(usage: dict[str, Any]) -> Usage:
     cost, hour = usage.get("costUSD"), count(usage.get("cacheCreationEphemeral1hInputTokens"))
-    return Usage(
-        input_tokens=count(usage.get("inputTokens")),
-        cache_read_tokens=count(usage.get("cacheReadInputTokens")),
-        cache_write_tokens=max(0, count(usage.get("cacheCreationInputTokens")) - hour),
+    names = ("outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "thinkingTokens")
+    spent = usage_in(usage, "inputTokens", *names)
+    return replace(
+        spent,
+        cache_write_tokens=max(0, spent.cache_write_tokens - hour),
         cache_write_1h_tokens=hour,
-        output_tokens=count(usage.get("outputTokens")),
-        reasoning_tokens=count(usage.get("thinkingTokens")),
         cost_micros=round(cost * 1_000_000) if isinstance(cost, int | float) and 0 <= cost < 1e9 else None,
     )

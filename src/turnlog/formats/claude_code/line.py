@@ -10,7 +10,7 @@ from turnlog.formats._shared.value import fields
 from turnlog.log.entry import Message
 
 
-class ClaudeSaid(Struct, gc=False):
+class _Said(Struct, gc=False):
     """A message of the API, or a part of one."""
 
     content: Any = None
@@ -27,7 +27,7 @@ class ClaudeSaid(Struct, gc=False):
 _ABOUT = ("id", "model", "stop_reason", "stop_sequence", "stop_details", "error", "partial")
 
 
-def about(message: ClaudeSaid) -> dict[str, Any]:
+def about(message: _Said) -> dict[str, Any]:
     """All but what it says and what it cost, as the API would tell it."""
     return {name: value for name in _ABOUT if (value := getattr(message, name)) is not UNSET}
 
@@ -36,7 +36,7 @@ class ClaudeLine(Struct, tag_field="type", tag="user", gc=False):
     """What people or tools said."""
 
     uuid: str
-    message: ClaudeSaid
+    message: _Said
     timestamp: Any = None
     parent: Any = field(default=UNSET, name="parentUuid")
     logical: Any = field(default=None, name="logicalParentUuid")
@@ -78,7 +78,7 @@ def is_live(line: ClaudeLine) -> bool:
     return not (line.is_side or line.is_meta or line.team)
 
 
-def ending(message: ClaudeSaid) -> dict[str, Any]:
+def ending(message: _Said) -> dict[str, Any]:
     """How the message ended."""
     return {key: value for key, value in about(message).items() if key in ("stop_reason", "stop_sequence")}
 

@@ -45,7 +45,7 @@ def _or_unread(types: Any, kinds: Iterable[str], **also: Any) -> Any:
     return types
 
 
-class CodexCounts(Struct, gc=False):
+class _Counts(Struct, gc=False):
     """Tokens, counted from the beginning of the session."""
 
     input_tokens: _Count
@@ -58,8 +58,8 @@ class CodexCounts(Struct, gc=False):
 class CodexInfo(Struct, gc=False):
     """What a count of tokens tells."""
 
-    total_token_usage: CodexCounts
-    last_token_usage: CodexCounts | None = None
+    total_token_usage: _Counts
+    last_token_usage: _Counts | None = None
 
 
 class TokenCount(_Kind, tag="token_count"):
@@ -83,9 +83,7 @@ class Done(_Kind, tag="task_complete"):
 _Events: Any = _or_unread(TokenCount | Begun | Done, sorted(QUIET))
 
 
-class CodexEvent(Struct, tag_field="type", tag="event_msg", gc=False):
-    """One of the usual events, or one that is not read."""
-
+class _Event(Struct, tag_field="type", tag="event_msg", gc=False):
     timestamp: str
     payload: _Events  # pyright: ignore[reportInvalidTypeForm]
 
@@ -122,7 +120,7 @@ class Reasoning(_Kind, tag="reasoning", forbid_unknown_fields=True):
     status: Any = UNSET
 
 
-class CodexPart(_Kind, tag="input_text"):
+class _Part(_Kind, tag="input_text"):
     """Text of a message."""
 
     text: str
@@ -130,7 +128,7 @@ class CodexPart(_Kind, tag="input_text"):
     refusal: None = None
 
 
-class OutputPart(CodexPart, tag="output_text"):
+class _OutputPart(_Part, tag="output_text"):
     """The same, of the model's."""
 
 
@@ -138,7 +136,7 @@ class CodexTalk(_Kind, tag="message"):
     """A message of nothing but text."""
 
     role: str
-    content: list[CodexPart | OutputPart]
+    content: list[_Part | _OutputPart]
     phase: Any = None
 
 
@@ -149,4 +147,4 @@ class Item(Struct, tag_field="type", tag="response_item", gc=False):
     payload: CodexOutput | CustomOutput | CodexCall | Reasoning | CodexTalk
 
 
-decode_line: Callable[[bytes], Any] = Decoder(_or_unread(CodexEvent | Item, APART, payload=_Object)).decode
+decode_line: Callable[[bytes], Any] = Decoder(_or_unread(_Event | Item, APART, payload=_Object)).decode

@@ -31,8 +31,7 @@ def _base(places: Places) -> str:
     return os.path.join(places.environ.get("GEMINI_CLI_HOME") or places.home, ".gemini")
 
 
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
+def _homes(places: Places) -> list[str]:
     return [os.path.join(_base(places), "tmp")]
 
 
@@ -47,8 +46,7 @@ def _days(setting: Any) -> float | None:
     return int(age[1]) * _UNITS[age[2]]
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     if os.path.isfile(path):
         if is_ours(path):
             yield Source(_NAME, path)
@@ -72,8 +70,8 @@ def _is_remains(path: str, beside: list[str]) -> bool:
 
 FORMAT = Format(
     "Gemini CLI, chats as JSON and as JSON lines",
-    homes,
-    find,
+    _homes,
+    _find,
     read,
     write=written_by("turnlog.formats.gemini_cli.writing"),
     resume=Resuming(command=lambda id, path, workspace: ["gemini", "--resume", id], ids=UUIDS, caution=_CAUTION),

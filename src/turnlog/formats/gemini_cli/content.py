@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -21,13 +21,13 @@ from turnlog.wire import gemini
 _Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
 
-class GeminiPart(Struct, forbid_unknown_fields=True, gc=False):
+class _Part(Struct, forbid_unknown_fields=True, gc=False):
     """Text of a person's."""
 
     text: str
 
 
-class GeminiTold(Struct, gc=False):
+class _Told(Struct, gc=False):
     """What a tool answered, as text."""
 
     output: str
@@ -36,7 +36,7 @@ class GeminiTold(Struct, gc=False):
 class Response(Struct, gc=False):
     """The same with what it answers."""
 
-    response: GeminiTold
+    response: _Told
     id: str | None = None
 
 
@@ -58,7 +58,7 @@ class GeminiCall(Struct, gc=False):
     timestamp: str | None = None
 
 
-class GeminiTokens(Struct, gc=False):
+class _Tokens(Struct, gc=False):
     """What a request cost."""
 
     input: _Count
@@ -68,9 +68,7 @@ class GeminiTokens(Struct, gc=False):
     tool: _Count = 0
 
 
-class GeminiThought(Struct, gc=False):
-    """What the model thought."""
-
+class _Thought(Struct, gc=False):
     subject: str = ""
     description: str = ""
 
@@ -79,8 +77,8 @@ class GeminiAsked(Struct, tag_field="type", tag="user", gc=False):
     """What people said."""
 
     timestamp: Moment
-    content: list[GeminiPart]
-    shown: list[GeminiPart] | str | None = field(default=None, name="displayContent")
+    content: list[_Part]
+    shown: list[_Part] | str | None = field(default=None, name="displayContent")
 
 
 class GeminiAnswered(Struct, tag_field="type", tag="gemini", gc=False):
@@ -88,9 +86,9 @@ class GeminiAnswered(Struct, tag_field="type", tag="gemini", gc=False):
 
     timestamp: Moment
     content: str
-    tokens: GeminiTokens
+    tokens: _Tokens
     calls: list[GeminiCall] = field(default_factory=list[GeminiCall], name="toolCalls")
-    thoughts: list[GeminiThought] | None = None
+    thoughts: list[_Thought] | None = None
     model: str | None = None
 
 
@@ -125,13 +123,16 @@ def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
             "responseId": record.get("id"),
         }
         blocks = list(gemini.draft(raw).blocks)
+    ids = [text(call.get("id")) or f"{record.get('id')}-{index}" for index, call in enumerate(calls)]
     if not is_whole:
-        blocks = [
-            *_thoughts(record.get("thoughts")),
-            *blocks,
-            *(_call(call, index, record) for index, call in enumerate(calls)),
-        ]
-    results = [_result(call, index, record) for index, call in enumerate(calls) if _is_answered(call)]
+        named = [(id, str(call.get("name") or ""), call.get("args")) for id, call in zip(ids, calls, strict=True)]
+        called = [ToolCall(id=id, name=name, input=given) for id, name, given in named]
+        blocks = [*_thoughts(record.get("thoughts")), *blocks, *called]
+    results: list[AnyBlock] = [
+        _result(call, id)
+        for id, call in zip(ids, calls, strict=True)
+        if call.get("result") or call.get("status") in _DONE
+    ]
     message = Message(
         id="-",
         role="assistant",
@@ -143,7 +144,7 @@ def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
     if not results:
         return message, None
     ends = [ended for call in calls if (ended := moment(call.get("timestamp"))) is not None]
-    return message, Message(id="-", role="tool", blocks=cast("list[AnyBlock]", results), at=max(ends, default=None))
+    return message, Message(id="-", role="tool", blocks=results, at=max(ends, default=None))
 
 
 def complete(answer: GeminiAnswered) -> tuple[Message, Message | None]:
@@ -206,19 +207,7 @@ def _thoughts(thoughts: Any) -> list[AnyBlock]:
     return blocks
 
 
-def _id(call: dict[str, Any], index: int, record: dict[str, Any]) -> str:
-    return text(call.get("id")) or f"{record.get('id')}-{index}"
-
-
-def _call(call: dict[str, Any], index: int, record: dict[str, Any]) -> ToolCall:
-    return ToolCall(id=_id(call, index, record), name=str(call.get("name") or ""), input=call.get("args"))
-
-
-def _is_answered(call: dict[str, Any]) -> bool:
-    return bool(call.get("result")) or call.get("status") in _DONE
-
-
-def _result(call: dict[str, Any], index: int, record: dict[str, Any]) -> ToolResult:
+def _result(call: dict[str, Any], id: str) -> ToolResult:
     texts: list[AnyBlock] = []
     is_error = call.get("status") in _FAILED
     parts = parts_of(call.get("result"))
@@ -235,7 +224,7 @@ def _result(call: dict[str, Any], index: int, record: dict[str, Any]) -> ToolRes
     if isinstance(display, str) and texts and isinstance(texts[0], Text) and texts[0].text.startswith(display):
         display = None  # it only says the same again
     return ToolResult(
-        call=_id(call, index, record),
+        call=id,
         name=text(call.get("name")),
         content=only.text if isinstance(only, Text) else texts,
         is_error=is_error,

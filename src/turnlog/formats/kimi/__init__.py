@@ -19,15 +19,13 @@ _MARKS = ("_system_prompt", "_checkpoint", "_usage")
 _FAMILIES = ("context.", "turn.", "config.", "tools.", "permission.", "usage.", "llm.", "profile.")
 
 
-def homes(places: Places) -> list[str]:
-    """See `turnlog.formats`."""
+def _homes(places: Places) -> list[str]:
     older = places.environ.get("KIMI_SHARE_DIR") or os.path.join(places.home, ".kimi")
     newer = places.environ.get("KIMI_CODE_HOME") or os.path.join(places.home, ".kimi-code")
     return [os.path.join(older, "sessions"), os.path.join(newer, "sessions")]
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     if os.path.isfile(path):
         yield from _in_file(path)
         return
@@ -78,16 +76,15 @@ def _is_message(record: dict[str, Any]) -> bool:
     return record.get("role") in ("user", "assistant", "tool") and "content" in record and "type" not in record
 
 
-def read(source: Source) -> Reading:
-    """See `turnlog.formats`."""
+def _read(source: Source) -> Reading:
     return code.read(source) if _kind(source.path) == "code" else cli.read(source)
 
 
 FORMAT = Format(
     "kimi-cli and kimi-code, with subagents",
-    homes,
-    find,
-    read,
+    _homes,
+    _find,
+    _read,
     resume=Resuming(
         command=lambda id, path, workspace: ["kimi", "--session", id], ids=r"[0-9A-Za-z][0-9A-Za-z_-]{0,100}"
     ),

@@ -23,17 +23,7 @@ from turnlog.formats._shared.key import overlap
 from turnlog.formats._shared.problem import of_unknown_role, tell
 from turnlog.formats._shared.records import RawRecord, readable, rows
 from turnlog.formats._shared.value import fields, items, moment, text
-from turnlog.formats.kimi.parts import (
-    RecordNames,
-    arguments,
-    blocks_of,
-    calls_of,
-    digest,
-    load,
-    output,
-    parent_of,
-    usage_of,
-)
+from turnlog.formats.kimi import parts
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Spent
 
@@ -44,7 +34,7 @@ _SUMMARY = "Previous context has been compacted"
 
 def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
-    folder, name = parent_of(source.path), os.path.basename(source.path)
+    folder, name = parts.parent_of(source.path), os.path.basename(source.path)
     problems: list[Problem] = []
     is_wire = name == "wire.jsonl"
     path = os.path.join(folder, "wire.jsonl")
@@ -52,17 +42,17 @@ def read(source: Source) -> Reading:
     wire = _Wire(path, [] if is_wire else problems) if is_session else _Wire("", [])
     reading = Reading(header=_header(folder, name, wire), steps=iter(()), problems=problems)
     if is_session:
-        _set_facts(reading.facts, load(os.path.join(folder, "state.json")))
+        _set_facts(reading.facts, parts.load(os.path.join(folder, "state.json")))
     reading.steps = _from_wire(source, reading, wire) if is_wire else _Reader(source, reading, wire).steps()
     return reading
 
 
 def _header(folder: str, name: str, wire: _Wire) -> SessionHeader:
     outer = os.path.dirname(folder)
-    id, spawned, state = os.path.basename(folder), None, load(os.path.join(folder, "state.json"))
+    id, spawned, state = os.path.basename(folder), None, parts.load(os.path.join(folder, "state.json"))
     workspace, title = _workspace(outer), text(state.get("custom_title"))
     if os.path.basename(outer) == "subagents":
-        meta = load(os.path.join(folder, "meta.json"))
+        meta = parts.load(os.path.join(folder, "meta.json"))
         session = os.path.dirname(outer)
         spawned = Spawn(os.path.basename(session), role=text(meta.get("subagent_type")))
         id, title = f"{spawned.session}.{id}", text(meta.get("description"))
@@ -82,7 +72,7 @@ def _header(folder: str, name: str, wire: _Wire) -> SessionHeader:
 def _workspace(folder: str) -> str | None:
     """The folder of the sessions is called after a digest of the workspace; the program keeps a list of those."""
     wanted = os.path.basename(folder)
-    for item in items(load(os.path.join(parent_of(folder, 2), "kimi.json")).get("work_dirs")):
+    for item in items(parts.load(os.path.join(parts.parent_of(folder, 2), "kimi.json")).get("work_dirs")):
         path = text(item.get("path"))
         if path is not None and wanted.endswith(md5(path.encode("utf-8", "surrogatepass")).hexdigest()):
             return path
@@ -109,7 +99,7 @@ class _Wire:
         self.results: dict[str, tuple[datetime | None, bool]] = {}
         self.calls: dict[str, datetime | None] = {}
         self.said: dict[str, deque[datetime | None]] = {}
-        self._names = RecordNames()
+        self._names = parts.RecordNames()
         self._seen: set[str] = set()
         if not os.path.isfile(path):
             return
@@ -142,11 +132,11 @@ class _Wire:
             self.said.setdefault(_words(about.get("user_input")), deque()).append(at)
 
     def _take_usage(self, about: dict[str, Any], at: datetime | None, agent: str) -> None:
-        usage = usage_of(about.get("token_usage"))
+        usage = parts.usage_of(about.get("token_usage"))
         if usage is None:
             return
         request = text(about.get("message_id"))
-        what = f"usage {request} {digest(about.get('token_usage'))}"
+        what = f"usage {request} {parts.digest(about.get('token_usage'))}"
         if request is not None and what in self._seen:
             return  # told again
         self._seen.add(what)
@@ -155,7 +145,7 @@ class _Wire:
 
 
 def _words(content: Any) -> str:
-    return "\n".join(block.text for block in blocks_of(content) if isinstance(block, Text))[:2000]
+    return "\n".join(block.text for block in parts.blocks_of(content) if isinstance(block, Text))[:2000]
 
 
 class _Reader:
@@ -163,7 +153,7 @@ class _Reader:
         self._source = source
         self._reading = reading
         self._wire = wire
-        self._names = RecordNames()
+        self._names = parts.RecordNames()
         self._before: list[tuple[str, str]] = []
         """The context as it was: what each message says, and its key."""
         self._calls: dict[str, str] = {}
@@ -178,7 +168,7 @@ class _Reader:
         yield from self._wire.spent
 
     def _rotated(self) -> list[tuple[int, str]]:
-        folder = parent_of(self._source.path)
+        folder = parts.parent_of(self._source.path)
         if os.path.basename(self._source.path) != "context.jsonl":
             return []
         rotated: list[tuple[int, str]] = []
@@ -191,7 +181,7 @@ class _Reader:
     def _state(self, path: str, number: int, problems: list[Problem]) -> Iterator[Step]:
         start = 0
         if self._before:
-            fresh = [digest(row.data) for row in rows(path, [], marks=("role",)) if _is_message(row.data)]
+            fresh = [parts.digest(row.data) for row in rows(path, [], marks=("role",)) if _is_message(row.data)]
             same = 0
             while same < min(len(fresh), len(self._before)) and fresh[same] == self._before[same][0]:
                 same += 1
@@ -231,7 +221,7 @@ class _Reader:
 
     def _message(self, row: RawRecord, problems: list[Problem]) -> Iterator[Step]:
         raw = row.data
-        what = digest(raw)
+        what = parts.digest(raw)
         key = self._names.of(what)
         self._when(raw)
         entry = self._entry(raw)
@@ -261,18 +251,18 @@ class _Reader:
     def _entry(self, raw: dict[str, Any]) -> Message | None:
         role = raw.get("role")
         if role == "user" or role == "system":
-            return Message(role=role, blocks=blocks_of(raw.get("content")), at=self._at)
+            return Message(role=role, blocks=parts.blocks_of(raw.get("content")), at=self._at)
         if role == "assistant":
-            calls = calls_of(raw.get("tool_calls"))
+            calls = parts.calls_of(raw.get("tool_calls"))
             self._calls.update((call.id, call.name) for call in calls if isinstance(call, ToolCall))
             stop = "tool_use" if calls else "end"
-            blocks: list[AnyBlock] = [*blocks_of(raw.get("content")), *calls]
+            blocks: list[AnyBlock] = [*parts.blocks_of(raw.get("content")), *calls]
             return Message(role="assistant", blocks=blocks, stop=stop, at=self._at)
         if role == "tool":
             call = str(raw.get("tool_call_id") or "")
             is_error = self._wire.results.get(call, (None, False))[1]
             result = ToolResult(
-                call=call, name=self._calls.get(call), content=output(raw.get("content")), is_error=is_error
+                call=call, name=self._calls.get(call), content=parts.output(raw.get("content")), is_error=is_error
             )
             return Message(role="tool", blocks=[result], at=self._at)
         return None
@@ -292,7 +282,7 @@ class _Open(Struct):
 
 
 def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
-    names, step, number = RecordNames(), None, 0
+    names, step, number = parts.RecordNames(), None, 0
     for row in rows(source.path, reading.problems, marks=("message", "type")):
         event, at = fields(row.data.get("message")), moment(row.data.get("timestamp"))
         kind, about = event.get("type"), fields(event.get("payload"))
@@ -301,15 +291,15 @@ def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
             step = None
         if kind in ("TurnBegin", "SteerInput"):
             prompt = about.get("user_input")
-            entry = Message(role="user", blocks=blocks_of(prompt), at=at)
-            yield Record(entry=entry, key=names.of(digest(prompt)))
+            entry = Message(role="user", blocks=parts.blocks_of(prompt), at=at)
+            yield Record(entry=entry, key=names.of(parts.digest(prompt)))
         elif kind in ("StepBegin", "ContentPart", "ToolCall") and step is None:
             number += 1
             step = _Open(at, [], [], [])
         if step is None:
             continue
         if kind == "ContentPart":
-            step.blocks += blocks_of([about])
+            step.blocks += parts.blocks_of([about])
         elif kind == "ToolCall":
             inner = fields(about.get("function"))
             name, given = str(inner.get("name") or ""), inner.get("arguments")
@@ -321,7 +311,7 @@ def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
             call = str(about.get("tool_call_id") or "")
             name = next((name for id, name, _ in step.calls if id == call), None)
             block = ToolResult(
-                call=call, name=name, content=output(value.get("output")), is_error=value.get("is_error") is True
+                call=call, name=name, content=parts.output(value.get("output")), is_error=value.get("is_error") is True
             )
             step.results.append(Message(role="tool", blocks=[block], at=at))
     yield from _closed(step, f"step {number}", is_tail=True)
@@ -331,7 +321,7 @@ def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
 def _closed(step: _Open | None, key: str, *, is_tail: bool = False) -> Iterator[Step]:
     if step is None or not (step.blocks or step.calls):
         return
-    calls = [ToolCall(id=id, name=name, input=arguments("".join(pieces))) for id, name, pieces in step.calls]
+    calls = [ToolCall(id=id, name=name, input=parts.arguments("".join(pieces))) for id, name, pieces in step.calls]
     blocks: list[AnyBlock] = [*step.blocks, *calls]
     if is_tail:
         key = f"{key}~{len(blocks) + len(step.results)}"

@@ -18,7 +18,7 @@ from turnlog.formats import Forked, Jump, Reading, Record, SessionHeader, Source
 from turnlog.formats._shared.json import is_deep
 from turnlog.formats._shared.problem import UnknownRecords, of_unknown_role, report
 from turnlog.formats._shared.records import RawRecord, record_at, rows
-from turnlog.formats._shared.value import fields, items, moment, text, whole
+from turnlog.formats._shared.value import counted, fields, items, moment, text, whole
 from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, load, output, parent_of, usage_of
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Spent, Stop
@@ -262,7 +262,7 @@ class _Reader:
             entry = Message(
                 role="assistant", blocks=step.blocks, model=self._model, usage=usage, at=step.at,
                 request=text(end.get("messageId")), stop=_STOPS.get(str(end.get("finishReason"))),
-                first_token_ms=_whole(end.get("llmFirstTokenLatencyMs")),
+                first_token_ms=counted(end.get("llmFirstTokenLatencyMs")),
             )  # fmt: skip
             yield self._node(key, entry)
             for call, result in step.results:
@@ -387,7 +387,3 @@ def _is_typed(origin: dict[str, Any]) -> bool:
     if kind in ("skill_activation", "plugin_command"):
         return origin.get("trigger") == "user-slash"
     return kind is None or kind == "user"
-
-
-def _whole(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None

@@ -9,7 +9,8 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats._shared.foreign import linked, unknown
-from turnlog.formats._shared.json import decode, salvage
+from turnlog.formats._shared.json import decode
+from turnlog.formats._shared.records import beside
 from turnlog.formats._shared.value import count, fields, json_text, listed, text
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
 from turnlog.log.digest import sha256
@@ -117,11 +118,7 @@ class RecordNames:
 
 def load(path: str) -> dict[str, Any]:
     """A small document beside a session; empty if there is none."""
-    try:
-        with open(path, "rb") as file:
-            return fields(salvage(file.read(4 << 20))[0])
-    except OSError:
-        return {}
+    return fields(beside(path, []))
 
 
 def parent_of(path: str, levels: int = 1) -> str:

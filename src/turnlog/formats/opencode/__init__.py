@@ -19,8 +19,7 @@ from turnlog.formats.opencode.shelf import NAME, in_export, in_storage, is_datab
 from turnlog.log.text import pattern
 
 
-def find(path: str) -> Iterator[Source]:
-    """See `turnlog.formats`."""
+def _find(path: str) -> Iterator[Source]:
     if os.path.isfile(path):
         yield from _in_file(path)
         return
@@ -50,7 +49,7 @@ def _is_storage(folder: str) -> bool:
     return all(os.path.isdir(os.path.join(folder, name)) for name in ("session", "message", "part"))
 
 
-def resume(id: str, path: str, workspace: str) -> list[str]:
+def _resume(id: str, path: str, workspace: str) -> list[str]:
     """See `turnlog.formats`. What is not in its database has to be taken in first."""
     if storage_of(path) or any(source.key == id for source in _databases(os.path.dirname(path))):
         return ["opencode", "-s", id]
@@ -111,10 +110,10 @@ def _settings(path: str) -> dict[str, Any]:
 FORMAT = Format(
     "opencode: its database, storage folders, exports and captured events",
     beneath("XDG_DATA_HOME", ".local/share", "opencode"),
-    find,
+    _find,
     read,
     write=written_by("turnlog.formats.opencode.writing"),
-    resume=Resuming(command=resume, ids=r"ses_[0-9A-Za-z]{1,80}", model=configured),
+    resume=Resuming(command=_resume, ids=r"ses_[0-9A-Za-z]{1,80}", model=configured),
     growth=grown,
     watch=Watching(apart=("bin", "log", "message", "part", "snapshot", "tool-output"), stamps=stamps),
 )

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, convert, field
 from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from turnlog.formats._shared.foreign import unknown
 from turnlog.formats._shared.json import decode, from_base64
 from turnlog.formats._shared.records import Moment
-from turnlog.formats._shared.value import count, fields, items, micros, text
+from turnlog.formats._shared.value import fields, items, micros, text, usage_in
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Custom, Entry, Message, Stop
 from turnlog.log.usage import Usage
@@ -32,9 +33,7 @@ class Plain(Struct, gc=False):
     text: str
 
 
-class CallPart(Struct, tag_field="type", tag="toolCall", gc=False):
-    """The model calls a tool."""
-
+class _CallPart(Struct, tag_field="type", tag="toolCall", gc=False):
     id: Any = None
     name: Any = None
     arguments: Any = None
@@ -48,36 +47,30 @@ class ThinkingPart(Struct, tag_field="type", tag="thinking", gc=False):
     redacted: Any = None
 
 
-class PiCost(Struct, gc=False):
+class _Cost(Struct, gc=False):
     """What a request cost, in dollars."""
 
     total: Annotated[float, Meta(ge=0, lt=1e9)] = 0.0
 
 
-class PiCounts(Struct, gc=False):
-    """The tokens of one request."""
-
+class _Counts(Struct, gc=False):
     input: _Count
     output: _Count = 0
     read: _Count = field(default=0, name="cacheRead")
     write: _Count = field(default=0, name="cacheWrite")
-    cost: PiCost | None = None
+    cost: _Cost | None = None
 
 
-class PiAsked(Struct, tag_field="role", tag="user", gc=False):
-    """What people said."""
-
+class _Asked(Struct, tag_field="role", tag="user", gc=False):
     content: list[Plain]
 
 
-class PiAnswered(Struct, tag_field="role", tag="assistant", gc=False):
-    """What the model said."""
-
-    content: list[TextPart | CallPart | ThinkingPart]
+class _Answered(Struct, tag_field="role", tag="assistant", gc=False):
+    content: list[TextPart | _CallPart | ThinkingPart]
     api: Any = None
     provider: Any = None
     model: Any = None
-    usage: PiCounts | None = None
+    usage: _Counts | None = None
     stop: Any = field(default=None, name="stopReason")
     error: Any = field(default=None, name="errorMessage")
 
@@ -100,7 +93,7 @@ class PiTalk(Struct, gc=False):
     type: Literal["message"]
     id: Annotated[str, Meta(min_length=1)]
     timestamp: Moment
-    message: PiAsked | PiAnswered | PiTold
+    message: _Asked | _Answered | PiTold
     parent: Any = field(default=UNSET, name="parentId")
 
 
@@ -117,7 +110,7 @@ _STOPS: dict[str, Stop] = {
 _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
 
 
-def said(raw: PiAsked | PiAnswered | PiTold, at: datetime | None) -> Message:
+def said(raw: _Asked | _Answered | PiTold, at: datetime | None) -> Message:
     """A message of a usual kind."""
     if type(raw) is PiTold:
         result = ToolResult(
@@ -128,15 +121,15 @@ def said(raw: PiAsked | PiAnswered | PiTold, at: datetime | None) -> Message:
             details=raw.details,
         )
         return Message(id="-", role="tool", blocks=[result], at=at)
-    if type(raw) is PiAsked:
+    if type(raw) is _Asked:
         return Message(id="-", role="user", blocks=[Text(text=part.text) for part in raw.content], at=at)
-    answer = cast("PiAnswered", raw)
+    answer = cast("_Answered", raw)
     provider, spent = _provider(answer.api, answer.provider), answer.usage
     blocks: list[AnyBlock] = []
     for part in answer.content:
         if type(part) is TextPart:
             blocks.append(Text(text=part.text))
-        elif type(part) is CallPart:
+        elif type(part) is _CallPart:
             blocks.append(ToolCall(id=str(part.id or ""), name=str(part.name or ""), input=part.arguments))
         else:
             thought = cast("ThinkingPart", part)
@@ -146,7 +139,7 @@ def said(raw: PiAsked | PiAnswered | PiTold, at: datetime | None) -> Message:
     return _answered(blocks, usage, answer, at)
 
 
-def _answered(blocks: list[AnyBlock], usage: Usage | None, about: PiAnswered, at: datetime | None) -> Message:
+def _answered(blocks: list[AnyBlock], usage: Usage | None, about: _Answered, at: datetime | None) -> Message:
     meta = {"api": about.api, "provider": about.provider}
     error = text(about.error)
     return Message(
@@ -162,7 +155,7 @@ def _answered(blocks: list[AnyBlock], usage: Usage | None, about: PiAnswered, at
     )
 
 
-def _spent(raw: PiCounts) -> Usage:
+def _spent(raw: _Counts) -> Usage:
     cost = raw.cost.total if raw.cost is not None else 0
     return Usage(
         input_tokens=raw.input,
@@ -185,7 +178,7 @@ def message_of(raw: dict[str, Any]) -> Entry | None:
     if role == "assistant":
         provider = _provider(raw.get("api"), raw.get("provider"))
         blocks = [_answer(part, provider) for part in items(raw.get("content"))]
-        about = convert({**raw, "content": [], "usage": None}, PiAnswered)
+        about = convert({**raw, "content": [], "usage": None}, _Answered)
         return _answered(blocks, usage_of(fields(raw.get("usage"))), about, None)
     if role == "toolResult":
         content = raw.get("content")
@@ -251,11 +244,5 @@ def usage_of(raw: dict[str, Any]) -> Usage | None:
     """What a request cost; None if nobody says."""
     if not raw:
         return None
-    get = raw.get
-    return Usage(
-        input_tokens=count(get("input")),
-        cache_read_tokens=count(get("cacheRead")),
-        cache_write_tokens=count(get("cacheWrite")),
-        output_tokens=count(get("output")),
-        cost_micros=micros(fields(get("cost")).get("total")),
-    )
+    usage = usage_in(raw, "input", "output", "cacheRead", "cacheWrite")
+    return replace(usage, cost_micros=micros(fields(raw.get("cost")).get("total")))

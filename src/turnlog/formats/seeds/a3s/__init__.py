@@ -6,17 +6,15 @@ that holds another session, forced or not. A key of a provider is read past and 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
 from turnlog.formats import Format, Places, Problem, Rendered, Resuming, Source, Writing
 from turnlog.formats._shared.finding import is_plain_file, names_in
 from turnlog.formats._shared.json import decoded, document
-from turnlog.formats._shared.place import Taken, private_folders, put_files
+from turnlog.formats._shared.place import Taken, locked, put_files
 from turnlog.formats._shared.value import fields
 from turnlog.formats.seeds.a3s.layout import LEASE, LOCK, TREE, WAL, digest_of, tree_name, wal_entries, wal_line
 from turnlog.formats.seeds.a3s.message import NAME
@@ -87,7 +85,8 @@ def _into_tree(written: Rendered, folder: str, *, force: bool) -> str:
         held = decoded(document(lease)[0])
         holder = "somebody" if held is None else str(fields(held).get("holderId"))
         raise Unavailable(f"{folder} is leased to {holder!r:.80}", hint="stop that a3s first, then use --force")
-    with _locked(os.path.join(folder, LOCK)):
+    lock = os.path.join(folder, LOCK)
+    with locked(lock, Unavailable(f"a3s is saving: {lock} is locked", hint="try again")):
         problems: list[Problem] = []
         number = max((entry.sequence for entry in wal_entries(log, problems)), default=0) + 1
         if problems:
@@ -100,19 +99,6 @@ def _into_tree(written: Rendered, folder: str, *, force: bool) -> str:
         path = put_files(written.files, folder, force=force)[0]
         _append(log, wal_line(number, written.id, digest, "committed", time.time_ns() // 1_000_000))
         return path
-
-
-@contextmanager
-def _locked(path: str) -> Generator[None]:
-    private_folders(os.path.dirname(path))
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise Unavailable(f"a3s is saving: {path} is locked", hint="try again") from None
-    finally:
-        os.close(lock)
 
 
 def _append(path: str, line: bytes) -> None:

@@ -16,18 +16,7 @@ from turnlog.formats._shared.finding import is_plain_file, names_in
 from turnlog.formats._shared.json import decoded, document, salvage
 from turnlog.formats._shared.problem import tell
 from turnlog.formats._shared.value import EPOCH, fields, listed
-from turnlog.formats.seeds.a3s import shape
-from turnlog.formats.seeds.a3s.layout import (
-    BESIDE,
-    CHECKPOINTS,
-    SEALED,
-    TREE,
-    WAL,
-    beside_name,
-    check_wal,
-    id_in,
-    tree_name,
-)
+from turnlog.formats.seeds.a3s import layout, shape
 from turnlog.formats.seeds.a3s.message import read_message
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
@@ -55,7 +44,7 @@ def is_session(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             head = file.read(_GLANCE)
-            if head.startswith(SEALED) or _FLAT.match(head) or _TREE.match(head):
+            if head.startswith(layout.SEALED) or _FLAT.match(head) or _TREE.match(head):
                 return True
             if not head.lstrip().startswith(b"{") or b'"config"' not in (data := head + file.read(_SMALL)):
                 return False
@@ -86,7 +75,7 @@ class _Reader:
         self.facts: dict[str, Any] = {}
         folder, self.name = os.path.split(os.path.abspath(source.path))
         parent, kind = os.path.split(folder)
-        self.root = os.path.dirname(parent) if (os.path.basename(parent), kind) == (TREE, "sessions") else None
+        self.root = os.path.dirname(parent) if (os.path.basename(parent), kind) == (layout.TREE, "sessions") else None
         """The folder of the tree, if it is in one."""
 
     def tell(self, what: str, where: str = "") -> None:
@@ -96,7 +85,7 @@ class _Reader:
         data, problems = document(self.path)
         self.problems += problems
         origin: dict[str, Any] = {"layout": "tree"} if self.root is not None else {}
-        if data.startswith(SEALED):
+        if data.startswith(layout.SEALED):
             self.tell("sealed: it is encrypted, and only its key opens it")
             return self.result(SessionHeader(id=self.name_id(), hidden=True, origin=origin or None), iter(()), {})
         value, problems = salvage(data)
@@ -118,7 +107,7 @@ class _Reader:
         header = self.header(session, origin)
         self.check_runs(whole.get("run_records"), header.id)
         if self.root is not None:
-            check_wal(os.path.join(self.root, WAL), header.id, data, self.problems)
+            layout.check_wal(os.path.join(self.root, layout.WAL), header.id, data, self.problems)
             self.read_beside(header.id)
         self.session_facts(session)
         cost = shape.as_float(session.get("total_cost")) or 0.0
@@ -133,7 +122,7 @@ class _Reader:
 
     def name_id(self) -> str:
         stem = self.name.removesuffix(".json")
-        return (id_in(self.name) if self.root is not None else None) or stem or "unnamed"
+        return (layout.id_in(self.name) if self.root is not None else None) or stem or "unnamed"
 
     def header(self, session: dict[str, Any], origin: dict[str, Any]) -> SessionHeader:
         missing = [name for name in _REQUIRED if name not in session]
@@ -149,7 +138,7 @@ class _Reader:
         elif type(created) is int and abs(created) < 1 << 63:
             origin["created_at"] = created
         workspace, name = config.get("workspace"), config.get("name")
-        if self.root is not None and tree_name(id) != self.name:
+        if self.root is not None and layout.tree_name(id) != self.name:
             self.tell(f"the id is {id!r:.80}, the file is called {self.name!r:.80}")
         return SessionHeader(
             id=id,
@@ -246,8 +235,8 @@ class _Reader:
             yield Record(entry=message)
 
     def read_beside(self, id: str) -> None:
-        for kind in BESIDE:
-            value = self.beside(beside_name(kind, id))
+        for kind in layout.BESIDE:
+            value = self.beside(layout.beside_name(kind, id))
             if value is not None:
                 self.keep(f"a3s.{kind}", value)
 
@@ -256,7 +245,7 @@ class _Reader:
         if not is_plain_file(path):
             return None
         data, problems = document(path)
-        value = None if data.startswith(SEALED) else decoded(data)
+        value = None if data.startswith(layout.SEALED) else decoded(data)
         if problems or value is None:
             self.tell("not readable, or sealed: left out", name)
         return value
@@ -265,10 +254,10 @@ class _Reader:
         """What runs that did not end had said already, beyond what the session has."""
         if self.root is None:
             return
-        folder = os.path.join(self.root, TREE, CHECKPOINTS)
+        folder = os.path.join(self.root, layout.TREE, layout.CHECKPOINTS)
         loops: dict[str, Any] = {}
         for name in names_in(folder):
-            value = fields(self.beside(f"{TREE}/{CHECKPOINTS}/{name}")) if name.endswith(".json") else {}
+            value = fields(self.beside(f"{layout.TREE}/{layout.CHECKPOINTS}/{name}")) if name.endswith(".json") else {}
             run, messages = value.get("run_id"), listed(value.get("messages"))
             if value.get("session_id") != id or not isinstance(run, str):
                 continue

@@ -11,6 +11,7 @@ import re
 from math import isfinite
 from typing import Any, cast
 
+from turnlog.formats._shared.json import ESCAPE, unescaped
 from turnlog.formats._shared.json import decode as decode_strictly
 from turnlog.formats._shared.value import json_text
 from turnlog.log.codec import without_surrogates
@@ -23,9 +24,7 @@ _TOKEN = re.compile(
     r"|(?P<comma>,)(?=[ \t\r\n]*+[}\]])",
     re.DOTALL,
 )
-_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.))', re.DOTALL)
 _SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*+\\u[dD][89a-fA-F]")
-_SHORT = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _FOREIGN = "a number that is no 64-bit integer"
 _DIGITS = 400
 """A longer number is no number that any program means; turning it into one takes long."""
@@ -71,7 +70,7 @@ def _as_others_write(token: re.Match[str], refused: list[str]) -> str:
         return ""
     text, number = token["text"], token["number"]
     if text is not None:
-        return json_text(without_surrogates(_ESCAPE.sub(_unescaped, text)))
+        return json_text(without_surrogates(ESCAPE.sub(_unescaped, text)))
     if number is None:
         return token[0]
     if len(number) > _DIGITS:
@@ -84,8 +83,6 @@ def _as_others_write(token: re.Match[str], refused: list[str]) -> str:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    if escape[1]:
-        return chr(int(escape[1], 16))
-    if escape[2]:
-        return _SHORT[escape[2]]
-    raise ValueError(f"the escape {escape[0]!r}")
+    if not escape[1] and not escape[2]:
+        raise ValueError(f"the escape {escape[0]!r}")
+    return unescaped(escape)

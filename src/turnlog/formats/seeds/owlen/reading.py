@@ -18,19 +18,6 @@ from turnlog.formats._shared.patch import patch_for
 from turnlog.formats._shared.rust import compact, pretty
 from turnlog.formats._shared.value import fields, listed
 from turnlog.formats.seeds.owlen import shape
-from turnlog.formats.seeds.owlen.shape import (
-    AGENT,
-    COUNTS,
-    Lists,
-    Texts,
-    Time,
-    checkpoint_of,
-    first_seen,
-    is_inside,
-    name_of,
-    texts_of,
-    time_of,
-)
 from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.entry import Message, Note, Track
 from turnlog.workspace.tree import path_text
@@ -47,8 +34,8 @@ class Opening(Struct, frozen=True):
 
     path: str
     id: str
-    at: Time | None = None
-    start: Time | None = None
+    at: shape.Time | None = None
+    start: shape.Time | None = None
     is_checkpoint: bool = False
 
     @property
@@ -67,8 +54,8 @@ def opening(path: str) -> Opening:
     value, _ = salvage(data)
     raw = fields(value)
     is_one = isinstance(raw.get("id"), str) and "timestamp" in raw and ("stats" in raw or len(raw) == 2)
-    start = time_of(fields(raw.get("stats")).get("start_time"))
-    return Opening(path, stem, time_of(raw.get("timestamp")), start, is_one)
+    start = shape.time_of(fields(raw.get("stats")).get("start_time"))
+    return Opening(path, stem, shape.time_of(raw.get("timestamp")), start, is_one)
 
 
 def in_order(openings: Iterable[Opening]) -> list[Opening]:
@@ -113,7 +100,7 @@ class _State(Struct, frozen=True):
 
     key: str
     running: list[list[str]]
-    files: Texts = {}
+    files: shape.Texts = {}
     """What the files said then, as far as it is known."""
 
     @property
@@ -144,7 +131,7 @@ class _Story:
             self.problems.append(Problem(what, os.path.basename(path), offset))
 
     def steps(self, openings: list[Opening]) -> Iterator[Step]:
-        self.first = first_seen(_value_at(one.path) for one in openings)
+        self.first = shape.first_seen(_value_at(one.path) for one in openings)
         for number, one in enumerate(openings):
             try:
                 data, problems = document(one.path)
@@ -167,15 +154,15 @@ class _Story:
         key = before.key
         for message in _said(lists, before.lengths):
             # A key says all that came before, too: the same words on another branch are another record.
-            before_it, key = key, f"{message.role}.{name_of(key, msgspec.json.encode(message.blocks).decode())}"
+            before_it, key = key, f"{message.role}.{shape.name_of(key, msgspec.json.encode(message.blocks).decode())}"
             messages.append((before_it, key, message))
         note = _note({"after": key, **about}, raw, lists, one, data) if about is not None else None
-        name = name_of(key, _as_text([one.id, note.data])) if note is not None else ""
+        name = shape.name_of(key, _as_text([one.id, note.data])) if note is not None else ""
         diffs = listed(raw.get("file_diffs")) if note is not None else []
-        turn = f"{AGENT}-{name}" if diffs else None
+        turn = f"{shape.AGENT}-{name}" if diffs else None
         # What is changed later for the first time was until then as it was before that.
         unchanged = {path: text for path, (at_first, text) in self.first.items() if at_first >= number}
-        files = {**unchanged, **before.files, **texts_of(diffs, "before")}
+        files = {**unchanged, **before.files, **shape.texts_of(diffs, "before")}
         if turn is not None:
             yield from self.tracks(files, at)
             yield self.kept(files, f"begin.{name}", at, label=f"before {one.id}", when="begin", turn=turn)
@@ -187,7 +174,7 @@ class _Story:
             self.told.add(own)
             self.last = own
             yield Record(entry=replace(message, at=at), key=own)
-        files.update(texts_of(diffs, "after"))
+        files.update(shape.texts_of(diffs, "after"))
         longer = [max(pair, key=len) for pair in zip(before.running, running, strict=True)]
         self.states.append(_State(key, longer, files))
         if note is not None:
@@ -196,18 +183,20 @@ class _Story:
             label = str(fields(note.data).get("id"))
             yield self.kept(files, f"files.{name}", at, label=label, when=when, turn=turn)
 
-    def kept(self, files: Texts, key: str, at: datetime | None, **more: Any) -> Record:
+    def kept(self, files: shape.Texts, key: str, at: datetime | None, **more: Any) -> Record:
         """The files that are known, as a checkpoint of ours."""
-        entry, blobs = checkpoint_of(files, self.workspace, at, **more)
+        entry, blobs = shape.checkpoint_of(files, self.workspace, at, **more)
         return Record(entry=entry, key=key, blobs=blobs)
 
-    def tracks(self, files: Texts, at: datetime | None) -> Iterator[Record]:
+    def tracks(self, files: shape.Texts, at: datetime | None) -> Iterator[Record]:
         """Files outside the workspace are covered one by one."""
         for path in sorted(files):
-            key = f"track.{name_of(path)}"
-            if not is_inside(path, self.workspace) and key not in self.told:
+            key = f"track.{shape.name_of(path)}"
+            if not shape.is_inside(path, self.workspace) and key not in self.told:
                 self.told.add(key)
-                yield Record(entry=Track(path=path_text(os.fsencode(path)), at=at, origin={"agent": AGENT}), key=key)
+                yield Record(
+                    entry=Track(path=path_text(os.fsencode(path)), at=at, origin={"agent": shape.AGENT}), key=key
+                )
 
     def before(self, running: list[list[str]], *, is_cut: bool) -> _State:
         """The newest checkpoint that this one goes on from, of those that share most with it."""
@@ -215,8 +204,8 @@ class _Story:
         most = max(sum(state.lengths) for state in fitting)
         return next(state for state in reversed(fitting) if sum(state.lengths) == most)
 
-    def lists(self, raw: dict[str, Any], path: str) -> Lists:
-        lists = Lists()
+    def lists(self, raw: dict[str, Any], path: str) -> shape.Lists:
+        lists = shape.Lists()
         for name, texts in (("user_prompts", lists.prompts), ("assistant_responses", lists.responses)):
             for item in listed(raw.get(name)):
                 if isinstance(item, str):
@@ -235,17 +224,17 @@ class _Story:
         """What a checkpoint says of itself; None if owlen could not load it."""
         stats = fields(raw.get("stats"))
         times = [
-            time_of(raw.get("timestamp")),
-            *(time_of(stats.get(name)) for name in ("start_time", "total_duration")),
+            shape.time_of(raw.get("timestamp")),
+            *(shape.time_of(stats.get(name)) for name in ("start_time", "total_duration")),
         ]
-        counts = {name: stats.get(name) for name in COUNTS}
+        counts = {name: stats.get(name) for name in shape.COUNTS}
         if None in times or any(type(count) is not int for count in counts.values()):
             return None
         if any(not isinstance(raw.get(name), kind) for name, kind in _REQUIRED.items()):
             return None
         diffs: list[dict[str, Any]] = []
         for item in listed(raw["file_diffs"]):
-            diff, when = fields(item), time_of(fields(item).get("timestamp"))
+            diff, when = fields(item), shape.time_of(fields(item).get("timestamp"))
             if when is None or not all(isinstance(diff.get(name), str) for name in _DIFF):
                 self.problem("a change of a file that lacks something", path)
                 continue
@@ -254,9 +243,9 @@ class _Story:
         return {"id": raw["id"], "timestamp": times[0], "stats": figures, "diffs": diffs}
 
 
-def _note(about: dict[str, Any], raw: dict[str, Any], lists: Lists, one: Opening, data: bytes) -> Note:
+def _note(about: dict[str, Any], raw: dict[str, Any], lists: shape.Lists, one: Opening, data: bytes) -> Note:
     """The note that stands for a checkpoint, with what it takes to write its file again."""
-    origin: dict[str, Any] = {"agent": AGENT}
+    origin: dict[str, Any] = {"agent": shape.AGENT}
     patch = patch_for(shape.document(about, lists), raw)
     if patch:
         origin["patch"] = patch
@@ -267,7 +256,7 @@ def _note(about: dict[str, Any], raw: dict[str, Any], lists: Lists, one: Opening
     return Note(text=f"checkpoint {about['id']}", data=about, origin=origin)
 
 
-def _said(lists: Lists, after: list[int]) -> Iterator[Message]:
+def _said(lists: shape.Lists, after: list[int]) -> Iterator[Message]:
     """What is new, in an order that can have been: owlen keeps three lists, and not how they were interleaved.
 
     Prompts and responses take turns. Tool calls come after the first new prompt and before the first new response,
@@ -276,17 +265,17 @@ def _said(lists: Lists, after: list[int]) -> Iterator[Message]:
     prompts, responses = lists.prompts[after[0] :], lists.responses[after[1] :]
     for index in range(max(len(prompts), len(responses), 1)):
         if index < len(prompts):
-            yield Message(role="user", blocks=[Text(text=prompts[index])], origin={"agent": AGENT})
+            yield Message(role="user", blocks=[Text(text=prompts[index])], origin={"agent": shape.AGENT})
         if index == 0:
             for number, call in enumerate(lists.calls[after[2] :], after[2] + 1):
                 yield from _called(number, call)
         if index < len(responses):
-            yield Message(role="assistant", blocks=[Text(text=responses[index])], origin={"agent": AGENT})
+            yield Message(role="assistant", blocks=[Text(text=responses[index])], origin={"agent": shape.AGENT})
 
 
 def _called(number: int, call: dict[str, Any]) -> Iterator[Message]:
     """One call and its result. Arguments are kept as they were written where reading them would lose that."""
-    origin: dict[str, Any] = {"agent": AGENT}
+    origin: dict[str, Any] = {"agent": shape.AGENT}
     try:
         given = decode(call["arguments"].encode("utf-8", "surrogatepass"))
     except ValueError:
@@ -296,7 +285,7 @@ def _called(number: int, call: dict[str, Any]) -> Iterator[Message]:
     id, name = f"call-{number}", call["tool_name"]
     yield Message(role="assistant", blocks=[ToolCall(id=id, name=name, input=given)], origin=origin)
     result = ToolResult(call=id, name=name, content=call["result"], is_error=not call["success"])
-    yield Message(role="tool", blocks=[result], origin={"agent": AGENT})
+    yield Message(role="tool", blocks=[result], origin={"agent": shape.AGENT})
 
 
 def _value_at(path: str) -> dict[str, Any]:
@@ -314,5 +303,5 @@ def _running(texts: Iterable[str]) -> list[str]:
     """A digest of every beginning of a list, the empty one included."""
     running = [""]
     for text in texts:
-        running.append(name_of(running[-1], text))
+        running.append(shape.name_of(running[-1], text))
     return running

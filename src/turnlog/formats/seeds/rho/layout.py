@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
-from turnlog.errors import Conflict, OutOfSpace, Unavailable
+from turnlog.errors import Conflict
 from turnlog.formats import Places, Rendered, Source
 from turnlog.formats._shared.finding import entries_in, head_of
-from turnlog.formats._shared.place import private_folders, put_files, safe_name
+from turnlog.formats._shared.place import locked, put_files
 from turnlog.formats._shared.records import record_in
 from turnlog.formats._shared.value import fields
 from turnlog.formats.seeds.rho.message import NAME
@@ -39,9 +38,8 @@ def find(path: str) -> Iterator[Source]:
         if path.endswith(".jsonl") and _is_session(path):
             yield Source(NAME, path)
         return
-    inner = next(
-        (p for p in (os.path.join(path, ".rho", "sessions"), os.path.join(path, "sessions")) if _is_dir(p)), ""
-    )
+    inside = (os.path.join(path, ".rho", "sessions"), os.path.join(path, "sessions"))
+    inner = next((folder for folder in inside if os.path.isdir(folder) and not os.path.islink(folder)), "")
     if inner and (inner.endswith(f".rho{os.sep}sessions") or os.path.basename(os.path.normpath(path)) == ".rho"):
         yield from _under(inner, 2)
     yield from _under(path, 2)
@@ -60,14 +58,10 @@ def _under(folder: str, depth: int) -> Iterator[Source]:
             yield Source(NAME, entry.path)
 
 
-def _is_dir(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
-
-
 def _is_session(path: str) -> bool:
     """Whether the first lines are rho's: others have sessions in lines with a `type`, but not with such times."""
     data = head_of(path, _GLANCE) if os.path.isfile(path) else None
-    # A header that is longer than a head_of is none.
+    # A header longer than `_GLANCE` is not recognised.
     head, *rest = (data or b"").split(b"\n", 20)[:20]
     return _is_header(record_in(head)) or any(_is_record(record_in(line)) for line in [head, *rest])
 
@@ -96,44 +90,13 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
 
     The folder is that of all sessions, or that of the session's workspace.
     """
-    for output in written.files:
-        for part in output.path.split("/"):
-            safe_name(part, limit=255)
     workspace, unit = written.files[0].path.split("/")[:2]
     if os.path.basename(os.path.abspath(folder)) == workspace:
         folder = os.path.dirname(os.path.abspath(folder))
     own = os.path.join(folder, workspace)
-    _private(folder)
-    with ExitStack() as stack:
+    with ExitStack() as stack:  # rho holds the lease of a session that it has open, and of one that it removes
         for place in (own, os.path.join(own, unit)):
-            stack.enter_context(_not_open(os.path.join(place, f".{written.id}.active.lock")))
-        for output in written.files:
-            _private(os.path.join(folder, os.path.dirname(output.path)))
+            lease = os.path.join(place, f".{written.id}.active.lock")
+            busy = Conflict(f"rho has this session open ({lease})", hint="close it there, and try again")
+            stack.enter_context(locked(lease, busy, create=False))
         return put_files(written.files, folder, force=force)[0]
-
-
-def _private(folder: str) -> None:
-    """A folder and those above it that are missing, for nobody else's eyes; one that is there stays as it is."""
-    try:
-        private_folders(os.path.abspath(folder))
-    except OSError as error:
-        kind = OutOfSpace if error.errno in (28, 122) else Unavailable
-        raise kind(f"{error.filename} could not be made: {error.strerror or error}") from None
-
-
-@contextmanager
-def _not_open(lock: str) -> Generator[None]:
-    """Hold the lease of a session as rho does to remove one; a rho that has it open holds it, too."""
-    try:
-        fd = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        yield  # nobody ever had it open
-        return
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Conflict(f"rho has this session open ({lock})", hint="close it there, and try again") from None
-        yield
-    finally:
-        os.close(fd)

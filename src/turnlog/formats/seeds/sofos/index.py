@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any, cast
 
 from turnlog.errors import Unavailable
 from turnlog.formats import Rendered
 from turnlog.formats._shared.finding import names_in, workspace_over
 from turnlog.formats._shared.json import decode, document
-from turnlog.formats._shared.place import Taken, private_folders, put_file, safe_name
+from turnlog.formats._shared.place import Taken, locked, put_file, safe_name
 from turnlog.formats._shared.rust import pretty, trimmed
 from turnlog.formats._shared.value import fields, listed
-from turnlog.store.files.disk import Disk
 
 INDEX = "index.json"
 LOCK = ".save.lock"
+_WAIT_S = 60.0
 _PREVIEW = 120
 
 
@@ -61,7 +59,8 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     output = written.files[0]
     name = safe_name(output.path)
     path = os.path.join(folder, name)
-    with _locked(folder):
+    busy = Unavailable(f"sofos has {folder} locked", hint="try again")
+    with locked(os.path.join(folder, LOCK), busy, wait_s=_WAIT_S):
         if not force and os.path.lexists(path):
             raise Taken(path)
         put_file(path, output.data, mode=output.mode, force=force)
@@ -76,20 +75,6 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
         rows.sort(key=lambda row: row["updated_at"], reverse=True)
         put_file(os.path.join(folder, INDEX), pretty({"sessions": rows}), force=True)
     return path
-
-
-@contextmanager
-def _locked(folder: str) -> Generator[None]:
-    try:
-        private_folders(folder)
-        fd = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise Unavailable(f"{folder} cannot be locked: {error.strerror or error}") from None
-    try:
-        Disk().lock(fd)
-        yield
-    finally:
-        os.close(fd)
 
 
 def _rows(folder: str) -> list[dict[str, Any]]:

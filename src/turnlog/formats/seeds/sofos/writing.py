@@ -185,7 +185,8 @@ class _Writer:
         for message in messages:
             origin = self.origin(message)
             blocks = self.blocks(message, origin)
-            joins = bool(origin.get("joins")) if origin else _joins(message, last)
+            follows = message.role == "tool" and last is not None and last.role == "tool"
+            joins = bool(origin.get("joins")) if origin else follows  # results in a row are said in one message
             last = message
             if joins and api and isinstance(api[-1]["content"], list):
                 api[-1]["content"] += blocks
@@ -231,11 +232,6 @@ class _Writer:
         messages = [entry for entry in self.transcript.path if isinstance(entry, Message)]
         calls = {block.id: block for message in messages for block in message.blocks if isinstance(block, ToolCall)}
         return displays + shape.shown([message for message in messages if message.seq > mark], calls)
-
-
-def _joins(message: Message, last: Message | None) -> bool:
-    """Results that follow one another are said in one message."""
-    return message.role == "tool" and last is not None and last.role == "tool"
 
 
 def _answered(messages: list[Message]) -> list[Message]:
