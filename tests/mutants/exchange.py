@@ -10,7 +10,7 @@ KEEPING = "tests/cli/test_keep.py"
 MUTANTS = [
     Mutant(
         "erasing: an answer that was erased grows again with the next import",
-        "exchange/arrival.py",
+        "exchange/logindex.py",
         "len(entry.blocks) if not entry.void else _ALL",
         "len(entry.blocks)",
         ("tests/session/test_imports.py",),
@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         "hooks: what an agent writes down after a rewind takes it back",
         "exchange/importer.py",
-        "        return self._moved > 0 and all(turn.seq < self._moved for turn in self._claims.told.values())",
+        "        return moved > 0 and all(turn.seq < moved for turn in turns)",
         "        return False",
         (TOLD,),
     ),

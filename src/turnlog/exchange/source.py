@@ -13,9 +13,9 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid, NotFound, TurnlogError, Unavailable
-from turnlog.exchange.arrival import origin_of
 from turnlog.exchange.carry import gone_on, keep, stamp_of
 from turnlog.exchange.importer import Importer
+from turnlog.exchange.logindex import origin_of
 from turnlog.formats import (
     Format,
     Jump,

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from turnlog.errors import Unavailable
-from turnlog.exchange.arrival import origin_of
 from turnlog.exchange.carry import is_up_to_date
+from turnlog.exchange.logindex import origin_of
 from turnlog.exchange.source import bring, source_of
 from turnlog.formats import Source, format_of, is_known
 from turnlog.hooks import agent
