@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from turnlog.exchange.claim import ToldTurn
+from turnlog.exchange.claim import HookTurn
 from turnlog.formats import Format, Reading, ResumePoint, Source, format_of, is_known
 from turnlog.log.digest import blake2b
 from turnlog.log.entry import Alias
@@ -36,7 +36,7 @@ class CarriedOver(Struct, kw_only=True):
     late: dict[str, Usage] = {}
     cursor: int = 0
     latest: datetime | None = None
-    turns: list[ToldTurn] = []
+    turns: list[HookTurn] = []
     turn: str | None = None
     alias: Alias | None = None
     moved: int = 0

@@ -19,7 +19,7 @@ _BEFORE = timedelta(seconds=6)
 _RECENT = 64
 
 
-class ToldTurn(Struct, array_like=True):
+class HookTurn(Struct, array_like=True):
     """A turn that a hook reported."""
 
     native: str
@@ -33,10 +33,10 @@ class TurnClaims:
     """The turns of one session, and what of its source belongs to them."""
 
     def __init__(
-        self, told: list[ToldTurn] | None = None, now: str | None = None, since: datetime | None = None
+        self, told: list[HookTurn] | None = None, now: str | None = None, since: datetime | None = None
     ) -> None:
-        self.told: dict[str, ToldTurn] = {turn.native: turn for turn in told or ()}
-        self._by_name: dict[str, ToldTurn] = {turn.turn: turn for turn in told or ()}
+        self.told: dict[str, HookTurn] = {turn.native: turn for turn in told or ()}
+        self._by_name: dict[str, HookTurn] = {turn.turn: turn for turn in told or ()}
         self.now = now
         """The turn that the last record belongs to."""
         self._since = since
@@ -47,14 +47,14 @@ class TurnClaims:
     def saw(self, entry: AnyEntry) -> None:
         """An entry that is in the log."""
         if isinstance(entry, Turn) and entry.state == "begin" and entry.native is not None and entry.turn is not None:
-            turn = ToldTurn(entry.native, entry.turn, entry.clock or entry.at, entry.seq)
+            turn = HookTurn(entry.native, entry.turn, entry.clock or entry.at, entry.seq)
             self.told[turn.native] = self._by_name[turn.turn] = turn
         elif isinstance(entry, Message) and entry.origin is not None and entry.turn in self._by_name:
             self._by_name[entry.turn].is_claimed = True
             if entry.role == "user":
                 self._asked[entry.id] = entry.turn
 
-    def told_turn(self, entry: AnyEntry) -> ToldTurn | None:
+    def told_turn(self, entry: AnyEntry) -> HookTurn | None:
         """The turn that an end of a turn in the source is an end of, if its hooks told of it."""
         return self.told.get(entry.turn) if isinstance(entry, Turn) and entry.turn is not None else None
 
@@ -69,7 +69,7 @@ class TurnClaims:
             self.now = self._asked.get(name) if is_known else self._next(entry.clock or entry.at)
         return self.now
 
-    def _claim(self, turn: ToldTurn) -> str:
+    def _claim(self, turn: HookTurn) -> str:
         turn.is_claimed = True
         return turn.turn
 
@@ -85,6 +85,6 @@ class TurnClaims:
             return self._claim(before[-1])
         return self._claim(free[0]) if free[0].at is not None and free[0].at - at < _BEFORE else None
 
-    def recent(self) -> list[ToldTurn]:
+    def recent(self) -> list[HookTurn]:
         """Those that what follows may belong to."""
         return sorted(self.told.values(), key=lambda turn: turn.seq)[-_RECENT:]

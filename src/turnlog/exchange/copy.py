@@ -32,7 +32,7 @@ def without_spending(transcript: Transcript, *, is_own: bool = False) -> Transcr
     def free(entry: AnyEntry) -> AnyEntry:
         return entry if is_own and entry.origin is not None else _free(entry)
 
-    def stays(entry: AnyEntry) -> bool:
+    def is_kept(entry: AnyEntry) -> bool:
         return not isinstance(entry, Spent) or (is_own and entry.origin is not None)
 
     context = copy(transcript.context)
@@ -40,7 +40,7 @@ def without_spending(transcript: Transcript, *, is_own: bool = False) -> Transcr
     copied = replace(
         transcript,
         path=[free(entry) for entry in transcript.path],
-        entries=lambda: (free(entry) for entry in entries() if stays(entry)),
+        entries=lambda: (free(entry) for entry in entries() if is_kept(entry)),
         context=context,
         is_free=not is_own,
     )
@@ -66,7 +66,7 @@ def copied_by(start: Start) -> Copied | None:
 
 
 def copied_from(transcript: Transcript) -> Copied:
-    """What a copy of it says of itself; how many messages that are, is known to who writes it."""
+    """The `Copied` mark for an export; `messages` is filled in after the render."""
     starts = [transcript.start, *transcript.before]
     of = [_named(start) for start in starts]
     spent = list(_spending(transcript, [start.fork.seq for start in starts if start.fork is not None]))

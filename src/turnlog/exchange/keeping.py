@@ -1,4 +1,4 @@
-"""Keeping the sessions of agents: what is new or has grown in their folders, and how long they would have left it."""
+"""Keeping the sessions of agents: what is new or has grown in their folders, and the retention limits of the agents."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def limit_of(agent: str, retention: Retention) -> Limit:
     return Limit(agent, retention.days(None if setting is MISSING else setting), path)
 
 
-def stays(retention: Retention) -> tuple[SettingsFile, Callable[[str], str]]:
+def unlimited_retention(retention: Retention) -> tuple[SettingsFile, Callable[[str], str]]:
     """The settings file that limits how long an agent keeps its sessions, and the edit that raises the limit."""
     file = SettingsFile(retention.settings(places_of(None)), dialect=retention.dialect)
 

@@ -48,7 +48,7 @@ _QUIET = (
     "session.background_tasks_changed", "session.skills_loaded", "session.custom_agents_updated",
     "session.mcp_server", "session.plan_changed", "session.workspace_file_changed", "session.handoff",
 )  # fmt: skip
-"""How the types begin of what says nothing that other events do not say."""
+"""Prefixes of event types that repeat other events."""
 
 
 def _find(path: str) -> Iterator[Source]:
@@ -175,12 +175,12 @@ class _Reader:
         id, parent = text(record.get("id")) or f"at {offset}", text(record.get("parentId")) or ""
         if id in self._places:
             if id not in self._offsets:
-                raise growth.Back
+                raise growth.NeedsFullRead
             if record_at(self._source.path, self._offsets[id]) == record:
                 return
             id = f"{id} at {offset}"
         if self._start is not None and parent not in self._places:
-            raise growth.Back
+            raise growth.NeedsFullRead
         data, at = fields(record.get("data")), moment(record.get("timestamp"))
         is_own = (text(data.get("parentToolCallId")) or "") == self._source.key
         if offset >= self._next and is_own and parent == self._before:
@@ -241,7 +241,7 @@ class _Reader:
             yield self._node(id, replace(self._answer(data), at=at))
         elif kind == "tool.execution_complete":
             if self._start is not None and str(data.get("toolCallId")) not in self._names:
-                raise growth.Back
+                raise growth.NeedsFullRead
             yield self._node(id, Message(role="tool", blocks=[_result(data, self._names)], at=at))
         elif kind in ("session.model_change", "session.start"):
             self._model = text(data.get("newModel")) or text(data.get("selectedModel")) or self._model
@@ -315,7 +315,7 @@ class _Reader:
         """That event and all after it are dropped."""
         target = text(data.get("upToEventId")) or ""
         if self._start is not None and target not in self._offsets:
-            raise growth.Back
+            raise growth.NeedsFullRead
         if target not in self._places:
             problem = f"a rewind to event {target!r:.40}, which is not there"
             report(self._reading.problems, problem, offset=offset)

@@ -34,7 +34,7 @@ from turnlog.formats._shared.json import decoded
 from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.problem import UnknownRecords, tell
 from turnlog.formats._shared.records import beside, first_records, rows
-from turnlog.formats._shared.sqlite import ERRORS, Strange, is_database, opened
+from turnlog.formats._shared.sqlite import ERRORS, ForeignDatabase, is_database, opened
 from turnlog.formats._shared.value import fields, items, json_text, listed, moment, said, text
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
@@ -142,7 +142,7 @@ def _read(source: Source) -> Reading:
     return reading
 
 
-def _about(base: Strange) -> dict[str, Any]:
+def _about(base: ForeignDatabase) -> dict[str, Any]:
     """What a database says of its chat, in hexadecimal; but not the key that is in it."""
     row = next(base.rows("meta", "key = '0'", only=("value",)), None)
     value = row[0] if row is not None else None
@@ -168,7 +168,7 @@ def _steps(source: Source, root: str, reading: Reading) -> Iterator[Step]:
         tell(reading.problems, Problem(f"the database cannot be read any further: {error}"))
 
 
-def _messages(base: Strange, root: str, problems: list[Problem]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _messages(base: ForeignDatabase, root: str, problems: list[Problem]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The messages that a root leads to, each with its digest, in their order."""
     waiting, nodes = [(root, True)], set[str]()
     for _ in range(_MOST):
@@ -192,7 +192,7 @@ def _messages(base: Strange, root: str, problems: list[Problem]) -> Iterator[tup
     tell(problems, Problem(f"more than {_MOST:,} messages"))
 
 
-def _blob(base: Strange, digest: str) -> bytes | None:
+def _blob(base: ForeignDatabase, digest: str) -> bytes | None:
     row = next(base.rows("blobs", "id = ?", (digest,), only=("data",)), None)
     value = row[0] if row is not None else None
     return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else None

@@ -99,7 +99,7 @@ class _Row(Struct):
         return self.about.get("userVisible") is not False
 
 
-class _Shelf(Struct):
+class _StoredSession(Struct):
     """One session: what is known of it, who sees each of its messages, the messages, and each request it paid for."""
 
     info: dict[str, Any]
@@ -108,7 +108,7 @@ class _Shelf(Struct):
     ledger: list[dict[str, Any]]
 
 
-def _open(source: Source, problems: Problems) -> _Shelf:
+def _open(source: Source, problems: Problems) -> _StoredSession:
     if source.path.endswith(".db"):
         return _from_database(source, problems)
     if source.path.endswith(".jsonl"):
@@ -119,7 +119,7 @@ def _open(source: Source, problems: Problems) -> _Shelf:
         info = fields(loaded(source.path, problems))
         listed = items(info.get("conversation") or info.get("messages"))
     messages = [_row(raw) for raw in listed]
-    return _Shelf(info, [(row.is_sent, row.is_shown) for row in messages], iter(messages), [])
+    return _StoredSession(info, [(row.is_sent, row.is_shown) for row in messages], iter(messages), [])
 
 
 def _row(raw: dict[str, Any]) -> _Row:
@@ -128,7 +128,7 @@ def _row(raw: dict[str, Any]) -> _Row:
     )
 
 
-def _from_database(source: Source, problems: Problems) -> _Shelf:
+def _from_database(source: Source, problems: Problems) -> _StoredSession:
     with opened_for(source) as base:
         session = next(base.rows("sessions", "id = ?", (source.key,)), None)
         info = dict(session) if session is not None else {"id": source.key}
@@ -143,7 +143,7 @@ def _from_database(source: Source, problems: Problems) -> _Shelf:
             ledger = [dict(row) for row in base.rows("usage_ledger", mine, key, order="id")]
     for key in ("model_config_json", "recipe_json"):
         info[key.removesuffix("_json")] = decoded(info.get(key))
-    return _Shelf(info, seen, _rows_of(source, problems), ledger)
+    return _StoredSession(info, seen, _rows_of(source, problems), ledger)
 
 
 def _rows_of(source: Source, problems: Problems) -> Iterator[_Row]:
@@ -203,7 +203,7 @@ def _minus(total: Usage, part: Usage) -> Usage:
     return replace(total.beyond(part), cost_micros=cost if cost > 1 else None)  # less is what rounding left
 
 
-def _steps(shelf: _Shelf, reading: Reading) -> Iterator[Step]:
+def _steps(shelf: _StoredSession, reading: Reading) -> Iterator[Step]:
     keys, used = Keys(), set[str]()
     last = max((index for index, (_, is_shown) in enumerate(shelf.seen) if not is_shown), default=-1)
     was_hidden, summary = False, list[tuple[str, Message]]()

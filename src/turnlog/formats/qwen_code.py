@@ -134,7 +134,7 @@ class _Reader:
         if type(record.get("gitBranch")) is str:
             self._branches[record["gitBranch"]] = None
         is_known = uuid in self._places
-        # Where the record before a mark is, nobody knows; the first of the file is that one, or has another id.
+        # The offset of the record before a mark is unknown; offset 0 stands in for it.
         if is_known and record_at(self._source.path, self._offsets.get(uuid, 0)) == record:
             return
         self._offsets.setdefault(uuid, offset)
@@ -149,7 +149,7 @@ class _Reader:
             self._close()
         if is_known:
             if self._start is not None:
-                raise growth.Back  # how many there were before is not known
+                raise growth.NeedsFullRead  # how many there were before is not known
             problem = f"another record with the id {uuid!r:.60}: it follows what stands before it"
             report(self._reading.problems, problem, offset=offset)
             self._again += 1
@@ -162,7 +162,7 @@ class _Reader:
         parent = parent if isinstance(parent, str) else ""
         kind = record["type"]
         if self._start is not None and parent not in self._places:
-            raise growth.Back
+            raise growth.NeedsFullRead
         if offset >= self._next:
             self._may_mark(record, parent, offset)
         if parent and parent not in self._places:

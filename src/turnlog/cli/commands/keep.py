@@ -125,7 +125,7 @@ def _chosen(agents: tuple[str, ...]) -> list[str]:
 
 def _told_to_stay(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[str, Any]]:
     """Show how each agent is told to delete nothing, and do so if that is wanted."""
-    from turnlog.exchange.keeping import limits, stays
+    from turnlog.exchange.keeping import limits, unlimited_retention
     from turnlog.formats import format_of
 
     edits: list[dict[str, Any]] = []
@@ -133,7 +133,7 @@ def _told_to_stay(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[s
         retention = format_of(limit.agent).retention
         if limit.agent not in agents or limit.days is None or retention is None or limit.days >= LONG_DAYS:
             continue
-        file, edit = stays(retention)
+        file, edit = unlimited_retention(retention)
         if limit.problem:
             print(one_line(f"warning: {limit.problem}"), file=sys.stderr)
             continue

@@ -202,7 +202,7 @@ def _placed(
 ) -> tuple[Resumable, bool]:
     """Any session, placed where that agent looks for it; and whether it was made here."""
     from turnlog.cli.pick.session import reader, session_brought
-    from turnlog.exchange.staying import stays_one
+    from turnlog.exchange.alias import alias_before_resume
     from turnlog.session.interior import interior
     from turnlog.thread.handed import Handed
 
@@ -224,7 +224,7 @@ def _placed(
             session = stack.enter_context(session_brought(home, chosen.name, chosen))
         resumable = hand(session, handed=Handed(interior(home).made.location))
         if chosen.source is None:
-            stays_one(interior(home).store, session, resumable)
+            alias_before_resume(interior(home).store, session, resumable)
         return resumable, is_own
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from turnlog.cli.draw.keeping import LONG_DAYS
 from turnlog.cli.setup.part import SetupPart
-from turnlog.exchange.keeping import Limit, limits, stays
+from turnlog.exchange.keeping import Limit, limits, unlimited_retention
 from turnlog.formats import Retention, format_of
 from turnlog.machine.edit import FileEdit, about_file, emptied, imprint_of, restored
 from turnlog.machine.environment import default_home
@@ -35,7 +35,7 @@ class KeepPart(SetupPart):
         return [self._edit(limit, retention) for limit, retention in _told(names) if not _is_long(limit)]
 
     def _edit(self, limit: Limit, retention: Retention) -> FileEdit:
-        file, edit = stays(retention)
+        file, edit = unlimited_retention(retention)
         before = read_bytes(file.path)
         with about_file(file.path, limit.agent):
             now = text_of(file.path, before)

@@ -18,8 +18,8 @@ APART = 16 << 10
 """How far marks are apart, at least: so much is read again in no time."""
 
 
-class Back(Exception):
-    """What was appended refers to what is before the mark, and only a reading of all of it can tell to what."""
+class NeedsFullRead(Exception):
+    """The appended part refers to records before the mark; the whole file must be read."""
 
 
 def state_of(source: Source, mark: ResumePoint, kind: type[_T]) -> _T | None:
@@ -48,7 +48,7 @@ def settled(reading: Reading) -> Reading | None:
     """That reading with all its steps at hand; None where it reaches back."""
     try:
         reading.steps = iter(list(reading.steps))
-    except Back:
+    except NeedsFullRead:
         return None
     return reading
 

@@ -1,4 +1,4 @@
-"""What no file of another agent says of a session, counted the same way for all that write conversations."""
+"""Losses common to all conversation writers."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _of_session(transcript: Transcript, view: View, facts: Collection[str]) -> d
         "earlier compaction": len(compactions) - (view.compaction is not None),
         "trigger of a compaction": int(view.compaction is not None and view.compaction.trigger in ("auto", "manual")),
         "size before a compaction": int(view.compaction is not None and bool(view.compaction.tokens_before)),
-        "role of a system message": sum(message.role == "system" for message in view.told),
+        "role of a system message": sum(message.role == "system" for message in view.summary_messages),
         "tool result without its call": _orphans(path, view),
     }
 

@@ -63,7 +63,7 @@ def _budget_of(path: str) -> _Budget:
     return _budgets.setdefault((path, size), limits)
 
 
-class Strange:
+class ForeignDatabase:
     """Another agent's database, open."""
 
     def __init__(self, base: sqlite3.Connection, budget: _Budget) -> None:
@@ -109,12 +109,12 @@ class Strange:
 
 
 @contextmanager
-def opened(path: str, *, wait_s: float = 5) -> Generator[Strange]:
+def opened(path: str, *, wait_s: float = 5) -> Generator[ForeignDatabase]:
     """A database to read from. Raises one of `ERRORS`, or `OSError`."""
     budget = _budget_of(path)
     base = _connected(path, budget, wait_s)
     try:
-        yield Strange(base, budget)
+        yield ForeignDatabase(base, budget)
     finally:
         base.close()
 
@@ -162,7 +162,7 @@ def sessions_in(agent: str, path: str, table: str, created: str) -> list[Source]
 
 
 @contextmanager
-def opened_for(source: Source) -> Generator[Strange]:
+def opened_for(source: Source) -> Generator[ForeignDatabase]:
     """A database to read one session from. Raises `OSError` for whatever is wrong with it."""
     try:
         with opened(source.path) as base:

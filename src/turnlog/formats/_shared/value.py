@@ -1,4 +1,4 @@
-"""What another program's JSON may hold, taken for what it should be: what is something else counts as nothing."""
+"""Lenient access to foreign JSON: a value of the wrong type counts as missing."""
 
 from __future__ import annotations
 

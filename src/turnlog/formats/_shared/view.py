@@ -25,9 +25,9 @@ class View(Struct, frozen=True):
 
     hidden: list[Message]
     """What was said before, and no model sees any more."""
-    told: list[Message]
+    summary_messages: list[Message]
     """What stands in its place, as far as that is only text."""
-    rest: list[Message]
+    other_replacement: list[Message]
     """What else stands in its place."""
     kept: list[Message]
     """What was said before, and a model still sees: as edits leave it, like all that follows."""
@@ -37,7 +37,7 @@ class View(Struct, frozen=True):
     @property
     def summary(self) -> str:
         """The text that stands in the place of what is hidden."""
-        return "\n\n".join(text_of(message) for message in self.told)
+        return "\n\n".join(text_of(message) for message in self.summary_messages)
 
 
 def view_of(transcript: Transcript) -> View:

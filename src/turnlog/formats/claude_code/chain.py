@@ -31,7 +31,7 @@ class Chain:
         return uuid in self._numbers
 
     def hang(self, uuid: str, parent: str, key: str, *, said: bool = False, live: bool = False) -> None:
-        """A record has its place: below another, standing for a node."""
+        """Register a record below its parent; `key` is the node it belongs to."""
         above = self._numbers.get(parent, -1)
         if above >= 0:
             self._flags[above] |= _NAMED

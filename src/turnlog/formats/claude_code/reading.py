@@ -132,7 +132,7 @@ class _Reader:
             self._reading.problems.append(Problem(problem))
         live, is_certain = self._chain.live()
         if self._start is not None and not (is_certain or self._is_side):
-            raise growth.Back
+            raise growth.NeedsFullRead
         if live and live != self._last:
             yield Jump(to=live, key=f"live {live} {self._last}")
         title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
@@ -164,7 +164,7 @@ class _Reader:
         parent = text(logical if given is UNSET else given)
         if parent is None or parent not in self._chain:
             if self._start is not None:
-                raise growth.Back
+                raise growth.NeedsFullRead
             if parent is not None:
                 self._missing += bool(self._before)
             parent = "" if parent is None and given is not UNSET else self._before
@@ -348,7 +348,7 @@ class _Reader:
         for call in cast("list[Any]", names) if isinstance(names, list) else []:
             key = self._calls.get(hash(str(call)))
             if key is None and self._start is not None:
-                raise growth.Back
+                raise growth.NeedsFullRead
             if key is None:
                 continue
             blocks: list[AnyBlock] = [ToolResult(call=str(call), content=CLEARED)]

@@ -94,7 +94,7 @@ class _Writer:
         if view.compaction is not None:
             self._boundary(view.compaction.trigger, view.compaction.tokens_before, view.summary)
         # What a compaction kept stands behind it, and only there: nothing counts twice.
-        for message in [*view.rest, *view.kept, *view.messages]:
+        for message in [*view.other_replacement, *view.kept, *view.messages]:
             self._message(message)
         if self.records:
             self.records[0] |= mark_of(transcript.copied)

@@ -221,7 +221,7 @@ class _Reader:
         if not number:
             return
         if self._start is not None and number > len(self._turns):
-            raise growth.Back
+            raise growth.NeedsFullRead
         dropped = self._turns[-number:]
         del self._turns[-number:]
         if not dropped:
@@ -359,7 +359,7 @@ class _Reader:
         if isinstance(history, list):
             replacement = response_items.messages(items(history))
         elif self._start is not None:
-            raise growth.Back
+            raise growth.NeedsFullRead
         else:
             replacement = [*self._asked, *([Message(role="user", blocks=[Text(text=summary)])] if summary else [])]
         self._asked = [message for message in replacement if message.role == "user"]

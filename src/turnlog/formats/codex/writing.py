@@ -84,7 +84,7 @@ class _Writer:
             self._message(message)
         if view.compaction is not None:
             self._end_turn()
-            stays = [*view.told, *view.rest, *view.kept]
+            stays = [*view.summary_messages, *view.other_replacement, *view.kept]
             history = [item for message in stays for item in self._items(message)]
             self._add("compacted", {"message": view.summary, "replacement_history": history})
             self._add("event_msg", {"type": "context_compacted"})

@@ -101,12 +101,11 @@ class _Reader:
         """The key of the node before, and the newest node that was given."""
         self._ids: list[_Item] = [_Item("", "", state.last, 0)] if state is not None else []
         """The list as it is."""
+        # A trie of every list seen: `_names[n]` is the message id at node n, `_above[n]` its parent, and `_places` has
+        # the children other than n + 1.
         self._names: list[str] = [""]
-        """Every list that there was is a way from place to place: at each the id of a message, """
         self._above = array("l", [-1])
-        """and the place before it. Mostly that is the number before; """
         self._places: dict[tuple[int, str], int] = {}
-        """for all others this tells the next place."""
         self._known: list[_Item | None] = [None]
         """What stands at a place, where the conversation can go on from there."""
         self._meanings: dict[str, bytes] = {}
@@ -133,14 +132,14 @@ class _Reader:
             record: Any = patch.record
             if type(record) is GeminiAnswered or type(record) is GeminiAsked:
                 if since is not None and record.timestamp < since:
-                    raise growth.Back
+                    raise growth.NeedsFullRead
                 if patch.mark >= self._free and self._last == self._shown:
                     self._free = patch.mark + growth.APART
                     self._marked = (patch.mark, self._given, self._last, record.timestamp)
                 take: Any = self._answered if type(record) is GeminiAnswered else self._asked
                 steps = take(patch.id, record)
             elif since is not None and (patch.is_list or (record and _is_before(record, since))):
-                raise growth.Back
+                raise growth.NeedsFullRead
             else:
                 steps = self._changed(patch)
             for step in steps:
@@ -231,7 +230,7 @@ class _Reader:
         blocks, results = said(record.get("content"))
         calls = {hash(block.call) for block in results if isinstance(block, ToolResult)}
         if self._start is not None and not blocks and not calls <= self._results:
-            raise growth.Back
+            raise growth.NeedsFullRead
         return not blocks and bool(calls) and calls <= self._results
 
     def _note_results(self, entries: list[tuple[str, Message | Note]]) -> None:
@@ -269,7 +268,7 @@ class _Reader:
         """That message and all behind it are dropped; one that is not there drops everything."""
         index = next((i for i, item in enumerate(self._ids) if item.id == id), 0)
         if self._start is not None and not index:
-            raise growth.Back
+            raise growth.NeedsFullRead
         dropped = self._ids[index:]
         del self._ids[index:]
         self._last = self._ids[-1].last if self._ids else ""

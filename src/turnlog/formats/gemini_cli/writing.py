@@ -99,7 +99,9 @@ class _Writer:
         if view.compaction is not None:
             self.records += self._messages([*view.hidden, *view.kept])
             self._taken.clear()
-            self.records.append({"$set": {"messages": self._messages([*view.told, *view.rest, *view.kept])}})
+            self.records.append(
+                {"$set": {"messages": self._messages([*view.summary_messages, *view.other_replacement, *view.kept])}}
+            )
         self.records += self._messages(view.messages)
         change: dict[str, Any] = {"lastUpdated": iso(transcript.updated, transcript.created)}
         if transcript.title:

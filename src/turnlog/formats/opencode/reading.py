@@ -19,9 +19,9 @@ from turnlog.formats._shared.problem import of_unknown_role
 from turnlog.formats._shared.value import count, fields, items, json_text, micros, moment, text
 from turnlog.formats.opencode.shelf import (
     NAME,
-    OpencodePlace,
-    OpencodeShelf,
-    OpencodeTold,
+    DatabaseMark,
+    StoredMessage,
+    StoredSession,
     is_database,
     open_database,
     open_export,
@@ -49,7 +49,7 @@ _SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "compactio
 class _State(Struct):
     """What is known at a mark."""
 
-    place: OpencodePlace
+    place: DatabaseMark
     last: str
     """The node before it."""
     latest: float
@@ -91,7 +91,7 @@ def read(source: Source, mark: ResumePoint | None = None, state: _State | None =
     return reading
 
 
-def _open(source: Source, problems: list[Problem]) -> OpencodeShelf:
+def _open(source: Source, problems: list[Problem]) -> StoredSession:
     if is_database(source.path):
         return open_database(source, problems)
     root = storage_of(source.path)
@@ -99,7 +99,7 @@ def _open(source: Source, problems: list[Problem]) -> OpencodeShelf:
 
 
 class _Reader:
-    def __init__(self, shelf: OpencodeShelf, reading: Reading, mark: ResumePoint | None, state: _State | None) -> None:
+    def __init__(self, shelf: StoredSession, reading: Reading, mark: ResumePoint | None, state: _State | None) -> None:
         self._shelf = shelf
         self._reading = reading
         self._start = self._known = state
@@ -133,11 +133,11 @@ class _Reader:
             self._reading.mark = ResumePoint(0, self._steps, msgspec.to_builtins(state))
         revert = text(fields(self._shelf.info.get("revert")).get("messageID"))
         if revert is not None and revert not in self._behind and self._start is not None:
-            raise growth.Back
+            raise growth.NeedsFullRead
         if revert in self._behind and self._behind[revert] != self._last:
             yield Jump(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
 
-    def _may_mark(self, opened: OpencodeTold) -> None:
+    def _may_mark(self, opened: StoredMessage) -> None:
         """A prompt that is newer than all before it."""
         created = fields(opened.info.get("time")).get("created")
         if not isinstance(created, (int, float)):
@@ -152,12 +152,12 @@ class _Reader:
         if not isinstance(created, (int, float)):
             return id
         if self._start is not None and created <= self._start.latest:
-            raise growth.Back
+            raise growth.NeedsFullRead
         key = f"{info.get('role')} {created}"
         number = self._times[key] = self._times.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
 
-    def _message(self, id: str, opened: OpencodeTold, *, is_last: bool) -> Iterator[Record]:
+    def _message(self, id: str, opened: StoredMessage, *, is_last: bool) -> Iterator[Record]:
         info, parts = opened.info, opened.parts
         key = self._key(id, info)
         at = moment(fields(info.get("time")).get("created"))
@@ -175,7 +175,7 @@ class _Reader:
                 self._reading.facts["model"] = model["modelID"]
         elif info.get("role") == "assistant":
             if info.get("summary") is True and self._start is not None and info.get("parentID") not in self._behind:
-                raise growth.Back
+                raise growth.NeedsFullRead
             asked = self._asked.pop(str(info.get("parentID")), None) if info.get("summary") is True else None
             if asked is not None:
                 yield self._compaction(key, info, parts, asked)
@@ -230,7 +230,7 @@ class _Reader:
         summary = Message(role="user", blocks=list(texts))
         tail = self._keys.get(str(asked.get("tail_start_id")))
         if tail is None and self._start is not None and asked.get("tail_start_id"):
-            raise growth.Back
+            raise growth.NeedsFullRead
         entry = Compaction(
             replacement=[summary],
             trigger="auto" if asked.get("auto") else "manual",

@@ -20,14 +20,14 @@ from turnlog.formats._shared.finding import head_of, names_in
 from turnlog.formats._shared.json import decoded
 from turnlog.formats._shared.problem import report
 from turnlog.formats._shared.records import beside, loaded, rows
-from turnlog.formats._shared.sqlite import ERRORS, Strange, opened, opened_for
+from turnlog.formats._shared.sqlite import ERRORS, ForeignDatabase, opened, opened_for
 from turnlog.formats._shared.value import fields, items, text
 
 NAME = "opencode"
 _MARKS = ("type", "event")
 
 
-class OpencodePlace(Struct, frozen=True):
+class DatabaseMark(Struct, frozen=True):
     """A place in a database, before a message, and what tells whether anything before it was changed since."""
 
     created: int
@@ -41,19 +41,19 @@ class OpencodePlace(Struct, frozen=True):
     """The newest event of the session when it was read: opencode logs every change of a message as one."""
 
 
-class OpencodeTold(Struct):
+class StoredMessage(Struct):
     """One message: what is known of it, and its parts."""
 
     info: dict[str, Any]
     parts: list[dict[str, Any]]
-    place: OpencodePlace | None = None
+    place: DatabaseMark | None = None
 
 
-class OpencodeShelf(Struct):
+class StoredSession(Struct):
     """One session as it lies there."""
 
     info: dict[str, Any]
-    messages: Iterator[OpencodeTold]
+    messages: Iterator[StoredMessage]
     fork: str | None = None
     """The session that it is a copy of, "" where that is not known."""
     is_whole: bool = True
@@ -92,7 +92,7 @@ def is_database(path: str) -> bool:
     return sqlite.is_database(path, **_TABLES)
 
 
-def open_database(source: Source, problems: list[Problem], start: OpencodePlace | None = None) -> OpencodeShelf:
+def open_database(source: Source, problems: list[Problem], start: DatabaseMark | None = None) -> StoredSession:
     """One session of a database, or what comes behind a place in it."""
     with opened_for(source) as base:
         row = next(base.rows("session", "id = ?", (source.key,)), None)
@@ -105,7 +105,7 @@ def open_database(source: Source, problems: list[Problem], start: OpencodePlace 
         "revert": decoded(about.get("revert")), "projectID": about.get("project_id"), "slug": about.get("slug"),
         "metadata": decoded(about.get("metadata")),
     }  # fmt: skip
-    shelf = OpencodeShelf(info, iter(()), fork)
+    shelf = StoredSession(info, iter(()), fork)
     shelf.messages = _from_database(source, problems, start, shelf)
     return shelf
 
@@ -114,7 +114,7 @@ _BEFORE = "message.session_id = ? and (message.time_created, message.id) < (?, ?
 _EVENT = ("id", "aggregate_id", "seq", "type", "data")
 
 
-def unchanged(source: Source, place: OpencodePlace) -> OpencodePlace | None:
+def unchanged(source: Source, place: DatabaseMark) -> DatabaseMark | None:
     """That place as of now; None if what is before it in the database is not what it was, or nothing tells."""
     with opened_for(source) as base:
         if not all(base.has(table, *names) for table, names in _STAMPED.items()):
@@ -125,13 +125,13 @@ def unchanged(source: Source, place: OpencodePlace) -> OpencodePlace | None:
         return replace(place, seq=seq, event=event) if same else None
 
 
-def _newest(base: Strange, key: str) -> tuple[int, str]:
+def _newest(base: ForeignDatabase, key: str) -> tuple[int, str]:
     events = base.rows("event", "aggregate_id = ?", (key,), only=("seq", "id"), order="seq desc limit 1")
     row = next(events, None) if base.has("event", *_EVENT) else None
     return (row["seq"], row["id"]) if row and (type(row["seq"]), type(row["id"])) == (int, str) else (0, "")
 
 
-def _is_in_no_event(base: Strange, values: tuple[str, int, str], place: OpencodePlace) -> bool:
+def _is_in_no_event(base: ForeignDatabase, values: tuple[str, int, str], place: DatabaseMark) -> bool:
     """Whether the events since then are all there, and about nothing before a place: that costs what is new."""
     seq = place.seq
     if not place.event or not base.has("event", *_EVENT):
@@ -159,7 +159,7 @@ def _touched(event: sqlite3.Row) -> str | None:
     return text(own) or text(fields(data.get("part")).get("messageID")) or text(data.get("messageID"))
 
 
-def _is_as_counted(base: Strange, values: tuple[str, int, str], place: OpencodePlace) -> bool:
+def _is_as_counted(base: ForeignDatabase, values: tuple[str, int, str], place: DatabaseMark) -> bool:
     """Whether as much is before a place as there was, as far as times tell: every row is looked at."""
     messages = next(base.ask(f"select count(*), sum(time_updated) from message where {_BEFORE}", values))
     parts = next(base.ask(
@@ -172,7 +172,7 @@ def _is_as_counted(base: Strange, values: tuple[str, int, str], place: OpencodeP
 _TIMES = "select time_created from message where session_id = ? order by time_created, id"
 
 
-def _copied(base: Strange, about: dict[str, Any]) -> str | None:
+def _copied(base: ForeignDatabase, about: dict[str, Any]) -> str | None:
     """The session that a fork is a copy of: it says nowhere that it is one, but its messages are older than itself.
 
     Of those of its project that begin with the same messages, the one that shares most with it.
@@ -200,8 +200,8 @@ def _copied(base: Strange, about: dict[str, Any]) -> str | None:
 
 
 def _from_database(
-    source: Source, problems: list[Problem], start: OpencodePlace | None, shelf: OpencodeShelf
-) -> Iterator[OpencodeTold]:
+    source: Source, problems: list[Problem], start: DatabaseMark | None, shelf: StoredSession
+) -> Iterator[StoredMessage]:
     where, values = "session_id = ?", (source.key,)
     messages = parts_before = updated = 0
     try:
@@ -225,7 +225,7 @@ def _from_database(
                 messages, updated = messages + 1, updated + _updated(row)
                 info = decoded(row["data"])
                 if isinstance(info, dict):
-                    yield OpencodeTold({"id": row["id"], **fields(info)}, parts, place)
+                    yield StoredMessage({"id": row["id"], **fields(info)}, parts, place)
                 else:
                     report(problems, "a message that is not JSON", where=str(row["id"]))
     except ERRORS as error:
@@ -233,10 +233,10 @@ def _from_database(
         report(problems, f"the database cannot be read any further: {error}")
 
 
-def _place(row: sqlite3.Row, *values: Any) -> OpencodePlace | None:
+def _place(row: sqlite3.Row, *values: Any) -> DatabaseMark | None:
     created, id = row["time_created"], row["id"]
     usable = type(created) is int and type(id) is str and "time_updated" in row.keys()  # noqa: SIM118
-    return OpencodePlace(created, id, *values) if usable else None
+    return DatabaseMark(created, id, *values) if usable else None
 
 
 def _updated(row: sqlite3.Row) -> int:
@@ -259,20 +259,20 @@ def storage_of(path: str) -> str:
     return root if here == "session" and os.path.isdir(os.path.join(root, "message")) else ""
 
 
-def open_storage(source: Source, root: str, problems: list[Problem]) -> OpencodeShelf:
+def open_storage(source: Source, root: str, problems: list[Problem]) -> StoredSession:
     """One session of those folders."""
     info = fields(loaded(source.path, problems, os.path.basename(source.path)))
-    return OpencodeShelf(info, _from_storage(root, str(info.get("id")), problems))
+    return StoredSession(info, _from_storage(root, str(info.get("id")), problems))
 
 
-def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[OpencodeTold]:
+def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[StoredMessage]:
     folder = _inner(root, "message", session)
     loose = _loose_parts(root, problems)
     infos = [fields(beside(os.path.join(folder, name), problems)) for name in names_in(folder, ".json")]
     for info in sorted(infos, key=_when):
         inner = _inner(root, "part", str(info.get("id")))
         parts = [fields(beside(os.path.join(inner, name), problems)) for name in names_in(inner, ".json")]
-        yield OpencodeTold(info, [*parts, *loose.get(str(info.get("id")), [])])
+        yield StoredMessage(info, [*parts, *loose.get(str(info.get("id")), [])])
 
 
 def _loose_parts(root: str, problems: list[Problem]) -> dict[str, list[dict[str, Any]]]:
@@ -314,7 +314,7 @@ def in_export(path: str) -> Iterator[Source]:
         yield from (Source(NAME, path, session) for session in sessions)
 
 
-def open_export(source: Source, problems: list[Problem]) -> OpencodeShelf:
+def open_export(source: Source, problems: list[Problem]) -> StoredSession:
     """One session of such a file."""
     value = _whole(source.path, [])
     about = fields(fields(value).get("info"))
@@ -324,7 +324,7 @@ def open_export(source: Source, problems: list[Problem]) -> OpencodeShelf:
         about = {"id": source.key or first.get("sessionID"), "time": first.get("time")}
         where = next((fields(item.info.get("path")).get("cwd") for item in messages if item.info.get("path")), None)
         about["directory"] = where
-    return OpencodeShelf(about, iter(messages))
+    return StoredSession(about, iter(messages))
 
 
 def _whole(path: str, problems: list[Problem]) -> Any:
@@ -333,16 +333,16 @@ def _whole(path: str, problems: list[Problem]) -> Any:
     return loaded(path, problems)
 
 
-def _folded(path: str, problems: list[Problem]) -> list[tuple[str, OpencodeTold]]:
+def _folded(path: str, problems: list[Problem]) -> list[tuple[str, StoredMessage]]:
     value = _whole(path, problems)
     listed = items(fields(value).get("messages")) if isinstance(value, dict) else items(value)
     if listed and "info" in listed[0]:
-        messages = [OpencodeTold(fields(item.get("info")), items(item.get("parts"))) for item in listed]
+        messages = [StoredMessage(fields(item.get("info")), items(item.get("parts"))) for item in listed]
         return [(str(item.info.get("sessionID")), item) for item in messages]
     return _events(listed)
 
 
-def _events(listed: list[dict[str, Any]]) -> list[tuple[str, OpencodeTold]]:
+def _events(listed: list[dict[str, Any]]) -> list[tuple[str, StoredMessage]]:
     """Events say how each message and part is now; the last one counts."""
     infos: dict[str, dict[str, Any]] = {}
     parts: dict[str, dict[str, dict[str, Any]]] = {}
@@ -365,7 +365,7 @@ def _events(listed: list[dict[str, Any]]) -> list[tuple[str, OpencodeTold]]:
         elif kind == "message.part.removed":
             parts.get(str(about.get("messageID")), {}).pop(str(about.get("partID")), None)
     messages = [
-        OpencodeTold(info, list(parts.get(id, {}).values()))
+        StoredMessage(info, list(parts.get(id, {}).values()))
         for id, info in infos.items()
         if text(info.get("sessionID"))
     ]

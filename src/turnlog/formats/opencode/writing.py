@@ -77,7 +77,7 @@ class _Writer:
         transcript, view = self._transcript, view_of(self._transcript)
         if view.compaction is not None:
             # What it kept stands before it and is named, or behind it where more than a text stands between.
-            before, behind = ([], [*view.rest, *view.kept]) if view.rest else (view.kept, [])
+            before, behind = ([], [*view.other_replacement, *view.kept]) if view.other_replacement else (view.kept, [])
             self._all(view.hidden)
             start = len(self._messages)
             self._all(before)

@@ -128,7 +128,7 @@ class _Reader:
                 node = 0
             elif node is None:
                 if self._start is not None:
-                    raise growth.Back
+                    raise growth.NeedsFullRead
                 problem = f"hangs on entry {parent!r:.40}, which is missing"
                 report(self._reading.problems, problem, offset=offset)
                 node = self._last
@@ -229,7 +229,7 @@ class _Reader:
         elif kind == "context_edit":
             wanted = hash(str(record.get("targetId")))
             if self._start is not None and wanted not in self._places:
-                raise growth.Back
+                raise growth.NeedsFullRead
             target = self._key(self._places.get(wanted, 0))
             if target:
                 instead = record.get("replacement")
@@ -294,7 +294,7 @@ class _Reader:
     def _keeps(self, record: dict[str, Any], offset: int) -> dict[str, str]:
         """The first entry that stays: the node at that line, or the next one behind it."""
         if self._start is not None:
-            raise growth.Back
+            raise growth.NeedsFullRead
         index = record.get("firstKeptEntryIndex")
         wanted = record.get("firstKeptEntryId")
         order = list(self._places)

@@ -74,7 +74,7 @@ class _Writer:
         })  # fmt: skip
         if view.compaction is not None:
             # What it kept stands before it and is named, or behind it where more than a text stands between.
-            before, behind = ([], [*view.rest, *view.kept]) if view.rest else (view.kept, [])
+            before, behind = ([], [*view.other_replacement, *view.kept]) if view.other_replacement else (view.kept, [])
             self._all(view.hidden)
             start = len(self.records)
             self._all(before)

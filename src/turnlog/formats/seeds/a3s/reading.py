@@ -182,7 +182,7 @@ class _Reader:
         self.keep("config", shape.settled({key: item for key, item in config.items() if key not in apart}))
         for name in shape.POLICIES:
             self.keep(name, shape.settled(config.get(name), name))
-        # What is no more has to be said, too: facts that nobody sets stay as they are.
+        # Set absent values to None explicitly: facts that are not set keep their old value.
         prompt, model = config.get("system_prompt"), session.get("model_name")
         self.facts["system"] = prompt if isinstance(prompt, str) else None
         self.facts["model"] = self.facts[shape.NAMED] = model if isinstance(model, str) else None

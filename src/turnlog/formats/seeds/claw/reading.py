@@ -21,7 +21,7 @@ from turnlog.formats._shared.rust import compact, trimmed
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.value import EPOCH, counted, fields
 from turnlog.formats.seeds.claw.record import (
-    ClawFound,
+    ClawRecord,
     ClawReport,
     copy_of,
     of_line,
@@ -187,7 +187,7 @@ class _Reader:
                 self.report.add(what, where=name)
 
     def steps(self) -> Iterator[Step]:
-        pending: ClawFound | None = None
+        pending: ClawRecord | None = None
         new = UnknownRecords(NAME)
         for record in records(self.path, self.object, self.report):
             kind = record.record.get("type")
@@ -220,7 +220,7 @@ class _Reader:
             yield self.compaction(pending, None)
         new.report(self.report.problems)
 
-    def compaction(self, line: ClawFound, summary: Message | None) -> Record:
+    def compaction(self, line: ClawRecord, summary: Message | None) -> Record:
         record = line.record
         origin: dict[str, Any] = {"agent": NAME}
         meta: dict[str, Any] = {}
@@ -237,7 +237,7 @@ class _Reader:
         entry = Compaction(replacement=[summary] if summary else [], at=self.created, meta=meta, origin=origin)
         return Record(entry=entry)
 
-    def prompt(self, line: ClawFound) -> Record:
+    def prompt(self, line: ClawRecord) -> Record:
         record = line.record
         text, at = record.get("text"), record.get("timestamp_ms")
         if not isinstance(text, str):
@@ -254,12 +254,12 @@ class _Reader:
             origin["record"] = more
         return Record(entry=Note(text=text, at=when or self.created, origin=origin))
 
-    def unknown(self, record: ClawFound, kind: Any) -> Record:
+    def unknown(self, record: ClawRecord, kind: Any) -> Record:
         name = kind if isinstance(kind, str) else "record"
         origin = {"agent": NAME, **({} if kind in _KINDS else {UNKNOWN: name})}
         return Record(entry=Custom(kind=f"claw.{name[:80]}", data=record.record, at=self.created, origin=origin))
 
-    def message(self, record: ClawFound, raw: Any) -> Message | None:
+    def message(self, record: ClawRecord, raw: Any) -> Message | None:
         role, blocks = fields(raw).get("role"), fields(raw).get("blocks")
         if role not in ("system", "user", "assistant", "tool") or not isinstance(blocks, list):
             self.report.add("a message without a known role or without blocks: kept as it is", record)
@@ -272,7 +272,7 @@ class _Reader:
         message = Message(role=role, blocks=blocks_made, usage=usage, at=self.created, origin=origin)
         return _with_extras(message, record.record, raw)
 
-    def usage(self, record: ClawFound, raw: Any) -> Usage | None:
+    def usage(self, record: ClawRecord, raw: Any) -> Usage | None:
         if raw is None:
             return None
         counts = [count for name in _COUNTERS if (count := counted(fields(raw).get(name))) is not None]
@@ -281,7 +281,7 @@ class _Reader:
             return None
         return Usage(*counts[:3], output_tokens=counts[3])
 
-    def block(self, line: ClawFound, raw: Any) -> AnyBlock:
+    def block(self, line: ClawRecord, raw: Any) -> AnyBlock:
         record = fields(raw)
 
         def text(name: str) -> bool:

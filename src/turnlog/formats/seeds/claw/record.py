@@ -122,7 +122,7 @@ def is_session(path: str, *, is_trusted: bool) -> bool:
     return is_trusted and path.endswith((".jsonl", ".bak"))
 
 
-class ClawFound(Struct, frozen=True):
+class ClawRecord(Struct, frozen=True):
     """One record, and where it is."""
 
     record: dict[str, Any]
@@ -135,7 +135,7 @@ class ClawReport(Struct):
 
     problems: list[Problem] = field(default_factory=list[Problem])
 
-    def add(self, what: str, at: ClawFound | JsonLine | None = None, where: str = "") -> None:
+    def add(self, what: str, at: ClawRecord | JsonLine | None = None, where: str = "") -> None:
         """One more, with where it is."""
         offset, length = (None, None) if at is None else (at.offset, at.length)
         tell(self.problems, Problem(what, where, offset, length), 200, "and more of the same")
@@ -160,7 +160,7 @@ def whole_object(path: str, report: ClawReport) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) and "messages" in value else None
 
 
-def records(path: str, whole: dict[str, Any] | None, report: ClawReport | None = None) -> Iterator[ClawFound]:
+def records(path: str, whole: dict[str, Any] | None, report: ClawReport | None = None) -> Iterator[ClawRecord]:
     """Every record there is. Only the pass over a file that has a report tells what is wrong."""
     if whole is not None:
         yield from of_object(whole)
@@ -173,17 +173,17 @@ def records(path: str, whole: dict[str, Any] | None, report: ClawReport | None =
             yield record
 
 
-def of_object(value: dict[str, Any]) -> Iterator[ClawFound]:
+def of_object(value: dict[str, Any]) -> Iterator[ClawRecord]:
     """An object file as the lines that claw would make of it."""
     rest = {key: item for key, item in value.items() if key not in ("messages", "compaction")}
-    yield ClawFound({**rest, "type": "session_meta"})
+    yield ClawRecord({**rest, "type": "session_meta"})
     if isinstance(value.get("compaction"), dict):
-        yield ClawFound({**value["compaction"], "type": "compaction"})
+        yield ClawRecord({**value["compaction"], "type": "compaction"})
     for message in listed(value.get("messages")):
-        yield ClawFound({"type": "message", "message": message})
+        yield ClawRecord({"type": "message", "message": message})
 
 
-def of_line(line: JsonLine) -> tuple[ClawFound | None, list[tuple[str, JsonLine]]]:
+def of_line(line: JsonLine) -> tuple[ClawRecord | None, list[tuple[str, JsonLine]]]:
     """The record on a line, and what is wrong with it."""
     if line.problem is not None:
         return None, [(line.problem.what, line)]
@@ -210,6 +210,6 @@ def of_line(line: JsonLine) -> tuple[ClawFound | None, list[tuple[str, JsonLine]
             return None, [(what, line)]
     if not isinstance(value, dict):
         return None, [("a line that is not an object", line)]
-    return ClawFound(cast("dict[str, Any]", value), offset, len(data)), [
+    return ClawRecord(cast("dict[str, Any]", value), offset, len(data)), [
         (f"{what}, which claw refuses", line) for what in refused
     ]

@@ -85,7 +85,7 @@ def read(source: Source) -> Reading:
         workspace=workspace_of(source.path),
         created=shape.moment(start) if start else None,
     )
-    story = _Story(problems, header.workspace)
+    story = _Conversation(problems, header.workspace)
     return Reading(header=header, steps=story.steps(in_order(mine)), problems=problems)
 
 
@@ -116,7 +116,7 @@ class _State(Struct, frozen=True):
         return True
 
 
-class _Story:
+class _Conversation:
     def __init__(self, problems: list[Problem], workspace: str | None) -> None:
         self.problems = problems
         self.workspace = workspace
@@ -124,7 +124,7 @@ class _Story:
         self.states = [_State("", [[""], [""], [""]])]
         self.last = ""
         """The last message."""
-        self.told: set[str] = set()
+        self.emitted: set[str] = set()
 
     def problem(self, what: str, path: str, offset: int | None = None) -> None:
         if len(self.problems) < MAX_PROBLEMS:
@@ -167,11 +167,11 @@ class _Story:
             yield from self.tracks(files, at)
             yield self.kept(files, f"begin.{name}", at, label=f"before {one.id}", when="begin", turn=turn)
         for before_it, own, message in messages:
-            if own in self.told:
+            if own in self.emitted:
                 continue
             if self.last != before_it:
                 yield Jump(to=before_it)
-            self.told.add(own)
+            self.emitted.add(own)
             self.last = own
             yield Record(entry=replace(message, at=at), key=own)
         files.update(shape.texts_of(diffs, "after"))
@@ -192,8 +192,8 @@ class _Story:
         """Files outside the workspace are covered one by one."""
         for path in sorted(files):
             key = f"track.{shape.name_of(path)}"
-            if not shape.is_inside(path, self.workspace) and key not in self.told:
-                self.told.add(key)
+            if not shape.is_inside(path, self.workspace) and key not in self.emitted:
+                self.emitted.add(key)
                 yield Record(
                     entry=Track(path=path_text(os.fsencode(path)), at=at, origin={"agent": shape.AGENT}), key=key
                 )

@@ -27,8 +27,8 @@ THOUGHT = "turnlog.thinking"
 """Our reasoning inside rho's opaque data."""
 
 
-class Ear(Tally):
-    """What the other side needs for an entry to be told: pictures, and a place for what cannot be said."""
+class RhoTally(Tally):
+    """Loss tally with blob access, used while messages are encoded."""
 
     is_rich = False
     """Whether this rho knows pictures, reasoning, and who gave a response or broke it off; the first does not."""
@@ -49,7 +49,7 @@ def hear(raw: Any, at: datetime | None = None, **origin: Any) -> Message:
         return Message(role="user", blocks=[block], at=at, origin={"agent": NAME, **origin, "message": raw})
     heard = Message(**message, at=at, origin={"agent": NAME, **origin, **more})
     # What differs in its letters only, such as the order of keys, shows when the whole line is compared.
-    if tell(heard, Ear())[0] != raw:
+    if tell(heard, RhoTally())[0] != raw:
         heard.origin["message"] = raw
     return heard
 
@@ -145,7 +145,7 @@ def _usage(counts: Json) -> Usage:
     return Usage(**tokens, cost_micros=None if cost is None else counted(cost) or 0)
 
 
-def tell(message: Message, ear: Ear) -> list[Json]:
+def tell(message: Message, ear: RhoTally) -> list[Json]:
     """An entry as messages of rho: one, unless a tool message holds several results."""
     origin = origin_of(message)
     if origin is not None and "message" in origin:
@@ -184,7 +184,7 @@ def tell(message: Message, ear: Ear) -> list[Json]:
     return [{"AbortedAssistant": record}]
 
 
-def _kind(message: Message, ear: Ear) -> str:
+def _kind(message: Message, ear: RhoTally) -> str:
     is_aborted = message.stop == "aborted" and not any(isinstance(block, ToolCall) for block in message.blocks)
     if is_aborted and ear.is_rich:
         return "aborted"
@@ -238,7 +238,7 @@ def _told_usage(usage: Usage) -> Json:
     return {name: value or (value if name == "cost_usd_micros" else None) for name, value in counts.items()}
 
 
-def _content(message: Message, ear: Ear) -> list[Json]:
+def _content(message: Message, ear: RhoTally) -> list[Json]:
     content: list[Json] = []
     is_ours = origin_of(message) is not None
     for block in message.blocks:
@@ -271,7 +271,7 @@ def _content(message: Message, ear: Ear) -> list[Json]:
     return content
 
 
-def _results(message: Message, ear: Ear) -> list[Json]:
+def _results(message: Message, ear: RhoTally) -> list[Json]:
     results: list[Json] = []
     rest: list[AnyBlock] = []
     for block in message.blocks:
@@ -286,7 +286,7 @@ def _results(message: Message, ear: Ear) -> list[Json]:
     return results
 
 
-def _result_text(result: ToolResult, ear: Ear) -> str:
+def _result_text(result: ToolResult, ear: RhoTally) -> str:
     if isinstance(result.content, str):
         return result.content
     ear.look_at_texts(result.content)

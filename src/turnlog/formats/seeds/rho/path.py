@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.view import compactions_on
-from turnlog.formats.seeds.rho.message import Ear, Json, answers, calls_of, no_result, open_calls, origin_of, tell
+from turnlog.formats.seeds.rho.message import Json, RhoTally, answers, calls_of, no_result, open_calls, origin_of, tell
 from turnlog.formats.seeds.rho.names import chosen_id, is_newer
 from turnlog.formats.seeds.rho.reading import shown_instead
 from turnlog.formats.seeds.rho.record import NO_COMPACTION, RhoState, after, body, message_line, node, stamp
@@ -25,7 +25,7 @@ from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message
 _T = TypeVar("_T")
 
 
-class RhoTold(Struct):
+class RhoLine(Struct):
     """One line before there is a tree: a message, or a record that stands where it stands."""
 
     seq: int
@@ -51,7 +51,7 @@ class RhoTold(Struct):
 class Trail:
     """Every node of a session, and the ways between them."""
 
-    def __init__(self, entries: list[AnyEntry], ear: Ear, *, is_first: bool = False) -> None:
+    def __init__(self, entries: list[AnyEntry], ear: RhoTally, *, is_first: bool = False) -> None:
         self._ear = ear
         self._is_first = is_first
         """Whether what a newer rho said has to be told in the words of the first."""
@@ -59,7 +59,7 @@ class Trail:
         children = Counter(entry.parent for entry in self._nodes.values())
         self.forks = {seq for seq, count in children.items() if seq is not None and count > 1}
         self.forks |= {entry.to for entry in entries if isinstance(entry, Head)}
-        self._told: dict[int, list[RhoTold]] = {}
+        self._told: dict[int, list[RhoLine]] = {}
 
     def at(self, seq: int) -> AnyEntry | None:
         """The node with that number."""
@@ -85,14 +85,14 @@ class Trail:
         before = takewhile(lambda part: (origin_of(part) or {}).get("is") == "part", self.back(entry.parent or 0))
         return [entry, *before][::-1]
 
-    def told(self, entry: AnyEntry) -> list[RhoTold]:
+    def told(self, entry: AnyEntry) -> list[RhoLine]:
         """The messages that an entry is for rho."""
         if entry.seq not in self._told:
             message = spoken(entry) if isinstance(entry, (Message, Custom)) else None
             self._told[entry.seq] = [] if message is None else self._tell(message)
         return self._told[entry.seq]
 
-    def _tell(self, message: Message) -> list[RhoTold]:
+    def _tell(self, message: Message) -> list[RhoLine]:
         if self._is_first and is_newer(message):
             message = replace(message, origin=None)
         origin = origin_of(message)
@@ -101,11 +101,11 @@ class Trail:
         time, display = stamp(message.clock or message.at, origin), shown_instead(message)
         is_hidden = message.display is False
         return [
-            RhoTold(message.seq, raw, time, display, is_new=origin is None, is_hidden=is_hidden)
+            RhoLine(message.seq, raw, time, display, is_new=origin is None, is_hidden=is_hidden)
             for raw in tell(message, self._ear)
         ]
 
-    def history(self, seq: int) -> list[RhoTold]:
+    def history(self, seq: int) -> list[RhoLine]:
         """What a model sees at a node, oldest first."""
         path = list(self.back(seq))
         replaced, kept = visible(path, self._nodes.get)
@@ -116,7 +116,7 @@ class Trail:
             messages = [*_systems(path), *messages]
         return [raw for message in messages for raw in self._seen(message)]
 
-    def _seen(self, message: Message) -> list[RhoTold]:
+    def _seen(self, message: Message) -> list[RhoLine]:
         entry = self._nodes.get(message.seq)
         if isinstance(entry, Message) and entry.blocks is message.blocks:
             return self.told(entry)
@@ -162,7 +162,7 @@ def reached_by(lines: list[tuple[int, _T]]) -> dict[int, _T]:
     return reached
 
 
-def settled(items: list[RhoTold], ear: Ear, waiting: list[str] | None = None, time: str = "0") -> list[RhoTold]:
+def settled(items: list[RhoLine], ear: RhoTally, waiting: list[str] | None = None, time: str = "0") -> list[RhoLine]:
     """The same with the results of every call right behind it, in the order of the calls.
 
     rho hides everything from the first call on that is not answered so. A result that never came is made up, except
@@ -180,9 +180,9 @@ def settled(items: list[RhoTold], ear: Ear, waiting: list[str] | None = None, ti
         for name in calls_of(item.json):
             callers.setdefault(name, []).append(index)
     used: set[int] = set()
-    history_now: list[RhoTold] = []
+    history_now: list[RhoLine] = []
 
-    def answer(calls: list[str], at: int, by: RhoTold | None) -> None:
+    def answer(calls: list[str], at: int, by: RhoLine | None) -> None:
         for call in calls:
             waiting, again = results.get(call, deque()), callers.get(call, [])
             while waiting and waiting[0] <= at:
@@ -195,7 +195,7 @@ def settled(items: list[RhoTold], ear: Ear, waiting: list[str] | None = None, ti
             elif by is None or by.is_new or _follows(items, used, at):
                 ear.add("missing tool result", "one that says so")
                 when = by.time if by is not None else items[0].time if items else time
-                history_now.append(RhoTold(0, no_result(call), when, is_new=True))
+                history_now.append(RhoLine(0, no_result(call), when, is_new=True))
 
     answer(waiting or [], -1, None)
     for index, item in enumerate(items):
@@ -205,14 +205,14 @@ def settled(items: list[RhoTold], ear: Ear, waiting: list[str] | None = None, ti
     return history_now
 
 
-def _follows(items: list[RhoTold], used: set[int], at: int) -> bool:
+def _follows(items: list[RhoLine], used: set[int], at: int) -> bool:
     """Whether anything comes after a call, its results aside."""
     return any(i not in used and answers(items[i].json) is None for i in range(at + 1, len(items)))
 
 
-def _is_sound(messages: list[RhoTold], waiting: list[str]) -> bool:
+def _is_sound(messages: list[RhoLine], waiting: list[str]) -> bool:
     expected = deque(waiting)
-    last: RhoTold | None = None
+    last: RhoLine | None = None
     for item in messages:
         call = answers(item.json)
         if expected:
@@ -231,7 +231,7 @@ class Growth:
     """Makes nodes. rho's rules: the first has no parent and is whole; a delta only adds, to a parent that is whole;
     a compaction is whole; whatever changes the state has a higher revision."""
 
-    def __init__(self, session: str, trail: Trail, closed: dict[int, RhoState], ear: Ear) -> None:
+    def __init__(self, session: str, trail: Trail, closed: dict[int, RhoState], ear: RhoTally) -> None:
         self._session = session
         self._trail = trail
         self._closed = closed
@@ -319,7 +319,7 @@ class Growth:
         return [raw for part in reversed(parts) for raw in part]
 
 
-def _new(history: list[RhoTold]) -> list[RhoTold]:
+def _new(history: list[RhoLine]) -> list[RhoLine]:
     """As ours, so that also a call at the very end gets a result."""
     return [replace(item, is_new=True) for item in history]
 

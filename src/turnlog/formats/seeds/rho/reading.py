@@ -16,7 +16,7 @@ from turnlog.formats._shared.origin import UNKNOWN
 from turnlog.formats._shared.problem import UnknownRecords
 from turnlog.formats._shared.records import record_in
 from turnlog.formats._shared.value import counted
-from turnlog.formats.seeds.rho.message import NAME, Ear, Json, as_text, hear, origin_of, tell, text_shown
+from turnlog.formats.seeds.rho.message import NAME, Json, RhoTally, as_text, hear, origin_of, tell, text_shown
 from turnlog.formats.seeds.rho.names import chosen_id
 from turnlog.formats.seeds.rho.record import (
     RhoState,
@@ -33,7 +33,7 @@ from turnlog.formats.seeds.rho.record import (
     spec_of,
     stamp,
 )  # fmt: skip
-from turnlog.formats.seeds.rho.rewrite import RhoPlace, digest, extension, rewritten
+from turnlog.formats.seeds.rho.rewrite import RhoHistory, digest, extension, rewritten
 from turnlog.log.digest import sha256
 from turnlog.log.entry import AnyEntry, Custom, Message, Note
 from turnlog.log.usage import Usage
@@ -49,7 +49,7 @@ class Point(Struct):
 
     key: str = ""
     state: RhoState = field(default_factory=RhoState)
-    place: RhoPlace = field(default_factory=RhoPlace)
+    place: RhoHistory = field(default_factory=RhoHistory)
 
 
 class RhoReader:
@@ -158,7 +158,7 @@ class RhoReader:
         if display is not None:
             message = _displayed(message, display, text_shown(display))
         time = stamp(message.at, message.origin)
-        again = message_line(tell(message, Ear())[0], time, shown_instead(message))
+        again = message_line(tell(message, RhoTally())[0], time, shown_instead(message))
         message.origin.update(as_read(again, data))
         key = self._key(data)
         before = self.leaf.state
@@ -336,7 +336,7 @@ def _show(drafts: list[Record], displays: list[Json]) -> None:
     for place, item in zip(spoken, displays, strict=True):
         entry = cast("Message", drafts[place].entry)
         text = text_shown(item["message"])
-        if tell(entry, Ear())[0] != item["message"] and text is not None:
+        if tell(entry, RhoTally())[0] != item["message"] and text is not None:
             drafts[place] = replace(drafts[place], entry=replace(entry, display=text))
 
 

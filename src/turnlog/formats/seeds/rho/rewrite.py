@@ -14,27 +14,27 @@ from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Edit
 
 
-class RhoSaid(Struct, frozen=True):
+class HistoryItem(Struct, frozen=True):
     """One message of a history, by its digest, and the key of its entry, if it is one."""
 
     digest: bytes
     key: str | None = None
 
 
-class RhoPlace(Struct):
+class RhoHistory(Struct):
     """The history at one point of the session: all of it, or what was added to the one before."""
 
-    before: RhoPlace | None = None
-    items: list[RhoSaid] = []
-    systems: list[RhoSaid] = []
+    before: RhoHistory | None = None
+    items: list[HistoryItem] = []
+    systems: list[HistoryItem] = []
     """The system messages the session began with, as they read now; a compaction leaves them in place."""
     is_start: bool = True
     """Whether nothing but system messages was said so far."""
 
-    def history(self) -> list[RhoSaid]:
+    def history(self) -> list[HistoryItem]:
         """All of it, oldest first."""
-        parts: list[list[RhoSaid]] = []
-        place: RhoPlace | None = self
+        parts: list[list[HistoryItem]] = []
+        place: RhoHistory | None = self
         while place is not None:
             parts.append(place.items)
             place = place.before
@@ -46,20 +46,20 @@ def digest(raw: Json) -> bytes:
     return sha256(msgspec.json.encode(raw)).digest()[:16]
 
 
-def extension(before: RhoPlace, messages: list[Json], keys: list[str]) -> RhoPlace:
+def extension(before: RhoHistory, messages: list[Json], keys: list[str]) -> RhoHistory:
     """The history with more at its end."""
-    items = [RhoSaid(digest(raw), key) for raw, key in zip(messages, keys, strict=True)]
+    items = [HistoryItem(digest(raw), key) for raw, key in zip(messages, keys, strict=True)]
     systems, is_start = before.systems, before.is_start
     if is_start:
         lead = len(_lead(messages))
         systems = [*systems, *items[:lead]]
         is_start = lead == len(messages)
-    return RhoPlace(before, items, systems, is_start)
+    return RhoHistory(before, items, systems, is_start)
 
 
 def rewritten(
-    before: RhoPlace, messages: list[Json], count: int, key: str, at: datetime | None
-) -> tuple[RhoPlace, list[Record]]:
+    before: RhoHistory, messages: list[Json], count: int, key: str, at: datetime | None
+) -> tuple[RhoHistory, list[Record]]:
     """Another history in place of the one before, whose last `count` messages are new: the entries that say so."""
     old, systems = before.history(), before.systems
     rest, new = messages[: len(messages) - count], messages[len(messages) - count :]
@@ -74,7 +74,7 @@ def rewritten(
             if item.digest != mark:
                 edit = Edit(entry=0, blocks=[Text(text=words["System"])], at=at)
                 drafts.append(Record(entry=edit, names={"entry": item.key or ""}))
-        systems = [RhoSaid(mark, item.key) for item, mark in zip(systems, marks, strict=False)]
+        systems = [HistoryItem(mark, item.key) for item, mark in zip(systems, marks, strict=False)]
         dropped = len(lead)
     elif systems and not lead:
         origin["bare"] = True
@@ -86,14 +86,14 @@ def rewritten(
     first = len(drafts)
     drafts += [Record(entry=hear(item, at)) for item in new]
     fresh = [
-        RhoSaid(digest(item), key if first + i == len(drafts) - 1 else f"{key}/{first + i}")
+        HistoryItem(digest(item), key if first + i == len(drafts) - 1 else f"{key}/{first + i}")
         for i, item in enumerate(new)
     ]
-    middle = [RhoSaid(mark) for mark in marks[dropped : len(rest) - kept]]
-    return RhoPlace(None, [*(systems if dropped else []), *middle, *tail, *fresh], systems, False), drafts
+    middle = [HistoryItem(mark) for mark in marks[dropped : len(rest) - kept]]
+    return RhoHistory(None, [*(systems if dropped else []), *middle, *tail, *fresh], systems, False), drafts
 
 
-def _kept(old: list[RhoSaid], marks: list[bytes], limit: int) -> int:
+def _kept(old: list[HistoryItem], marks: list[bytes], limit: int) -> int:
     """How many messages at the end of the old history end the new one, too, and are entries."""
     count = 0
     while count < min(limit, len(marks)) and old[-1 - count].key and old[-1 - count].digest == marks[-1 - count]:

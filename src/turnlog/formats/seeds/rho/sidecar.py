@@ -14,7 +14,7 @@ from turnlog.formats._shared.finding import entries_in, is_plain_file
 from turnlog.formats._shared.json import decode, lines
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.sqlite import ERRORS, opened
-from turnlog.formats.seeds.rho.message import NAME, Ear, Json, origin_of
+from turnlog.formats.seeds.rho.message import NAME, Json, RhoTally, origin_of
 from turnlog.formats.seeds.rho.record import as_read, line_of, seconds
 from turnlog.log.digest import sha256
 from turnlog.log.entry import AnyEntry, Note
@@ -136,7 +136,7 @@ def title_in_index(root: str, key: str, session: str, problems: list[Problem]) -
     return None
 
 
-def sidecars(entries: Iterable[AnyEntry], base: str, ear: Ear, *, is_folder: bool) -> list[OutputFile]:
+def sidecars(entries: Iterable[AnyEntry], base: str, ear: RhoTally, *, is_folder: bool) -> list[OutputFile]:
     """The files beside a session, as they were."""
     journal = bytearray()
     files: dict[str, bytes] = {}

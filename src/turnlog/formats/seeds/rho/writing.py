@@ -15,9 +15,9 @@ from turnlog.formats._shared.rest import also_lost
 from turnlog.formats._shared.rust import compact
 from turnlog.formats._shared.tally import is_import_note, lost_facts
 from turnlog.formats._shared.value import fields, in_order
-from turnlog.formats.seeds.rho.message import NAME, Ear, Json, open_calls, origin_of, still_open
+from turnlog.formats.seeds.rho.message import NAME, Json, RhoTally, open_calls, origin_of, still_open
 from turnlog.formats.seeds.rho.names import chosen_id, is_cut, is_newer, is_safe, opened_since, unit_name, workspace_key
-from turnlog.formats.seeds.rho.path import Growth, RhoTold, Trail, reached_by, settled
+from turnlog.formats.seeds.rho.path import Growth, RhoLine, Trail, reached_by, settled
 from turnlog.formats.seeds.rho.reading import NEWEST
 from turnlog.formats.seeds.rho.record import (
     HEADER,
@@ -60,7 +60,7 @@ class _Writer:
         self.is_known = self.is_ours and is_safe(transcript.source_id)
         self.session = transcript.source_id if self.is_known else chosen_id(transcript.id)
         self.header: Json = self._header()
-        self.ear = Ear(transcript.context.get_blob)
+        self.ear = RhoTally(transcript.context.get_blob)
         self.entries = list(transcript.entries())
         has_newer = self.is_ours and (
             self.header["version"] != 1 or len(self.header) > len(_FIRST) or any(map(is_newer, self.entries))
@@ -79,7 +79,7 @@ class _Writer:
         self.is_tree = type(version) is not int or version >= 4
         self.ear.is_rich = not self.is_first
         self.out = bytearray()
-        self.waiting: list[RhoTold] = []
+        self.waiting: list[RhoLine] = []
         """Lines before the tree: messages may still change places, so that results stand by their calls."""
         self.open: list[str] = []
         """Calls that the last snapshot before the tree left without a result."""
@@ -285,7 +285,7 @@ class _Writer:
             self._queue(entry, line, "record", origin.get("gap", 0))
 
     def _queue(self, entry: Entry, line: bytes, kind: str, gap: int = 0) -> None:
-        self.waiting.append(RhoTold(entry.seq, {}, line=line, gap=gap, kind=kind))
+        self.waiting.append(RhoLine(entry.seq, {}, line=line, gap=gap, kind=kind))
 
     def _flush(self, *, is_mended: bool = False) -> None:
         """Write what waits. Where what was read is followed by more of it, it has to stay as it is."""
@@ -315,7 +315,7 @@ class _Writer:
             reached.append((item.seq, self.legacy))
         self.closed.update(reached_by(reached))
 
-    def _shown(self, item: RhoTold) -> list[Json]:
+    def _shown(self, item: RhoLine) -> list[Json]:
         """What people see of a snapshot."""
         entry = self.trail.at(item.seq)
         if entry is None or item.kind == "replace":

@@ -12,7 +12,7 @@ from turnlog.thread.alias import go_on_under
 from turnlog.thread.reader import SessionReader, history_of
 
 
-def stays_one(store: Store, session: SessionReader, way: Resumable) -> None:
+def alias_before_resume(store: Store, session: SessionReader, way: Resumable) -> None:
     """What its agent says under the id that it was handed over with is said in this session.
 
     Only where the agent's hooks tell of its turns; to another agent it is handed as another session.
