@@ -1,11 +1,11 @@
 """Every error Turnlog raises.
 
     TurnlogError            exit code
-    ├── Invalid        2    the caller passed something we refuse to store
+    ├── Invalid        2    the caller passed a value that is not accepted
     ├── NotFound       3    no such session, entry, checkpoint or blob
-    │   └── Ambiguous  3    several sessions answer to that name
+    │   └── Ambiguous  3    several sessions match that name
     ├── AlreadyExists  4    an id is taken
-    ├── Conflict       5    somebody else wrote first
+    ├── Conflict       5    another writer was first
     ├── Corrupt        6    what is stored breaks a rule of the format
     ├── Unsupported    7    this store, file system, format or version cannot do that
     └── Unavailable    8    the disk, the database or a collector did not answer; a retry may help
@@ -32,7 +32,7 @@ class TurnlogError(Exception):
 
 
 class Invalid(TurnlogError):
-    """The caller passed something we refuse to store."""
+    """The caller passed a value that is not accepted."""
 
     code = "invalid"
     exit_code = 2
@@ -46,7 +46,7 @@ class NotFound(TurnlogError):
 
 
 class Ambiguous(NotFound):
-    """Several sessions answer to that name."""
+    """Several sessions match that name."""
 
     code = "ambiguous"
 
@@ -59,7 +59,7 @@ class AlreadyExists(TurnlogError):
 
 
 class Conflict(TurnlogError):
-    """Somebody else wrote first; look at what they wrote and try again."""
+    """Another writer was first; read what it wrote and try again."""
 
     code = "conflict"
     exit_code = 5

@@ -151,7 +151,7 @@ def test_of_what_kind_a_word_is(folder: Path, words: list[str], kind: str):
 
 
 def test_options_and_choices(sessions: None):
-    assert "--keep\tHow many of the last messages stay; more where a tool call would lose its result." in asked(
+    assert "--keep\tHow many of the last messages stay; more if a tool call would lose its result." in asked(
         "zsh", "compact", "--"
     )
     assert [line.split("\t")[0] for line in asked("zsh", "completion", "")[1:]] == ["bash", "zsh", "fish"]

@@ -18,7 +18,7 @@ def test_it_goes_on_from_the_end(process: Cli, session: str, log: Path):
     done = process("fork")
     handle = done.out.split()[1].rstrip(":")
     assert done.out == f"session {handle}: goes on from the end of session {handle_of(session)}, with 4 messages\n"
-    assert done.err == f"`turnlog resume {handle} --in AGENT` goes on with it, `turnlog rm {handle}` removes it\n"
+    assert done.err == f"`turnlog resume {handle} --in AGENT` resumes it, `turnlog rm {handle}` removes it\n"
     assert conversation(process, handle) == conversation(process, session)
     assert log.read_bytes() == before
 

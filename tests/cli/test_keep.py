@@ -193,12 +193,12 @@ def test_who_stops_is_told_what_the_agent_was_told(person: Path, cli: Cli, folde
     cli("keep", "--now")
     stopped = cli("keep", "--stop").out
     assert "nothing more is kept" in stopped
-    assert "looks again" not in stopped
+    assert "runs it again" not in stopped
     assert "goes on" not in stopped
     cli("keep", "--yes")
     told = cli("keep", "--stop").out
-    assert "claude-code goes on deleting nothing: " in told
-    assert ".claude/settings.json says so, and stays" in told
+    assert "claude-code still deletes nothing: " in told
+    assert ".claude/settings.json is not changed" in told
 
 
 def test_one_of_two_is_stopped(person: Path, cli: Cli, folder: Path):

@@ -56,7 +56,7 @@ def test_of_several_all_or_none(cli: Cli, person: Path):
         (["install"], 7, "may be gone tomorrow"),  # before anybody is asked for which agent
         (["install", "claude-code"], 7, "may be gone tomorrow"),
         (["install", "nobody", "--anyway"], 3, "one of claude-code, codex"),
-        (["install", "codex", "--allow-rewind"], 2, "stands behind --"),
+        (["install", "codex", "--allow-rewind"], 2, "follow --"),
         (["install", "codex", "--anyway", "--", "--fly"], 2, "no such option '--fly'"),
         (["fly"], 2, "no action 'fly'"),
         (["status", "codex"], 2, "about all agents"),

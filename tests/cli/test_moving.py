@@ -65,7 +65,7 @@ def test_a_session_that_went_on_on_both_sides_is_told(cli: Cli, session: str, fo
     assert done.out.count("0 entries") == 2
     say(folder, session, "more")
     done = cli("sync", session, str(copy))
-    assert "it went on there, too" in done.out
+    assert "it continued there, too" in done.out
 
 
 def test_a_dry_run_changes_nothing(cli: Cli, session: str, copy: Path):

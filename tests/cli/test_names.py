@@ -170,7 +170,7 @@ def test_what_is_only_read_is_not_changed(process: Cli, projects: Path, folder: 
         assert done.code == 2
         assert done.err == (
             f"error: {name} is a session of claude-code, which is only read\n"
-            f"hint: `turnlog import {name}` makes it one of ours; the original stays as it is\n"
+            f"hint: `turnlog import {name}` imports it; the original is not changed\n"
         )
     assert not list(folder.glob("sessions/*"))
     assert process("import", name).code == 0

@@ -574,7 +574,7 @@ def test_the_newest_that_can_be_resumed_is_taken_and_the_other_named(process: Cl
         session.user("newer, and nobody knows how to go on")
     done = process("resume")
     assert done.out.endswith("claude --resume aaaaaaaa-1111-4222-8333-444444444444\n"), done.err
-    assert "is newer, but no command goes on with it" in done.err
+    assert "is newer, but no command resumes it" in done.err
 
 
 def test_on_a_terminal_it_says_which_session_the_newest_is(process: Cli):

@@ -220,7 +220,7 @@ def test_a_run_that_was_killed_owns_nothing_that_came_after(process: Cli):
     assert [line.split(maxsplit=2) for line in done.out.splitlines() if why in line] == [
         ["conflict", name, why] for name in ("a.txt", "mine.txt", "new.txt")
     ]
-    assert "--only PATH takes back what nobody can tell the owner of" in done.out
+    assert "--only PATH takes back changes without a known owner" in done.out
     assert Path("mine.txt").read_text() == "mine"
     assert process("rewind", "turn:1", "--only", "new.txt", "--yes").code == 0
     assert not Path("new.txt").exists()

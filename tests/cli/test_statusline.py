@@ -38,7 +38,7 @@ def test_what_the_agent_says_and_what_was_spent_today(folder: Path, tmp_path: Pa
     said = f"Opus 4.1 · api · context 31% · $1.23 session · ${spent / 1e6:.2f} today · 5h 57% left\n"
     assert shown(json.dumps(TOLD).encode()) == (0, said.encode(), b"")
     last = process("usage", "blocks").out.splitlines()[-1]
-    assert last.startswith("claude-code said now: 57% of 5 hours left, begins anew 2096-10-02")
+    assert last.startswith("claude-code said now: 57% of 5 hours left, resets 2096-10-02")
     [limit] = process("usage", "blocks", "--json").json["limits"]
     assert (limit["used_percent"], limit["window_minutes"]) == (43.2, 300)
 

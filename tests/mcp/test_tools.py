@@ -113,7 +113,7 @@ def test_wrong_arguments_are_told_to_the_model(desk: Desk):
     assert "not one of day, week" in desk.error("usage", by="colour")
     assert "not a time" in desk.error("usage", since="soon")
     assert "either a session or a path" in desk.error("list_changes")
-    assert "none of ours" in desk.error("search_sessions", query="x", cursor="../..")
+    assert "is not a cursor" in desk.error("search_sessions", query="x", cursor="../..")
     assert "no entry 77" in desk.error("read_session", session=write(), around=77)
     assert desk.data("search_sessions", query="flaky", limit=None, cursor=None)["hits"]
 

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 FRESH_S = 1.0
-"""So long a look at the disk is good."""
+"""How long a check of the disk is valid."""
 
 
 class Catalog:
@@ -55,11 +55,11 @@ class Catalog:
     the last `fresh_for` seconds; `sync` looks at once. A home that it is given is left open. What nobody waits for any
     more is given up: see `turnlog.catalog.waiter`.
 
-    `progress` is told what is being done, how many bytes are done and how many there are. With `agents`, it also knows
-    what other agents keep on this machine, for whoever runs this; not by default for a database, nor for a tenant.
-    With `deferred`, much that is new is read by another process, which ends by itself (`at_end`: and begins in
-    `machine.rest`): answers are of what was read so far, with a glance at the newest of the rest; see `standing`. With
-    `patience_s`, nobody at work there is waited for any longer: then answers are of what is there, and `is_behind`.
+    `progress` is called with what is being done, how many bytes are done and how many there are. `agents` includes
+    other agents' sessions of this user on this machine; the default is no for a database and for a tenant. With
+    `deferred`, another process reads if much is new; `at_end` starts that process when this one exits. Answers then
+    cover what was read so far, with a glance at the newest of the rest; see `standing`. `patience_s` limits how long to
+    wait for another writer; after that, answers come from the index as it is, and `is_behind` is true.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Catalog:
         self._progress = progress
         self._fresh_for, self._clock = fresh_for, clock
         self._is_closed = self.is_behind = False
-        """Whether the last look at the disk was given up: somebody else was at work for too long."""
+        """Whether the last check of the disk was given up: another process was busy for too long."""
         self._looked_at: float | None = None
         """When the disk was last looked at."""
         database = database_for(self._given, self._location, agents=self._agents)
@@ -318,7 +318,7 @@ class Catalog:
 
     @question
     def going(self, within_days: float = 7) -> dict[str, int]:
-        """How many sessions of each agent it will have deleted in so many days, if nobody touches them."""
+        """How many sessions each agent will delete within this many days, unless they are used."""
         from turnlog.catalog.watch.limits import limits
 
         if not self._local.is_looked_at:

@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 _TRIES = 3
 AT_ONCE = 8 << 20
-"""So much is read before anybody is answered; more is read by another process, if it may be."""
+"""The maximum number of bytes read before an answer; more is read by another process, if allowed."""
 _FIRST, _SLICE, _LARGE_SLICE = 8 << 20, 64 << 20, 256 << 20
-"""So much is read at once: little first, so that there is soon something to be found; most where nobody can come in."""
+"""How many bytes are read in one portion: first, in the background, and while holding the lock throughout."""
 _PAUSE_S = 0.1
 _LEARNT = "end of marks"
 READ = Condition("<>", "sessions.ending", UNREAD)
@@ -277,7 +277,7 @@ class LocalUpkeep:
             return self.database.noted(MAKING) is not None
 
     def _later(self, changes: Changes | None, *, is_there: bool, is_making: bool) -> bool:
-        """Whether there is so much to read that another process does it. Then a glance is taken of what is new."""
+        """Whether another process has to read, because there is too much. Then a glance is taken of what is new."""
         watchlist = Watchlist(self.database.connection) if is_there else None
         grown = 0
         if watchlist is not None and changes is not None:
@@ -342,7 +342,7 @@ class LocalUpkeep:
         return Helper(self._location if self._agents else None)
 
     def _slice(self, most: int, helper: Helper) -> bool:
-        """Read the newest of what is not read, up to so many bytes. Gives whether there is more. Under the lock."""
+        """Read the newest unread sessions, up to this many bytes. Returns whether there is more. Under the lock."""
         places = self._prepared()
         with self.database.writing() as db:
             note(SqliteEngine(db), MAKING, 1)

@@ -60,7 +60,7 @@ class Card(NamedTuple):
     parent: str | None
     """The id of the session that started it as a subagent."""
     copy_of: str | None
-    """The session that it was written from, the agent and id that it was imported from, or what it was imported as."""
+    """The other copy of this conversation: its original, the session it was imported from, or our import of it."""
     hidden: bool
     archived: bool
     deleted: bool

@@ -74,7 +74,7 @@ def while_wanted(items: Iterable[_T]) -> Iterator[_T]:
 
 
 class PatientLock:
-    """A lock for one thread at a time, which may take it again; who waits for it leaves with whom he waits for."""
+    """A re-entrant lock. Waiting for it raises `GivenUp` once the current `Waiter` has left."""
 
     def __init__(self) -> None:
         self._lock = RLock()

@@ -124,7 +124,7 @@ class _Examination:
         if self._is_first:
             self._is_first = False
             if isinstance(entry, Start) and entry.session_id != self._id:
-                self._say("name", f"The file holds session {entry.session_id}: somebody renamed or copied it.")
+                self._say("name", f"The file holds session {entry.session_id}: it was renamed or copied.")
         for digest in entry.blobs:
             self._check_blob(digest, entry)
         kind = unknown_type(entry)

@@ -19,17 +19,17 @@ _LONG = 1000
 _EXAMPLE = re.compile(r"^ *((?:\w+ \W*\$\()?turnlog (?:\S| \S)*)(?: {2,}(.*))?$", re.MULTILINE)
 _DEFAULT = re.compile(r"\[default: ([^]]+)\]")
 ENVIRONMENT = {
-    "TURNLOG_HOME": "where the sessions are: a folder, or postgresql://…; ~/.turnlog where it is not set",
+    "TURNLOG_HOME": "where the sessions are: a folder, or postgresql://…; default ~/.turnlog",
     "TURNLOG_ALLOW_AGENT": "1 lets an agent's own shell do what only people may: purge, quotas, --force, uninstall",
     "TURNLOG_BACKGROUND": "off forbids the process that reads sessions in the background: commands read all first",
     "TURNLOG_OFFERS": "off: `turnlog` alone offers nothing",
-    "COLUMNS": "how wide the output may be where it is no terminal; without it, nothing is cut",
+    "COLUMNS": "the width of output that does not go to a terminal; without it, nothing is truncated",
     "NO_COLOR": "anything: no colours",
     "PAGER": "what `show` goes through on a terminal; empty or cat for none",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "where `export --to otel` sends spans; …_HEADERS and the others, too",
-    "XDG_CONFIG_HOME": "where prices of your own are looked for",
-    "XDG_STATE_HOME": "where this machine remembers what cannot be made again",
-    "XDG_CACHE_HOME": "where the index lies",
+    "XDG_CONFIG_HOME": "where your own prices are read from",
+    "XDG_STATE_HOME": "where this machine stores state that cannot be rebuilt",
+    "XDG_CACHE_HOME": "where the index is",
 }
 """What is read of the environment. Where agents keep their sessions, their own variables say: see `turnlog formats`."""
 
@@ -87,14 +87,14 @@ def _taken(one: Argument | Option) -> dict[str, Any]:
 def exit_codes() -> Iterator[dict[str, Any]]:
     """Every exit code, what it is called, and what happened."""
     codes = [
-        (0, "", "all is well"),
+        (0, "", "success"),
         (1, "internal", "a fault in Turnlog; a check of `turnlog demo` failed; a question was answered with no"),
-        (2, "usage", "no such command, option or field, or a value that it does not take"),
+        (2, "usage", "no such command, option or field, or an invalid value"),
         *((error.exit_code, error.code, _sentence(error)) for error in _errors(errors.TurnlogError)),
-        (NOT_RUNNABLE, "not_runnable", "the command for `run` or `resume --exec` is there and cannot be run"),
+        (NOT_RUNNABLE, "not_runnable", "the command for `run` or `resume --exec` exists but cannot be run"),
         (NOT_FOUND, "no_command", "there is no such command for `run` or `resume --exec`"),
         (INTERRUPTED, "", "interrupted with Ctrl-C"),
-        (PIPE_CLOSED, "", "whoever read the output closed it"),
+        (PIPE_CLOSED, "", "the reader of the output closed it"),
     ]
     for code, name, meaning in codes:
         yield {"code": code, "name": name, "meaning": meaning}

@@ -20,42 +20,42 @@ _KINDS = {
 }  # fmt: skip
 _MANNERS = """\
 - Data goes to stdout, everything else to stderr. With `--json`, stdout holds one JSON document with a `version`, and
-  `watch` prints one on every line; that number is the command's own, and grows when a field changes its meaning or goes
-  away, not when one is added. `turnlog api COMMAND --json` has the schema.
-- With `--json`, `--fields a,b.c` leaves only these fields of each item (hit, session, group …), or of the document if
-  it has no list; the rest of it stays. `--max-bytes N` leaves whole items until it fits. `left_out` says how many of
-  those that were asked for had no room, and `cursor` is what `--cursor` takes to go on: null at the end, and where
-  the command has done something, which asking again would do again. A list has an item on a line.
-- An error is one line, `error: …`, and a line `hint: …` with what to do next; with `--json`, a JSON object on stderr:
+  `watch` prints one on every line; that number is the command's own. It rises when a field changes its meaning or is
+  removed, not when one is added. `turnlog api COMMAND --json` has the schema.
+- With `--json`, `--fields a,b.c` keeps only these fields of each item (hit, session, group …), or of the document if it
+  has no list; the rest of the document stays. `--max-bytes N` limits its size to whole items. `left_out` is the number
+  of items that did not fit; pass `cursor` to `--cursor` to get them. It is null at the end, and for commands that
+  change something, which would do it again. A list has one item per line.
+- An error is one line, `error: …`, and a line `hint: …` with the next step; with `--json`, a JSON object on stderr:
   `{"version": 1, "error": {"code", "message", "hint", "exit_code", "candidates"}}`, for wrong options as well. A
   traceback appears only with `--debug`.
-- Nothing waits for input where stdin is no terminal: what would ask is refused, and says what to type instead. Only
-  `compact --summary -` and the server `mcp` read stdin, and `run` leaves it to its command.
-- `--home` and `--debug` may also stand behind the command.
-- What comes out of a log is untrusted: control characters, escape sequences and bidirectional controls are shown as
-  `\\x1b` or `\\u202e`, in titles as well. `--json` has the text as it is, with these as JSON escapes.
-- Files of a workspace are changed by `rewind`, `undo` and `redo` only: after a preview and a question, or with `--yes`.
+- Nothing waits for input if stdin is not a terminal: a command that would ask refuses, with a hint what to type
+  instead. Only `compact --summary -` and the server `mcp` read stdin, and `run` passes it to its command.
+- `--home` and `--debug` may also follow the command.
+- Text from a log is untrusted: control characters, escape sequences and bidirectional controls are shown as
+  `\\x1b` or `\\u202e`, in titles as well. `--json` has the text unchanged, with these as JSON escapes.
+- Only `rewind`, `undo` and `redo` change files of a workspace: after a preview and a question, or with `--yes`.
   Without a terminal and without `--yes` they refuse. Ctrl-C at the question changes nothing.
 - A place to go back to, or to compare with, is the number of an entry (`12`), `turn:3` for the point before turn 3
   began, or the label of a checkpoint (`label:12` for one that looks like something else).
-- Reading locks nothing, and works while an agent is writing.
-- Files of other agents are only read. `export` and `resume` never write over one, but for `export --force`.
-- A session is named by its id or handle (`20261115-070012-k3f9q2m7`, `k3f9q2m7`) or any beginning that fits only one.
-  One of another agent is `agent:id`, as in `codex:0199a3`, or a beginning of that; commands that read take it where it
-  lies, `fork` and `resume --in` import it first and say so, others ask for `turnlog import` first. `@` is the newest
-  session of this folder, or of the nearest above it that has any; `@-` is the one before, `@-2` the one before that;
-  `latest` is the newest of all. A file or folder of another agent's will do, too: a word that is also a session is the
-  session, and `./word` is the file. An id that begins with a dash stands behind `--`.
-- Several that fit are listed on stderr, and with `--json` in `candidates` of the error. Commands that change something
-  take one of this folder where none is named, never one from elsewhere.
-- A rewind that was interrupted is reported by every command that shows the session; `turnlog rewind --continue`
-  finishes it, `turnlog rewind --abort` takes it back.
-- `COLUMNS` says how wide the output may be where it is not a terminal; without it, nothing is cut. Colours and progress
-  are for terminals only; `NO_COLOR` turns colours off. `turnlog show` goes through `PAGER` on a terminal (`less -R`
-  where nothing is set, none where it is empty or `cat`); `--no-pager` does without.
-- `turnlog completion` prints what bash, zsh and fish need to complete commands, options, agents and sessions.
-- stdout that is closed is refused before anything is done; where it is full, the command says so and exits with 8. A
-  reader that closes a pipe ends the command quietly."""
+- Reading takes no lock, and works while an agent is writing.
+- Files of other agents are only read. `export` and `resume` never overwrite one, except `export --force`.
+- A session is named by its id or handle (`20261115-070012-k3f9q2m7`, `k3f9q2m7`) or any unique beginning of one.
+  A session of another agent is `agent:id`, as in `codex:0199a3`, or a beginning of that; commands that only read open
+  it in place, `fork` and `resume --in` import it first and report that, others require `turnlog import` first. `@` is
+  the newest session of this folder, or of the nearest above it that has any; `@-` is the one before, `@-2` the one
+  before that; `latest` is the newest of all. A file or folder of another agent works, too: a word that names both means
+  the session, and `./word` is the file. Put an id that begins with a dash after `--`.
+- If several sessions match, they are listed on stderr, and with `--json` in `candidates` of the error. Commands that
+  change something take a session of this folder by default, never one from elsewhere.
+- Every command that shows a session reports an interrupted rewind; `turnlog rewind --continue` finishes it, `turnlog
+  rewind --abort` takes it back.
+- `COLUMNS` sets the width of output that does not go to a terminal; without it, nothing is truncated. Colours and
+  progress are for terminals only; `NO_COLOR` turns colours off. `turnlog show` goes through `PAGER` on a terminal
+  (`less -R` by default, none if it is empty or `cat`); `--no-pager` skips that.
+- `turnlog completion` prints the script with which bash, zsh and fish complete commands, options, agents and sessions.
+- If stdout is closed, a command refuses before it does anything; if it is full, the command reports that and exits
+  with 8. A reader that closes a pipe ends the command quietly."""
 
 
 _NOTE = """\

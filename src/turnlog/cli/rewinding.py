@@ -39,20 +39,20 @@ REWOUND = {
     "session": SESSION,
     "action": shape.text("rewind, undo or redo"),
     "dry_run": DRY_RUN,
-    "note": shape.text("why files stay as they are; else empty"),
+    "note": shape.text("why files are not changed; otherwise empty"),
     "counts": COUNTS,
     "steps": shape.items("a path each", {"action": shape.text(), **_PATH, "reason": shape.text()}),
     "done": shape.flag("whether it was done"),
-    "entry": shape.number("the entry that says so", null=True),
-    "result": shape.one("how many paths came out how"),
+    "entry": shape.number("the new entry", null=True),
+    "result": shape.one("the number of paths for each outcome"),
     "problems": shape.each("what could not be done", {**_PATH, "problem": shape.text()}),
-    "incomplete": shape.each("what was put back without its owner or an attribute", {**_PATH, "note": shape.text()}),
+    "incomplete": shape.each("files restored without their owner or an attribute", {**_PATH, "note": shape.text()}),
 }
 """What rewind, undo and redo say with `--json`."""
 
 
 DRY_RUN_OPTION = Option("--dry-run -n", "Only show what would be done.")
-FORCE_OPTION = Option("--force", "Overwrite what somebody else changed, too.")
+FORCE_OPTION = Option("--force", "Also overwrite what others changed.")
 YES_OPTION = Option("--yes -y", "Do not ask.")
 
 
@@ -111,7 +111,7 @@ def show_and_rewind(
     if conflicts:
         print("--force overwrites what is in conflict")
     if what == "rewind" and any(step.is_doubtful for step in conflicts):
-        print("--only PATH takes back what nobody can tell the owner of")
+        print("--only PATH takes back changes without a known owner")
     if how.dry_run:
         return
     if is_idle and not plan.to_do:

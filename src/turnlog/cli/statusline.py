@@ -21,7 +21,7 @@ AGENT = "claude-code"
 _WAIT_S = 2.0
 _MOST_BYTES = 4 << 20
 _STALE_S = 60
-"""After so long, the index is brought up to date."""
+"""The age in seconds at which the index is updated."""
 _WINDOWS = (("five_hour", "5h"), ("seven_day", "7d"))
 _PATIENCE_S = 0.05
 _SPENT = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0) FROM quarters WHERE quarter >= ?"

@@ -37,23 +37,23 @@ MOVED = {
             "entries": shape.number(),
             "blobs": shape.number(),
             "blob_bytes": shape.number(),
-            "into": shape.text("the fork that has what was new", null=True),
+            "into": shape.text("the fork with the new entries", null=True),
             "problems": shape.texts(),
-            "erased": shape.number("how many entries were erased there because they were here"),
-            "without_ignored": shape.number("checkpoints whose ignored files stay where they are"),
-            "error": shape.anything("why it stays where it is, or null"),
+            "erased": shape.number("how many entries were erased there, because they were erased here"),
+            "without_ignored": shape.number("checkpoints that were sent without their ignored files"),
+            "error": shape.anything("why it was not transferred, or null"),
         },
     ),
     "same": shape.number("how many sessions were the same on both sides"),
-    "entries": shape.number("how many entries went over"),
+    "entries": shape.number("how many entries were transferred"),
 }
 TRANSFERRED = {"dry_run": DRY_RUN, **MOVED}
 """What push and pull say with `--json`."""
 
 LOCATIONS = Argument("words", "[SESSION]... URL")
 EVERYTHING_OPTION = Option("--all -a", "Every session there is.", name="everything")
-IGNORED_OPTION = Option("--include-ignored", "Send what is in ignored files, too. [default: only their names]")
-DRY_RUN_OPTION = Option("--dry-run -n", "Only say what it would do.")
+IGNORED_OPTION = Option("--include-ignored", "Also send the contents of ignored files. [default: only their names]")
+DRY_RUN_OPTION = Option("--dry-run -n", "Only show what it would do.")
 
 
 def other_home(url: str, *, must_exist: bool) -> Home:
@@ -205,8 +205,8 @@ def _note(row: Transferred) -> str:
     if row.outcome == "deleted":
         return "in the trash there; left alone"
     if row.id == MARKS:
-        return "said of other agents' sessions"
-    return f"as {row.into}: it went on there, too" if row.outcome == "forked" else ""
+        return "marks of other agents' sessions"
+    return f"as {row.into}: it continued there, too" if row.outcome == "forked" else ""
 
 
 def tell(ways: list[Direction], *, dry_run: bool, as_json: bool, left: int | None = None) -> None:

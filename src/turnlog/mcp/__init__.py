@@ -7,7 +7,7 @@ tools/     one file per tool: its name is the tool's, its `call` answers
 scope      which sessions and files may be told of
 caller     who asks: its own session is left out
 quote      texts of sessions, made safe to hand on: without secrets, nothing unseen in them
-page       answers within so many bytes, whole items only
+page       answers of limited size, whole items only
 install    the server into the settings of agents, and out of them; agents/ has one file per agent
 
 Nothing is written but the catalog, unless it was started with `--allow-rewind`.

@@ -24,7 +24,7 @@ _CLIENTS = {
 _TAIL = 1 << 20
 _NAME_CHARACTERS = 80
 _LATELY = 5
-"""So many of the newest sessions of an agent may be the one that asks."""
+"""How many of the newest sessions of an agent may be the one that asks."""
 _TOOLS = frozenset(tool["name"] for tool in offered(allow_rewind=True))
 _OWN = frozenset(tool for tool in _TOOLS if "_" in tool)
 """Codex writes a tool down without saying whose it is. These are nobody else's; `usage` may be."""

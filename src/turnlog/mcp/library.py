@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from turnlog.session import ReadOnlySession
 
 _PATIENCE_S = 3.0
-"""No longer than this is somebody waited for who writes the catalog."""
+"""The maximum time to wait for another process that writes the catalog."""
 _FRESH_S = 2.5
-"""So long a look at the disk is good; it is looked at every two seconds while an agent asks."""
+"""How long a check of the disk is valid; while an agent asks, it is checked every two seconds."""
 
 
 class _Held(NamedTuple):
@@ -92,7 +92,7 @@ class Library:
                 card.id if card.is_ours else session_of(interior(home).store, card.agent or "", card.id, remember=False)
             )
             if own is None:
-                hint = "`turnlog hooks install` has its agent tell of every turn from then on"
+                hint = "`turnlog hooks install` lets its agent report every turn from then on"
                 raise NotFound(f"session {card.id} has no checkpoints of files", hint=hint)
             with home.read(own) as session:
                 yield card, session

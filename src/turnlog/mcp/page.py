@@ -1,4 +1,4 @@
-"""Answers within so many bytes, on the line: whole items only, the text for the model and the same for programs."""
+"""Answers of limited size on the line: whole items only, as text for the model and the same as data for programs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def offset_of(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not cursor.isdecimal() or int(cursor[:9]) > _FAR:
-        raise Invalid(f"cursor: {cursor!r:.60} is none of ours", hint="pass the cursor of the answer before")
+        raise Invalid(f"cursor: {cursor!r:.60} is not a cursor", hint="pass the cursor of the answer before")
     return int(cursor)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HEAD, TAIL = 8, 4
 _WIDEST = 240
 _LONGEST = 1_600
-"""So much of what was said is shown of one message, at each end; the rest is a call away."""
+"""How many characters of a message are shown at each end; another call gives the rest."""
 _THOUGHT = 300
 
 

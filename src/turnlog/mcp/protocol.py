@@ -16,7 +16,7 @@ PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR =
 LONGEST = 4 << 20
 """Of a longer line nothing is read but its end."""
 IDLE_S, IDLE_TIMES = 2.0, 30
-"""After each of so many seconds that nothing was asked, so many times."""
+"""`idle` runs every IDLE_S seconds without a request, at most IDLE_TIMES times."""
 Params = dict[str, Any]
 
 

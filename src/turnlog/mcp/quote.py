@@ -38,7 +38,7 @@ class Quotes:
         return one_line(self.text(text))
 
     def title(self, text: str) -> str:
-        """The same of what was cut before it came here: its last word goes, for it may be half of a secret."""
+        """One line for a title. If it was truncated before, its last word is dropped: it may be part of a secret."""
         if text.endswith(_CUT) and (kept := text.rpartition(" ")[0]):
             text = f"{kept} {_CUT}"
         return clip(self.line(text[:_LONGEST]), _TITLE)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _IDLE_S = 300.0
 _CHANGES = 500
 _MOST = 8
-"""So many are kept open that nobody looks at any more."""
+"""How many unused sessions are kept open."""
 
 
 class LookedAt:

@@ -38,7 +38,7 @@ def in_repository() -> bool:
 
 
 def levels() -> Iterator[list[str]]:
-    """The folders whose sessions are of here, the first that have any count.
+    """Groups of folders, nearest first. Use the first group that has sessions.
 
     In a repository all from this folder to its top count alike, and none beyond. Elsewhere it is one after the other,
     up to the first that is no project, such as the home folder.

@@ -43,7 +43,7 @@ def follow(
 
 
 def _news(session: SessionReader, last: int, *, seconds: float) -> list[AnyEntry]:
-    """What was appended after entry `last`, by whomever; waits for it, but not longer than so many seconds."""
+    """What was appended after entry `last`, by any writer; waits for it at most this many seconds."""
     log = history_of(session).log
     has_grown = log.wait(last) or (seconds > 0 and log.wait(last, seconds=seconds))
     if not has_grown:

@@ -48,7 +48,7 @@ def memory(location: str | None) -> str:
 
 
 def see_hooks(location: str | None) -> None:
-    """Somebody looked at how hooks stand: he need not be told any more that there are some."""
+    """Remember that the user saw the status of hooks, so that the hint is not shown again."""
     folder = f"{memory(location)}/settings"
     try:
         os.makedirs(folder, 0o700, exist_ok=True)

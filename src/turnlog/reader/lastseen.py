@@ -1,7 +1,7 @@
 """Where another agent's session was when the catalog saw it last: asked of its file, without the catalog.
 
-Who says exactly which session he means, and finds it there, needs no look at all the others first: what is shown is
-read from the session itself. The first eight digits of an id that is a UUID are exact enough, as `ls` prints them: that
+An exact name can be resolved from the index file alone, without refreshing the catalog: what is shown is read from
+the session itself. The first eight digits of an id that is a UUID are exact enough, as `ls` prints them: that
 another session with the same ones was begun since is next to impossible.
 """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CLAUDE, _CODEX = "claude-code", "codex"
 _MINUTES = {"five_hour": 300, "seven_day": 10_080}
 _NEWEST = 3
-"""In so many of the newest files of Codex somebody may have been told something."""
+"""How many of the newest files of Codex are searched for limits."""
 _TAIL_BYTES = 512 << 10
 
 

@@ -96,7 +96,7 @@ class SessionNames:
             return meant.id
         copy = self.copy_of(meant.source)
         if copy is None:
-            hint = f"`turnlog import {one_line(meant.name)}` makes it one of ours"
+            hint = f"`turnlog import {one_line(meant.name)}` imports it first"
             raise Invalid(f"{meant.name} is a session of {meant.source.agent}, not one of ours", hint=hint)
         return copy
 
@@ -113,7 +113,7 @@ class SessionNames:
             assert chosen.source is not None
             raise Invalid(
                 f"{chosen.name} is a session of {chosen.source.agent}, which is only read",
-                hint=f"`turnlog import {one_line(chosen.name)}` makes it one of ours; the original stays as it is",
+                hint=f"`turnlog import {one_line(chosen.name)}` imports it; the original is not changed",
             )
         return copy
 

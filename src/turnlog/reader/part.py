@@ -123,7 +123,7 @@ def _branch(session: SessionReader, word: str) -> int:
 
 
 def _around(session: SessionReader, seq: int, head: int, number: int) -> Part:
-    """So many messages on each side of an entry, on a branch that has it."""
+    """This many messages on each side of an entry, on a branch that has it."""
     seqs = _messages(session, head)
     if seq not in seqs and _is_node(session, seq):
         for branch in session.branches():

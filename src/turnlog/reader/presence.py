@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _NEWEST = 20
 _BYTES = 64 << 20
-"""At most so many bytes are read to look for records of unknown kinds."""
+"""The maximum number of bytes read to find records of unknown types."""
 
 
 class AgentPresence(Struct, frozen=True, kw_only=True):

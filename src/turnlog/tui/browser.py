@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 _SIZE_S = 1.0
 _END_S = 2.0
-"""So long it may take to end after a signal."""
+"""The maximum time for a clean exit after a signal."""
 
 
 _GLANCED = 20
-"""So many messages are drawn before the rest is known."""
+"""How many messages are drawn before the rest is read."""
 
 
 class BrowserOutcome(NamedTuple):

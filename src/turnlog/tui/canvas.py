@@ -35,7 +35,7 @@ def _style(codes: str) -> Style:
 
 
 def strip_of(line: str, room: int, marks: re.Pattern[str] | None = None) -> Strip:
-    """A painted line as Textual takes it, so many columns wide; what fits the pattern is marked."""
+    """A painted line for Textual, this many columns wide; matches of the pattern are marked."""
     segments: list[Segment] = []
     style = _NONE
     for number, part in enumerate(_CODE.split(line)):
@@ -98,7 +98,7 @@ class Canvas(Widget):
             self.canvas, self.x, self.y = canvas, x, y
 
     class Turned(Message):
-        """Somebody turned the wheel: so many lines, up is negative."""
+        """The mouse wheel moved by this many lines; up is negative."""
 
         def __init__(self, canvas: Canvas, lines: int) -> None:
             super().__init__()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from turnlog.workspace.diff import Difference
 
 _LONGEST = 2_000
-"""So many lines are shown of one file."""
+"""The maximum number of lines shown of one file."""
 _ACTIONS = {"created": "green", "create": "green", "deleted": "red", "delete": "red", "conflict": "purple"}
 
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 _DOTS = {"running": "green", "waiting": "yellow"}
 _TITLE = 24
-"""So much room a title has at least, as long as there is a column that can go."""
+"""The minimum width of a title, as long as another column can be dropped."""
 _WIDEST = 90
 """More than that, and the eye loses the line on the way to what stands behind."""
 _PLACES, _LINES, _WHO = 8, 3, 10
-"""So many places are in a preview, of each so many lines, and so many columns for who said it."""
+"""The maximum number of places in a preview, lines of each, and columns for its role."""
 _WORD_END = re.compile(r"[^\W_]$")
 _JOINED = re.compile(r"(?<!\S)(?:AND|OR)\s")
 _TO_COME = re.compile(r"(?<!\S)(?:(?:AND|OR)\s*)+$")
@@ -37,7 +37,7 @@ class ListAnswer(NamedTuple):
     query: str
     rows: list[ListingRow]
     here: int
-    """So many of them, at the top, are of this folder."""
+    """How many of them, at the top, are of this folder."""
     standing: Standing
     asked: str
     """What was looked for: the last word as a beginning, where it is none that anybody said."""

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from turnlog.view.typeset import Screen
 
 _CHUNK = 16
-"""So many pieces are read at once."""
+"""How many pieces are read together."""
 _KEPT = 40
-"""So many chunks are kept as lines."""
+"""How many chunks are cached as lines."""
 _SCANNED = 64
 _CUT = 12
 """A line that is cut ends so near the edge at least."""
@@ -54,7 +54,7 @@ class Frame(NamedTuple):
     total: int
     is_end: bool
     new: int
-    """So many pieces came below while somebody reads above."""
+    """How many pieces arrived below while the reader is further up."""
     title: str
     is_found: bool = True
     """Whether there was such a place."""
@@ -179,7 +179,7 @@ class PagedSession:
         return (place.piece + place.line / max(1, len(self._lines(place.piece)))) / total
 
     def _moved(self, place: LinePlace, by: int) -> LinePlace:
-        """So many lines on, or back; not beyond either end."""
+        """This many lines forward or back; not beyond either end."""
         piece, line = place.piece, place.line + by
         while line < 0 and piece > 0:
             piece -= 1
@@ -202,12 +202,12 @@ class PagedSession:
         self._top = max(LinePlace(0, 0), min(place, last))
 
     def scroll(self, by: int) -> None:
-        """So many lines down, or up."""
+        """Scroll this many lines down, or up."""
         if len(self._pieces):
             self._go(self._moved(self._top, by))
 
     def page(self, by: int) -> None:
-        """So many screens; a line of the one before stays."""
+        """Scroll this many screens; one line of the previous screen stays."""
         self.scroll(by * max(1, self._height - 1))
 
     def to_end(self) -> None:
@@ -264,7 +264,7 @@ class PagedSession:
     # ── size, folds ───────────────────────────────────────────────────────────────────────────────
 
     def resize(self, screen: Screen, height: int) -> None:
-        """As wide as this, so many lines high; what is at the top stays there."""
+        """Resize to this width and this many lines; the top line stays."""
         was_end = self._top == self._last_top()
         is_narrower = screen.room != self._screen.room
         self._screen, self._height = screen, max(1, height)

@@ -1,4 +1,4 @@
-"""Secrets that only their name tells, `password = …`, and what only stands where one would be. Pure, and linear."""
+"""Secrets recognised by the name they are assigned to, `password = …`, and placeholders for them. Pure, and linear."""
 
 from __future__ import annotations
 

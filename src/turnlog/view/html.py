@@ -28,7 +28,7 @@ _OPEN_LINES = 40
 _SHORT = 160
 _TAGS = {"bold": "strong", "italic": "em", "strike": "s", "code": "code"}
 _MOST_MARKS = 1000
-"""So many places of a needle are marked in one text."""
+"""The maximum number of marks of a needle in one text."""
 
 
 class HtmlRows:

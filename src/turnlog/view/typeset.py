@@ -131,7 +131,7 @@ def _flat(spans: list[InlineSpan]) -> str:
 
 
 def wrapped(spans: list[InlineSpan], screen: Screen, room: int) -> Iterator[str]:
-    """Spans in lines of at most so many columns, broken between words where that is possible."""
+    """Spans in lines of at most this many columns, broken between words where possible."""
     line: list[str] = []
     used = 0
     space: tuple[str, InlineSpan] | None = None  # only drawn where a word follows on the same line

@@ -102,7 +102,7 @@ def characters(text: str) -> Iterable[str]:
 
 
 def beginning(text: str, room: int) -> str:
-    """As many whole characters of a text as fit into so many columns."""
+    """As many whole characters of a text as fit into this many columns."""
     return text[: _fitting(characters(text), room)]
 
 
@@ -127,7 +127,7 @@ def path_line(text: str) -> str:
 
 
 def in_lines(text: str, room: int) -> list[str]:
-    """The words of a text in lines of at most so many columns. A word is never broken: it may be something to copy."""
+    """A text in lines of at most this many columns. A word is never broken: it may be something to copy."""
     lines: list[str] = []
     used = 0
     for word in text.split():
@@ -142,7 +142,7 @@ def in_lines(text: str, room: int) -> list[str]:
 
 
 def clip(text: str, room: int) -> str:
-    """At most so many columns of a text, with an ellipsis where something was left out."""
+    """A text truncated to this many columns, with an ellipsis if something was left out."""
     if width(text) <= room:
         return text
     return beginning(text, room - 1).rstrip() + "…"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from turnlog.reader.desk import LookedAt
 
 _LONGEST = 40_000
-"""So many characters of one output are on the page; the rest is a click away."""
+"""The maximum number of characters of one output on the page; a click loads the rest."""
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 PORT = 7475
 _TRIES = 50
 _THREADS = 8
-"""So many requests are worked on at once; they read, and mostly wait for each other's turn at the catalog."""
+"""How many requests are handled at once; they read, and mostly wait for their turn at the catalog."""
 
 
 def listen(port: int | None) -> socket.socket:

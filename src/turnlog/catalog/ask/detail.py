@@ -148,7 +148,7 @@ def _points(index: Index, row: int, most: int) -> list[ContextPoint]:
 
 
 def _fullest(requests: list[tuple[int, int]], room: int) -> list[tuple[int, int]]:
-    """So many of them: the fullest of neighbours."""
+    """At most this many of them: of neighbours, the fullest."""
     size = len(requests)
     parts = (requests[number * size // room : (number + 1) * size // room] for number in range(min(room, size)))
     return [max(part, key=lambda request: request[1]) for part in parts]

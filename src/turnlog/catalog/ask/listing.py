@@ -22,7 +22,7 @@ LEFT_OUT = {
     "subagent": Condition("unknown", "sessions.parent"),
     "archived": Condition("not", "sessions.is_archived"),
 }
-"""What is only shown where it is asked for: all but these."""
+"""Sessions are hidden unless they meet these conditions or a filter asks for them."""
 
 IN_TRASH = Condition("is", "sessions.is_deleted").and_(Condition("is", "sessions.is_ours"))
 """Another agent's that is deleted is gone: only what it spent is known."""

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 SORTS = ("time", "relevance")
 SHOWN = 3
-"""So many places of a session are shown."""
+"""The maximum number of places shown of a session."""
 _COUNTED, _READ = 5_000, 300
-"""So many places are counted; fewer where each has to be read for that."""
+"""The maximum number of places counted; the second if each text has to be read."""
 _TRIES = 40
-"""So many choices of fewer words are tried."""
+"""The maximum number of combinations of fewer words that are tried."""
 _WEIGHTS = {"user": 4, "summary": 3, "assistant": 2, "note": 2}
 _TITLED = 8
 
@@ -125,7 +125,7 @@ class _Walk:
             group.title = hit
 
     def page(self, limit: int, page: int, sort: str) -> FoundPage:
-        """So many of them, in that order."""
+        """This many of them, in that order."""
         order = sorted(
             self.groups.values(),
             key=lambda group: group.relevance if sort == "relevance" else (group.newest,),

@@ -17,27 +17,27 @@ from turnlog.errors import Invalid
 HELP = """\
 error handling       both words, in any order; upper and lower case are the same
 "exact phrase"       these words, one after the other
-migrat*              words that begin so
+migrat*              words that begin with this
 -draft               not this word, phrase or filter
 self._x.append(      code, as it stands, from the beginning of a word on
 *ession_la*          also in the middle of a word
 "key: value"         with blanks or quotes in it; \\" is a quote
 error OR failure     one of them; without parentheses, all on one side of OR or all on the other
-codex (a OR b)       codex, and a or b; AND may be said and changes nothing
+codex (a OR b)       codex, and a or b; AND is allowed and changes nothing
 
 agent:codex,claude   of one of these agents
 workspace:api        in a folder of that name, the end of a path, or a path and what is below it
-workspace:=~/notes   in that very folder
-role:user            said by user, assistant, tool, system, or a note, or a summary
+workspace:=~/notes   in exactly that folder
+role:user            a message of user, assistant, tool or system, a note or a summary
 tool:bash            a call of that tool, or its answer
 file:src/app.py      touches that file: the end of its path, a folder/, or with * and ?
 model:sonnet         by a model with this in its name
 since:7d until:2h    also today, yesterday, 2026-11, 2026-11-01, 09:30, 2026-11-01T09:30
-cost:>1.50           sessions that cost more than so many dollars; also < >= <=
-title:"login page"   has this in its title
+cost:>1.50           sessions that cost more than this, in dollars; also < >= <=
+title:"login page"   its title contains this
 tag:urgent           has this tag
-session:k3f9         the session whose id or handle begins so; also id:k3f9
-branch:feature/*     worked on that branch of git: its name, or the end of it behind a slash
+session:k3f9         the session whose id or handle begins with this; also id:k3f9
+branch:feature/*     worked on that branch of git: its name, or the end of it after a slash
 commit:main..HEAD    sessions whose turns wrote lines of these commits, or of one, in this repository
 is:running           also waiting, idle, stopped, crashed
 is:fork              also subagent, imported, damaged

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from turnlog.catalog.index.wanted import EntryMatch, Wanted
 
 _COUNTED, _READ = 1_000, 200
-"""So many places that have all of the words are counted; fewer where each has to be read for that."""
+"""The maximum number of places counted that have all of the words; the second if each text has to be read."""
 _LOOKED_AT = 1_500
-"""So many of the newest places of one word count for what comes near."""
+"""How many of the newest places of a word are considered for partial matches."""
 _RAREST = 8
-"""So many words of a sentence tell what it is about."""
+"""How many of the rarest words of a sentence are searched."""
 _LEAST = 4
 """A word of fewer letters has no ending to be taken off."""
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ations?|ings?|ions?|ies|ied|ers?|ed|es|ly|s|e|y)$")

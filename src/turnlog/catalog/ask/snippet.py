@@ -13,9 +13,9 @@ LINE = " ⏎ "
 """Stands for the end of a line and the indentation of the next."""
 MORE = "…"
 _MOST = 200
-"""So many places of each needle are looked at."""
+"""The maximum number of places examined for each needle."""
 _LEAD = 40
-"""So much of the text stands before the first mark."""
+"""How many characters a snippet has before its first mark."""
 _SLACK = 12
 """So far a cut moves to fall between two words."""
 _LONGEST = 64

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from turnlog.session import Home
 
 _PATIENCE_S = 1.0
-"""So long formats are asked of which no glance is known."""
+"""How long to wait for formats that have no glance."""
 
 
 def surveyed(

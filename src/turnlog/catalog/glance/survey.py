@@ -19,9 +19,9 @@ from turnlog.machine.folder import workspace_path
 QUICK = {"claude-code": claude_code, "codex": codex, "gemini-cli": gemini_cli}
 _DEEPEST = 12
 _MOST = 50_000
-"""So many files of one agent are counted; more are many in any case."""
+"""The maximum number of files counted per agent."""
 _SHOWN, _NEAR = 120, 80
-"""So many of the newest are looked at, and of those that were in this folder."""
+"""How many of the newest sessions are examined: of all, and of this folder."""
 _FITTING = 100
 _ASIDE = "agent-"
 """So the files of subagents are called, which no list shows."""

@@ -98,7 +98,7 @@ class PortionWriter(Protocol):
     """What brings portions into the tables of an engine."""
 
     most: int
-    """So many characters are written at once."""
+    """How many characters are written in one transaction."""
 
     def write(self, portion: Portion) -> None:
         """All of it or nothing; its texts are in their order."""

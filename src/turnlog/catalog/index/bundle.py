@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SIZE = 64 << 10
-"""So many characters make a bundle: larger ones take less room, and longer to get at one text."""
+"""The number of characters in a bundle: larger ones take less space, but reading one text takes longer."""
 _MOST = 5 * MAX_TEXT
 _LEVEL = 3
 _AT_ONCE = 16

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     _Named = TypeVar("_Named", Card, ListingRow)
 
 LATELY_MS = 600_000
-"""So long somebody whom nobody here can look for is taken to be there after the last thing that was written."""
+"""How long after its last write a process that cannot be checked from here counts as alive."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 LATEST = (1 << 43) - 1
@@ -63,7 +63,7 @@ def merged_lines(parts: list[list[ListingRow]]) -> list[ListingRow]:
 
 
 def _once(parts: list[list[_Named]]) -> Iterator[_Named]:
-    """What was read while somebody took a glance at it is in two indexes: the first one has read it."""
+    """A session that was read during a glance is in two indexes: the first one has read it."""
     seen: set[str] = set()
     for part in parts:
         yield from (one for one in part if one.name not in seen)

@@ -27,7 +27,7 @@ class Condition(NamedTuple):
         return self._with("or", other)
 
     def but_not(self, other: "Condition") -> "Condition":
-        """This, and not that. What is not known is not so."""
+        """This and not that; NULL counts as false."""
         return self.and_(Condition("but not", value=other)) if other.op else self
 
     def _with(self, op: str, other: "Condition") -> "Condition":

@@ -26,9 +26,9 @@ class Repeated(NamedTuple):
     """What a copy is, as of now."""
 
     copy_of: str
-    """What to type for the session it was written from; its id with us where that is gone."""
+    """The name of the session it was written from; its id here if that is gone."""
     repeats: int
-    """The last step that is there only once more; -1 if it is the only one that has it."""
+    """The last step copied from the original; -1 if the original is gone."""
     is_copied: bool
     """Whether nothing was added to it."""
     owed: dict[str, CopiedSpending]

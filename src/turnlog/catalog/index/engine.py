@@ -28,7 +28,7 @@ class Engine(Protocol):
     sure: frozenset[str]
     """The kinds of terms of which its index tells all; others have to be looked for in the text."""
     patience: int
-    """So many characters of text are read for one question; then it is said that there may be more."""
+    """The maximum number of characters read for one query; beyond that the answer is marked as incomplete."""
 
     def table(self, name: str, alias: str = "") -> str:
         """A table, under that or another name."""

@@ -72,7 +72,7 @@ class MarkedSessions:
             note(db, _NOTED, msgspec.json.encode(self._marks).decode())
 
     def apply(self, batch: Batch) -> None:
-        """Say it of every session that is there; of one that nothing is said of any more, what it says itself."""
+        """Apply the marks to every session; restore the original values where marks were removed."""
         for id, name, own, row in _overlaid(batch.db, self._marks):
             mine = self._marks.get(name)
             batch.put(id, row)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 QUARTER_MS = 900_000
 DAY = 96
-"""So many quarters."""
+"""The number of quarters of an hour in a day."""
 _COUNTED = ("requests", "cost", "unpriced", *COUNTS)
 QUARTERS = ", ".join(("session", "quarter", "model", *_COUNTED))
 _ONE = f"1, coalesce(cost, 0), CASE WHEN cost IS NULL THEN 1 ELSE 0 END, {', '.join(COUNTS)}"

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SHIFT = 20
-"""The id of an entry is its time in milliseconds, shifted by so many bits, and a number."""
+"""The id of an entry is its time in milliseconds, shifted by this many bits, plus a number."""
 _FEW = 20
 MAX_TEXT = 1 << 20
-"""Of a longer text only so many characters are searched and kept."""
+"""The maximum number of characters of a text that are indexed and stored."""
 
 
 @lru_cache(maxsize=1)

@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
     entries: Condition = Condition()
     span: TimeSpan = TimeSpan()
     others: tuple[Wanted, ...] = ()
-    """What will do as well; engines are asked for one after the other."""
+    """The other sides of an OR. Engines are queried for each in turn."""
 
     @property
     def every_term(self) -> tuple[Term, ...]:
@@ -59,7 +59,7 @@ def bounded(at: int) -> int:
 
 
 class Shift(NamedTuple):
-    """From this quarter on, the time zone is so many quarters ahead."""
+    """From this quarter on, the time zone is ahead by this many quarters."""
 
     start: int
     ahead: int

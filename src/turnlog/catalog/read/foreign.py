@@ -72,7 +72,7 @@ def _begin(form: Format, source: Source, stamp: Stamp, before: Before | None) ->
 
 
 class _Damage:
-    """In how many places something cannot be read: what was only read otherwise than it is written is none."""
+    """Counts unreadable places. Text that was decoded with replacements does not count."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self._problems = problems
@@ -80,7 +80,7 @@ class _Damage:
         self.count = 0
 
     def now(self) -> int:
-        """So many by now."""
+        """The number so far."""
         if len(self._problems) > self._seen:
             self.count += sum(problem.offset is not None for problem in self._problems[self._seen :])
             self._seen = len(self._problems)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DEEPEST = 12
 _MOST = 20_000
 _LATER_NS = 86_400_000_000_000
-"""A file that is no session after so long will not become one."""
+"""The age after which a file that is not a session is no longer checked."""
 _PASSING = (".lock", ".tmp", ".bak", ".log")
 _INDEX = "index.json"
 """What some agents keep of all their sessions together: it changes with each of them, and says nothing more."""

@@ -40,7 +40,7 @@ class Asked(Mapping[str, str]):
 
 
 def formats_here() -> str:
-    """What differs when there are other formats, without a look at any: to ask who is installed takes far longer.
+    """A fingerprint of the installed formats, without loading any: listing entry points takes far longer.
 
     It is the folder of our own, and those where installers put packages.
     """

@@ -15,26 +15,26 @@ _COMMAND = {
     "name": shape.text(),
     "summary": shape.text(),
     "arguments": shape.each(
-        "in order", {"name": shape.text(), **_TAKEN, "required": shape.flag(), "repeatable": shape.flag()}
+        "in order of position", {"name": shape.text(), **_TAKEN, "required": shape.flag(), "repeatable": shape.flag()}
     ),
     "options": shape.each(
-        "in any",
+        "in any order",
         {
             "flags": shape.texts(),
             **_TAKEN,
-            "value": shape.text("what its value is called; null for a flag", null=True),
+            "value": shape.text("the name of its value; null for a flag", null=True),
             "default": shape.anything(),
             "required": shape.flag(),
             "repeatable": shape.flag(),
             "meaning": shape.text(),
         },
     ),
-    "examples": shape.each("", {"command": shape.text(), "meaning": shape.text()}),
+    "examples": shape.each("how to call it", {"command": shape.text(), "meaning": shape.text()}),
     "changes": shape.text("`nothing`, `the log`, `the workspace` or `files of other agents`"),
-    "json": shape.one("the JSON Schema of its `--json`; null where it has none", null=True),
+    "json": shape.one("the JSON Schema of its `--json`; null if it has none", null=True),
 }
 FIELDS = {
-    "[commands]": shape.items("every command; with a COMMAND, its fields instead of all else", _COMMAND),
+    "[commands]": shape.items("every command; with a COMMAND, its fields are the document", _COMMAND),
     **{f"[{name}]": field for name, field in _COMMAND.items()},
     "[exit_codes]": shape.each(
         "how a command may end", {"code": shape.number(), "name": shape.text(), "meaning": shape.text()}
@@ -43,25 +43,25 @@ FIELDS = {
     "[filters]": shape.each(
         "for `ls`, `search` and `usage`", {"name": shape.text(), "example": shape.text(), "meaning": shape.text()}
     ),
-    "[guide]": shape.text("with --guide: all there is then"),
+    "[guide]": shape.text("with --guide: the guide, and nothing else"),
 }
 
 
 @declare(
     Argument("name", "[COMMAND]"),
     Option("--guide", "A page for an agent, short enough for its instructions."),
-    Option("--as", "With --guide: with the head that a skill file has.", name="form", choices=("skill",)),
+    Option("--as", "With --guide: with the header of a skill file.", name="form", choices=("skill",)),
 )
 def command(name: str | None, guide: bool, form: str | None, as_json: bool) -> None:
     """Describe this command line to programs: commands, options, JSON, exit codes, environment and filters.
 
     With --json, each command has its arguments, options, examples, what it changes (nothing, the log, the workspace,
-    files of other agents), and the JSON Schema of what it prints with --json. Without, it is a page to read.
+    files of other agents), and the JSON Schema of what it prints with --json. Without it, prints a page to read.
 
-    \\b
+    \b
     turnlog api                              all of it, as a page
     turnlog api search --json                one command
-    turnlog api --json --fields name,summary what there is
+    turnlog api --json --fields name,summary all commands
     turnlog api --guide                      for the instructions of an agent
     turnlog api --guide --as skill           the same as a skill file
     """

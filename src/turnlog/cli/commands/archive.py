@@ -16,9 +16,9 @@ FIELDS = {"session": SESSION, "archived": shape.flag("whether listings leave it 
 
 @declare(SESSION_ARGUMENT, Option("--remove -r", "Take it out of the archive."))
 def command(session: str | None, remove: bool, as_json: bool) -> None:
-    """Hide a session from listings. It is still found by its words, counted, and can be resumed.
+    """Hide a session from listings. It can still be searched, counted and resumed.
 
-    Of another agent's session it is kept in our home: its own files stay as they are.
+    For another agent's session, this is stored in your home; the agent's own files are not changed.
 
     \b
     turnlog archive k3f9            hide it

@@ -45,11 +45,11 @@ FIELDS = {
         {
             **AUTHOR,
             "lines": shape.number(),
-            "cost_micros": shape.number("null where it is not known", null=True),
+            "cost_micros": shape.number("null if unknown", null=True),
             "unpriced": shape.texts("models without a known price"),
         },
     ),
-    "[others]": shape.one("how many of its lines are not one turn's, by why"),
+    "[others]": shape.one("how many of its lines were not written by one turn, by `why`"),
     "[files]": shape.each(
         "with --commit: the lines that it added", {"path": shape.text(), "lines": shape.each("", LINE)}, role="aside"
     ),
@@ -63,14 +63,15 @@ FIELDS = {
     Option("--to", "Print an Agent Trace record instead.", choices=("agent-trace",)),
 )
 def command(file: str | None, chosen: str | None, revision: str | None, to: str | None, as_json: bool) -> None:
-    """Tell which turn of which session wrote each line of a file.
+    """Show which turn of which session wrote each line of a file.
 
-    The checkpoints of all sessions of the folder say it: what changed between the two of a turn is the turn's. A line
-    that was moved, a file that was renamed, and what git or a rewind brought back keep their author. A line that is
-    no turn's says why: "before" the first checkpoint, "between" turns, "since" the last checkpoint, or "git" with the
-    commit that brought it. Where turns overlapped, all of them are named. `turnlog why FILE:LINE` tells more of one.
+    It compares the checkpoints of all sessions of the folder: a change between the two checkpoints of a turn belongs to
+    that turn. A line that was moved, a file that was renamed, and lines that git or a rewind brought back keep their
+    author. A line without a turn shows the reason: "before" the first checkpoint, "between" turns, "since" the last
+    checkpoint, or "git" with the commit that brought it. If turns overlapped, all of them are named. `turnlog why
+    FILE:LINE` explains one line.
 
-    With --commit, FILE may be left out: then it is about all that the commit added.
+    With --commit, FILE is optional: without it, all lines that the commit added are shown.
 
     \b
     turnlog blame src/main.py        every line

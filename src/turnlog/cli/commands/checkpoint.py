@@ -30,23 +30,22 @@ _LISTED = 10
 CHANGES = shape.LOG
 FIELDS = {
     "session": SESSION,
-    "is_new": shape.flag("whether it was made for this"),
+    "is_new": shape.flag("whether the session is new"),
     "workspace": shape.text("the folder", null=True),
     "entry": shape.number("the number of the checkpoint"),
     "label": shape.text("its name", null=True),
     "files": shape.number("how many files are in it"),
-    "size_bytes": shape.number("how many bytes those have"),
+    "size_bytes": shape.number("their size"),
     "skipped": shape.each("paths that are not covered, and why"),
 }
 
 
 @declare(Argument("label", "[LABEL]"), HERE_OPTION, SESSION_OPTION)
 def command(label: str | None, here: bool, session: str | None, as_json: bool) -> None:
-    """Keep the files of this project as they are now, to come back to.
+    """Save the current files of this project, to return to them later.
 
-    It covers the repository that the current folder is in, or else the folder; with --here, only the folder. It goes
-    into the newest session there is for it; where there is none, a new one is opened. Files that git ignores are left
-    out, and so are very large ones, which are listed.
+    It covers the repository around the current folder, otherwise the folder; with --here, only the folder. It is added
+    to the newest session there, or to a new one. Very large files are left out and listed.
 
     \b
     turnlog checkpoint               one without a name

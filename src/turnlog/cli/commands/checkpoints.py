@@ -44,8 +44,8 @@ FIELDS = {
 def command(session: str | None, limit: int | None, as_json: bool) -> None:
     """List the checkpoints of a session, the oldest first.
 
-    ENTRY and the label are what `turnlog rewind` and `turnlog diff` take. CHANGED compares with the checkpoint
-    before: + created, ~ modified, - deleted, m another mode.
+    `turnlog rewind` and `turnlog diff` take ENTRY or the label. CHANGED compares with the checkpoint before: + created,
+    ~ modified, - deleted, m another mode.
 
     \b
     turnlog checkpoints               all of them

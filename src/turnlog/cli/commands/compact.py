@@ -21,9 +21,9 @@ FIELDS = {
     "session": SESSION,
     "dry_run": DRY_RUN,
     "entry": shape.number("the number of the compaction; null if nothing was done", null=True),
-    "removed": shape.number("how many messages a model sees no more"),
+    "removed": shape.number("how many messages the model no longer sees"),
     "kept": shape.number("how many it still sees"),
-    "summary": shape.text("what it sees instead"),
+    "summary": shape.text("what the model sees instead"),
 }
 
 
@@ -31,19 +31,19 @@ FIELDS = {
     SESSION_ARGUMENT,
     Option(
         "--keep -k N",
-        "How many of the last messages stay; more where a tool call would lose its result.",
+        "How many of the last messages stay; more if a tool call would lose its result.",
         least=0,
         default=_KEEP,
     ),
-    Option("--summary TEXT", "What stands for the rest; - reads it from stdin. [default: made here]"),
+    Option("--summary TEXT", "The summary; - reads it from stdin. [default: made from the messages]"),
     Option("--dry-run -n", "Only show what would be done."),
 )
 def command(session: str | None, keep: int, summary: str | None, dry_run: bool, as_json: bool) -> None:
-    """Let a model see a summary of the beginning of a conversation.
+    """Replace the beginning of a conversation with a summary, for the model.
 
-    From now on it sees the summary, and after it the last messages. Everything stays in the log: `turnlog show` prints
-    all of it as before, `turnlog show --context` what the model sees, and `turnlog uncompact` takes it back. Without
-    --summary one is made of the requests, tools and files in it; no model is asked.
+    From now on the model sees the summary, then the last messages. Everything stays in the log: `turnlog show` still
+    prints all of it, `turnlog show --context` what the model sees, and `turnlog uncompact` takes it back. Without
+    --summary, a summary is made from the requests, tools and files; no model is asked.
 
     \b
     turnlog compact --dry-run                what it would say

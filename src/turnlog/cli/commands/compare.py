@@ -32,7 +32,7 @@ _TOOK = {
     **TOKENS,
     "unpriced": shape.texts("models without a known price"),
     "seconds": shape.real("from the prompt to the last entry; the time between turns does not count"),
-    "files": shape.each("null where no checkpoints were taken", _FILE, null=True),
+    "files": shape.each("null if no checkpoints were taken", _FILE, null=True),
 }
 _TURN = {
     "first": shape.number("the entry that it begins with"),
@@ -46,13 +46,13 @@ _SIDE = {
     "agent": shape.text(null=True),
     "head": shape.number("the last entry of the branch"),
     **_TOOK,
-    "turns": shape.each("what is not in common", _TURN),
+    "turns": shape.each("the turns that are not in common", _TURN),
 }
 _PROMPTS = 5
 CHANGES = shape.NOTHING
 FIELDS = {
     "common": shape.one(
-        "what both begin with",
+        "the common beginning",
         {
             "messages": shape.number(),
             "prompts": shape.texts("their beginnings"),
@@ -60,8 +60,8 @@ FIELDS = {
             "last_b": shape.number("the same in B"),
         },
     ),
-    "a": shape.one("A behind that", _SIDE),
-    "b": shape.one("B behind that", _SIDE),
+    "a": shape.one("A after the common beginning", _SIDE),
+    "b": shape.one("B after the common beginning", _SIDE),
 }
 
 
@@ -72,12 +72,12 @@ FIELDS = {
     Option("--branch-b N", "The branch of B that ends at entry N.", least=1),
 )
 def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json: bool) -> None:
-    """Show two sessions side by side: what each did, turn by turn, and what it took.
+    """Show two sessions side by side: what each did, turn by turn, and what it cost.
 
-    What both begin with is told once: a fork has it from the session it was forked from, and two attempts at one task
-    have the same prompt. All numbers are of what comes after it, with what subagents spent there. Time is that of the
-    turns, from a prompt to the last entry before the next one. Files are those that turns changed, which is known where
-    checkpoints were taken. Sessions of other agents can be compared, too.
+    The common beginning is shown once: a fork shares it with its original, and two attempts at one task have the same
+    prompt. All numbers are of what comes after it, subagents included. Time is that of the turns, from a prompt to the
+    last entry before the next one. Files that turns changed are known only where checkpoints were taken. Sessions of
+    other agents can be compared, too.
 
     \b
     turnlog compare k3f9 m2x8

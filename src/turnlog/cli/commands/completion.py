@@ -72,8 +72,8 @@ _SHELLS = {
 CHANGES = shape.NOTHING
 FIELDS = {
     "shell": shape.text("which"),
-    "install": shape.text("the command that keeps it"),
-    "script": shape.text("what the shell has to run"),
+    "install": shape.text("the command that installs it permanently"),
+    "script": shape.text("the script for the shell"),
 }
 
 
@@ -81,8 +81,9 @@ FIELDS = {
 def command(shell: str | None, as_json: bool) -> None:
     """Print the script that lets a shell complete what you type.
 
-    Commands, options, names of agents, and sessions: by handle, id or agent:id, with their titles. Sessions come from
-    the catalog as it is, so they are there at once; `turnlog ls` brings it up to date. Without SHELL it is your own.
+    It completes commands, options, names of agents, and sessions: by handle, id or agent:id, with their titles.
+    Sessions come from the index without updating it, so they appear at once; `turnlog ls` updates it. The default is
+    your own shell.
 
     \b
     eval "$(turnlog completion bash)"        for this shell only

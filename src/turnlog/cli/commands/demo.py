@@ -31,22 +31,22 @@ from turnlog.store import derived
 CHANGES = shape.NOTHING
 FIELDS = {
     "ok": shape.flag("whether every check held"),
-    "checks": shape.each("one after the other", {"text": shape.text(), "ok": shape.flag()}),
+    "checks": shape.each("in order", {"text": shape.text(), "ok": shape.flag()}),
     "seconds": shape.real("how long it took"),
-    "home": shape.text("where it was kept, with --keep", null=True),
+    "home": shape.text("the folder that --keep left", null=True),
 }
 
 
 @declare(
     Argument("part", choices=("log", "files")),
-    Option("--keep", "Leave the home folder there, to look around in it."),
+    Option("--keep", "Do not delete the home folder, so that you can inspect it."),
 )
 def command(part: str | None, keep: bool, as_json: bool) -> None:
     """Kill one agent, rewind another, and see that nothing is lost.
 
-    Real processes and real files in a temporary folder; everything that is claimed is checked, files to the byte. The
-    exit code is 1 if a check fails. If $TURNLOG_HOME is a database, the sessions are there, as those of a tenant of
-    their own, until it ends.
+    It uses real processes and real files in a temporary folder, and checks every claim, files to the byte. The exit
+    code is 1 if a check fails. If $TURNLOG_HOME is a database, the sessions are stored there until the end, under a
+    tenant of their own.
 
     \b
     turnlog demo                      all of it

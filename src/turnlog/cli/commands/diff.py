@@ -34,9 +34,9 @@ def command(
 ) -> None:
     """Print what changed in the files: in a turn, or from A to B.
 
-    Without anything, it is the last turn; with A only, from there until now. A and B are an entry (12), "turn:3" for
-    the beginning of turn 3, or the label of a checkpoint. Whatever changed the files counts: edits, shell commands,
-    generators. Binary files, modes and links are told without lines.
+    Without arguments it shows the last turn; with A only, the changes from there until now. A and B are an entry (12),
+    "turn:3" for the beginning of turn 3, or the label of a checkpoint. All changes count: edits, shell commands,
+    generators. Binary files, modes and links are listed without lines.
 
     \b
     turnlog diff                      what the last turn changed

@@ -43,7 +43,7 @@ _NAMED = ("backend", "location", "ok")
 CHANGES = shape.LOG
 FIELDS = {
     "ok": shape.flag("whether nothing is wrong"),
-    "store": shape.one("how a home that is no folder is", null=True),
+    "store": shape.one("the health of a home that is not a folder", null=True),
     "sessions": shape.items(
         "a log each",
         {
@@ -52,14 +52,14 @@ FIELDS = {
             "path": shape.text(),
             "size_bytes": shape.number(),
             "entries": shape.number(),
-            "regions": shape.each("that are damaged"),
+            "regions": shape.each("damaged regions"),
             "findings": shape.each(
                 "what else is wrong", {"kind": shape.text(), "text": shape.text(), "seq": shape.number(null=True)}
             ),
-            "folds": shape.anything("entries that a repair leaves out"),
+            "folds": shape.anything("folds that a repair leaves out"),
             "repaired": shape.one(null=True),
-            "unknown": shape.one("how many records of each type that is not known"),
-            "left": shape.number("how much is still wrong after a repair"),
+            "unknown": shape.one("the number of records of each unknown type"),
+            "left": shape.number("the number of findings after a repair"),
             "ok": shape.flag(),
         },
     ),
@@ -72,35 +72,35 @@ FIELDS = {
             "sessions": shape.number(),
             "bytes": shape.number(),
             "unreadable": shape.one("files and folders that cannot be read, and why"),
-            "damaged": shape.one("files in which places cannot be read, and how many"),
-            "days": shape.real("after which it deletes a session; null for never", null=True),
-            "settings": shape.text("where that is said", null=True),
+            "damaged": shape.one("files with unreadable places, and how many"),
+            "days": shape.real("days after which the agent deletes a session; null for never", null=True),
+            "settings": shape.text("the file with that setting", null=True),
             "settings_problem": shape.text(),
-            "going": shape.number("how many within a week"),
+            "going": shape.number("sessions the agent deletes within 7 days"),
             "gone": shape.number(),
-            "unknown": shape.one("types of records"),
+            "unknown": shape.one("unknown types of records"),
         },
         role="aside",
     ),
-    "[old_index]": shape.text("the index that an earlier version left in the home, where it could not be removed"),
+    "[old_index]": shape.text("the index that an earlier version left in the home, if it could not be removed"),
 }
 
 
 @declare(
     SESSION_ARGUMENT,
-    Option("--repair", "Leave damaged bytes out; the file as it was is kept in the trash."),
+    Option("--repair", "Leave out damaged bytes; the original file is kept in the trash."),
     Option("--blobs", "Read back every blob as well; this may take a while."),
 )
 def command(session: str | None, repair: bool, blobs: bool, as_json: bool) -> None:
-    """Examine a session's log, or all of them, and explain what is wrong; and tell which agents are here.
+    """Examine a session's log, or all of them, and explain what is wrong; and list the agents on this machine.
 
-    Every byte of a log is checked, its folds against its entries, that the blobs it needs are there, and, for a fork,
-    the session it continues. Where the home is a database, that says how it is, and every entry is checked. The exit
-    code is 6 if anything is wrong, or still wrong after --repair; 7 if all there is to say is that a newer Turnlog
-    wrote something: then upgrade this one.
+    It checks every byte of a log, its folds against its entries, the blobs it needs, and, for a fork, the session it
+    continues. If the home is a database, it reports the state of the server and checks every entry. The exit code is 6
+    if anything is wrong, or still wrong after --repair; 7 if the only finding is data of a newer Turnlog: then upgrade
+    this one.
 
-    Of other agents it tells where they keep sessions and how many, what cannot be read, after how many days they delete
-    them, and records of types that nobody knows. What is wrong there does not change the exit code.
+    For other agents it lists where they keep sessions and how many, unreadable files, after how many days they delete
+    sessions, and records of unknown types. Problems there do not change the exit code.
 
     \b
     turnlog doctor                           all sessions
@@ -170,7 +170,7 @@ def _old_index(folder: str) -> str:
 
 
 def _examine(home: Home, session: str | None, damaged: frozenset[str]) -> list[Checkup]:
-    titles = {row.id: row.title for row in home.sessions()} | {MARKS: "what was said of other agents' sessions"}
+    titles = {row.id: row.title for row in home.sessions()} | {MARKS: "marks of other agents' sessions"}
     ids = sorted(derived.ids(interior(home).store)) if session is None else [names(home).own(session)]
     alone = session is not None
     return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids]
@@ -261,14 +261,14 @@ def _describe(checkup: Checkup, *, can_repair: bool) -> Iterator[str]:
         blanked = checkup.repaired.blanked_bytes
         what = f"{count(blanked, 'damaged byte')} left out" if blanked else "the missing line end put in"
         yield f"  repaired: {what}, every other line untouched"
-        yield f"  kept as it was: {one_line(_short(checkup.repaired.original))}"
-        yield f"  entry {checkup.repaired.note} of the log says so"
+        yield f"  original kept: {one_line(_short(checkup.repaired.original))}"
+        yield f"  entry {checkup.repaired.note} of the log records it"
         if checkup.left:
             yield f"  left as it is: {count(checkup.left, 'thing')} that a repair does not touch"
     elif not checkup.is_repairable:
         yield "  a repair would change nothing here"
     elif can_repair:
-        yield f"  turnlog doctor {one_line(name)} --repair   leaves it out, and keeps the file as it was"
+        yield f"  turnlog doctor {one_line(name)} --repair   leaves it out, and keeps the original file"
 
 
 def _short(path: str) -> str:

@@ -33,27 +33,27 @@ FIELDS = {
     "dry_run": DRY_RUN,
     "entries": shape.items("what was erased, or would be", _ENTRY),
     "[at]": shape.time("when"),
-    "[by]": shape.text("whom it was erased by"),
+    "[by]": shape.text("who erased it"),
     "[reason]": shape.text("why"),
-    "[also]": shape.each("lines that repeated it and were changed for it", _ENTRY),
-    "[blobs]": shape.number("how many long texts and files went with it"),
-    "[freed_bytes]": shape.number("what those took"),
+    "[also]": shape.each("other lines that repeated it and were changed", _ENTRY),
+    "[blobs]": shape.number("how many long texts and files were removed with it"),
+    "[freed_bytes]": shape.number("their size"),
     "[needed]": shape.each(
-        "blobs that stay", {"digest": shape.text(), "entries": shape.each("who refers to it", _ENTRY)}
+        "blobs that stay", {"digest": shape.text(), "entries": shape.each("entries that refer to it", _ENTRY)}
     ),
     "[summaries]": shape.each("compactions that came later, which may quote it", _ENTRY),
-    "[copies]": shape.texts("where else it was written to or read from, and is as it was"),
-    "[left]": shape.texts("what stands in the way of finishing it"),
+    "[copies]": shape.texts("other places that still have it: files it was written to or read from"),
+    "[left]": shape.texts("what prevents finishing it"),
 }
 
 
 @declare(
     Argument("entries", "[ENTRY]..."),
     SESSION_OPTION,
-    Option("--matching TEXT", "Every entry of the session in which that text stands."),
-    Option("--reason TEXT", "Why; kept with the entry.", default=""),
+    Option("--matching TEXT", "Every entry of the session that contains that text."),
+    Option("--reason TEXT", "The reason; stored with the entry.", default=""),
     Option("--yes -y", "Do not ask."),
-    Option("--dry-run -n", "Only say what it would do."),
+    Option("--dry-run -n", "Only show what it would do."),
 )
 def command(
     entries: tuple[str, ...],
@@ -64,13 +64,14 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Erase what single entries say, for good.
+    """Erase the content of single entries for good.
 
     ENTRY is the number of an entry, or its id: `turnlog log` shows them. Its number, place and time stay, with who
-    erased it, when and why; forks, contexts and exports say that something was erased. It shows what it is about, and
-    asks. Nothing brings it back, also not another home that still has it: push, pull and sync carry the erasure there.
+    erased it, when and why; forks, contexts and exports show that something was erased. The command shows the entries,
+    and asks. Nothing brings them back, not even another home that still has them: push, pull and sync carry the erasure
+    there.
 
-    What other agents have in their own files stays, and is named. To remove a whole session, see `turnlog rm --purge`.
+    Copies in other agents' own files stay, and are named. To remove a whole session, see `turnlog rm --purge`.
 
     \b
     turnlog erase 12 --reason "a key"  one entry of this folder's newest session
@@ -129,6 +130,6 @@ def _show(entries: list[AnyEntry], others: list[AnyEntry], where: TextIO) -> Non
         print(line, file=where)
     for entry in others:
         note = (
-            f"it stands in entry {entry.seq}, too, a {entry.type}, which cannot be erased: purge the session for that"
+            f"it is also in entry {entry.seq}, a {entry.type}, which cannot be erased: purge the session to remove it"
         )
         print(f"note: {note}", file=sys.stderr)

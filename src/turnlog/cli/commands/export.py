@@ -30,15 +30,15 @@ _SHORT = {"md": "markdown", "htm": "html"}
 _SUFFIXES = ("md", "markdown", "html", "htm", "json", "jsonl")
 CHANGES = shape.OTHERS
 FIELDS = {
-    "path": shape.text("where it was written; null where it was sent", null=True),
+    "path": shape.text("where it was written; null if it was sent", null=True),
     "[agent]": shape.text("for which agent"),
     "[id]": shape.text("its id there"),
     "[report]": REPORT,
-    "[form]": shape.text("which document, if it is one"),
+    "[form]": shape.text("the form of the document"),
     "[size_bytes]": shape.number("of the document"),
-    "[endpoint]": shape.text("where spans were sent to"),
+    "[endpoint]": shape.text("where the spans were sent"),
     "[spans]": shape.number("how many"),
-    "[traces]": shape.number("in how many traces: one for each turn"),
+    "[traces]": shape.number("the number of traces, one for each turn"),
     "redacted": shape.one(
         "how many secrets of which kind were taken out; null where nothing was looked for", null=True
     ),
@@ -50,14 +50,16 @@ FIELDS = {
     Option(
         "--to FORM", "markdown (md), html, json, jsonl, otel, or an agent. [default: what -o ends with]", name="form"
     ),
-    Option("--output -o PATH", "A file, a folder laid out as the agent does, or - for stdout."),
-    Option("--force", "Overwrite what is there."),
-    Option("--redact/--no-redact", "Take secrets out. [default: yes, but not for an agent]"),
-    Option("--redact-also KINDS", "With the secrets: paths, names, emails, or all.", name="also"),
-    Option("--format-version N", "A newer vocabulary of the agent's. [default: its first]", name="version", number=int),
-    Option("--include-ignored", "With what is in ignored files, where files are written at all."),
+    Option("--output -o PATH", "A file, a folder in the agent's layout, or - for stdout."),
+    Option("--force", "Overwrite an existing file."),
+    Option("--redact/--no-redact", "Redact secrets. [default: yes, but not for an agent]"),
+    Option("--redact-also KINDS", "Also redact paths, names, emails, or all.", name="also"),
+    Option(
+        "--format-version N", "A newer version of the agent's format. [default: its first]", name="version", number=int
+    ),
+    Option("--include-ignored", "Include contents of ignored files, if files are written at all."),
     Option("--endpoint URL", "With otel: a collector. [default: $OTEL_EXPORTER_OTLP_ENDPOINT, or a file]"),
-    Option("--capture-message-content", "With otel: also what was said, given to tools and answered.", name="content"),
+    Option("--capture-message-content", "With otel: include prompts, answers, arguments and results.", name="content"),
     KEY_OPTION,
 )
 def command(
@@ -74,26 +76,26 @@ def command(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Write a session for people, for programs, or so that another agent can go on with it.
+    """Write a session for people, for programs, or for another agent to continue.
 
-    Markdown and HTML are the conversation as it is read; the HTML is one file that fetches nothing. JSON and JSON lines
-    are every entry, branches included. From these four, API keys, tokens, authorization headers, private keys and
-    passwords are taken out, and it is said what: --no-redact leaves them in. For an agent nothing is taken out unless
-    --redact is given. --redact-also takes out who you are, too: home folders (paths), the names of their users
-    (names), e-mail addresses (emails). Look through what you publish all the same: nobody knows every secret.
+    Markdown and HTML contain the conversation; the HTML is one self-contained file. JSON and JSON lines contain every
+    entry, branches included. In these four, API keys, tokens, authorization headers, private keys and passwords are
+    redacted and counted; --no-redact leaves them in. For an agent nothing is redacted without --redact. --redact-also
+    also redacts who you are: home folders (paths), the names of their users (names), e-mail addresses (emails). Check
+    what you publish: not every secret is recognised.
 
-    What is written for an agent is read back before it is put anywhere, and the report says what was carried, changed
-    and lost. Every release of the agent opens it, unless the session came from a newer one; --format-version asks for
-    more, and then the report says which release opens it. Nothing that is there is overwritten without --force.
-    Where that agent keeps its own sessions, a copy carries no spending: it counts where it was spent.
-    Only Owlen is given what is in files; what is in ignored ones stays here unless --include-ignored.
-    `turnlog resume --in AGENT` puts it where that agent looks for it.
+    A file for an agent is read back before it is put in place, and the report lists what was carried over, changed and
+    lost. Every release of the agent opens it, unless the session came from a newer one; --format-version allows a newer
+    format, and the report then names the release that opens it. Nothing is overwritten without --force. A copy in the
+    agent's own folder carries no spending: it counts where it was spent. Only Owlen gets the contents of files; those
+    of ignored files only with --include-ignored. `turnlog resume --in AGENT` puts the session where that agent looks
+    for it.
 
-    otel is OpenTelemetry's spans, by its conventions for generative AI: a trace for each turn, in it every request to a
-    model, every tool that ran, and subagents. They are sent to the collector that --endpoint or
-    OTEL_EXPORTER_OTLP_ENDPOINT names (OTLP over HTTP, as JSON), or written to a file that one reads. Prompts, answers,
-    arguments and results are left out unless --capture-message-content; secrets are taken out as above. A session that
-    is sent again has the same ids.
+    otel writes OpenTelemetry spans, by its conventions for generative AI: a trace for each turn, with every request to
+    a model, every tool that ran, and subagents. They are sent to the collector that --endpoint or
+    OTEL_EXPORTER_OTLP_ENDPOINT names (OTLP over HTTP, as JSON), or written to a file that a collector reads. Prompts,
+    answers, arguments and results are left out unless --capture-message-content is given; secrets are redacted as
+    above. A session that is sent again has the same ids.
 
     \b
     turnlog export k3f9 --to html              a file in this folder

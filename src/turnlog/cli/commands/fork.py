@@ -17,23 +17,23 @@ CHANGES = shape.LOG
 FIELDS = {
     "session": shape.text("the id of the new session"),
     "handle": shape.text("its short name"),
-    "parent": shape.text("the id of the one that it continues"),
-    "at": shape.number("the entry from which"),
-    "name": shape.text("what this way of going on is called", null=True),
-    "messages": shape.number("how many it begins with"),
+    "parent": shape.text("the id of the session that it continues"),
+    "at": shape.number("the entry that it continues from"),
+    "name": shape.text("the name of the fork", null=True),
+    "messages": shape.number("how many messages it begins with"),
 }
 
 
 @declare(
     SESSION_ARGUMENT,
     Option("--at PLACE", 'An entry (12), "turn:3", or the label of a checkpoint. [default: its end]'),
-    Option("--name NAME", "What this way of going on is called."),
+    Option("--name NAME", "A name for the fork."),
 )
 def command(session: str | None, at: str | None, name: str | None, as_json: bool) -> None:
     """Begin a new session where another one ends, or anywhere in the middle of it.
 
-    The new one continues the conversation from there; nothing is copied, and the other one stays as it is. "turn:3" is
-    the point before turn 3 began. No file is touched. A session of another agent is imported first.
+    The new session continues the conversation from there; nothing is copied, and the other session is not changed.
+    "turn:3" is the point before turn 3 began. No file is touched. A session of another agent is imported first.
 
     \b
     turnlog fork                   try something else from here
@@ -63,4 +63,4 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
     print(f"session {one_line(forked.handle)}: goes on from {where}, with {count(messages, 'message')}")
     handle = one_line(forked.handle)
     agent = "" if is_known else " --in AGENT"
-    print(f"`turnlog resume {handle}{agent}` goes on with it, `turnlog rm {handle}` removes it", file=sys.stderr)
+    print(f"`turnlog resume {handle}{agent}` resumes it, `turnlog rm {handle}` removes it", file=sys.stderr)

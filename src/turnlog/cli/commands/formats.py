@@ -28,10 +28,11 @@ FIELDS = {
 
 @declare()
 def command(as_json: bool) -> None:
-    """List the agents whose sessions are known, what can be done with them, and where they lie.
+    """List the agents whose sessions can be read, what else is possible, and where their sessions are.
 
-    `turnlog import` and `turnlog show` read them all, `turnlog export` writes, `turnlog resume` goes on there. A screen
-    shows one place of each, (+2) for two more, and which versions are known if it is wide enough; --json has it all.
+    `turnlog import` and `turnlog show` read all of them; `turnlog export` writes, and `turnlog resume` continues
+    sessions where the table shows it. The table lists one folder of each agent, (+2) for two more, and the known
+    versions if there is room; --json has everything.
 
     \b
     turnlog formats

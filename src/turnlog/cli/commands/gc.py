@@ -33,21 +33,21 @@ FIELDS = {
         "the same before", {"logs": shape.number(), "trash": shape.number(), "blobs": shape.number()}
     ),
     "blobs": shape.number("how many were removed"),
-    "freed_bytes": shape.number("how much that gave back"),
+    "freed_bytes": shape.number("how many bytes that freed"),
     "dropped": shape.number("how many checkpoints were given up"),
-    "removed": shape.each("with --older-than, the sessions that went", REMOVED),
+    "removed": shape.each("with --older-than, the sessions that were removed", REMOVED),
     "left": shape.each("old ones that stayed", LEFT),
 }
 
 
 @declare(
-    Option("--quota SIZE", "Give up automatic checkpoints until blobs fit in that.", read=size_of),
-    Option("--limit SIZE", "What hooks may fill it to from now on.", read=size_of),
-    Option("--older-than TIME", "Remove sessions for good that are older.", read=duration_of),
-    Option("--keep SESSION", "With --older-than: but not this one.", many=True),
-    Option("--trash TIME", "How long what is deleted stays in the trash from now on; or `never`."),
+    Option("--quota SIZE", "Give up automatic checkpoints until blobs fit into this size.", read=size_of),
+    Option("--limit SIZE", "The size up to which hooks may fill it from now on.", read=size_of),
+    Option("--older-than TIME", "Remove older sessions for good.", read=duration_of),
+    Option("--keep SESSION", "With --older-than: keep this session.", many=True),
+    Option("--trash TIME", "How long deleted sessions stay in the trash from now on, or `never`."),
     Option("--yes -y", "With --older-than: do not ask."),
-    Option("--dry-run -n", "Only say what it would do."),
+    Option("--dry-run -n", "Only show what it would do."),
 )
 def command(
     quota: int | None,
@@ -59,16 +59,17 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Give back disk space that no session needs.
+    """Free disk space that no session needs.
 
-    Logs are not touched, unless --older-than is given. Blobs (contents of files, long texts) go when no session refers
-    to them any more. With --quota, checkpoints that were taken automatically at the ends of turns are given up as well,
-    the oldest first, until the rest fits; those that somebody asked for always stay. Safe while agents run.
+    Logs are not touched, unless --older-than is given. Blobs (contents of files, long texts) are removed when no
+    session refers to them any more. With --quota, automatic checkpoints are given up as well, the oldest first, until
+    the rest fits; checkpoints made by hand always stay. It is safe while agents run.
 
-    With --older-than, sessions in which nothing happened for that long (90d, 12w, 36h, 2y) go for good, and what was
-    deleted before that: it shows them, and asks. Forks and subagents stay and go with what they were made of.
+    With --older-than, sessions without activity for that long (90d, 12w, 36h, 2y) are removed for good, and so are
+    sessions that were deleted before that. The command shows them, and asks. Forks and subagents stay or go together
+    with their original.
 
-    A home that hooks of agents fill has a limit of its own: 10 GB, or a tenth of the room on its disk if that is less.
+    A home that hooks fill has a limit of its own: 10 GB, or a tenth of the free disk space if that is less.
 
     \b
     turnlog gc --dry-run                   what there is, and what could go
@@ -121,7 +122,7 @@ def command(
     freed = size(max(0, collected.freed_bytes))
     print(f"{count(collected.blobs, 'blob')} {would}removed, {about}{freed} {would}given back")
     if quota is not None and collected.blob_bytes > quota:
-        kept = "what is left is needed by logs and by checkpoints that somebody asked for"
+        kept = "the rest is needed by logs and by checkpoints made by hand"
         print(f"still over the quota by {size(collected.blob_bytes - quota)}: {kept}")
 
 

@@ -27,19 +27,19 @@ FIELDS = {
         "how each stands",
         {
             "agent": shape.text(),
-            "is_here": shape.flag("whether the agent is"),
+            "is_here": shape.flag("whether the agent is installed"),
             "installed": shape.flag(),
             "path": shape.text("the file"),
             "scope": shape.text("`user` or `project`"),
-            "program": shape.text("that is called", null=True),
-            "is_current": shape.flag("that is there, is this one, and all is as this version writes it"),
-            "trusted": shape.flag("null if the agent does not ask", null=True),
-            "blocked_by": shape.text("the setting that keeps hooks from running", null=True),
-            "fills": shape.text("the home that they fill, if that is not the usual one", null=True),
+            "program": shape.text("the program that the hooks call", null=True),
+            "is_current": shape.flag("the program exists, is this one, and the hooks are those of this version"),
+            "trusted": shape.flag("null if the agent does not ask for trust", null=True),
+            "blocked_by": shape.text("the setting that prevents hooks from running", null=True),
+            "fills": shape.text("the home that they write to, if it is not the default", null=True),
             "last_event": shape.text(null=True),
             "last_at": shape.time(null=True),
             "last_error": shape.text(null=True),
-            "tells_less": shape.text("what its version does not tell of", null=True),
+            "tells_less": shape.text("what this version of the agent does not report", null=True),
         },
     ),
     "files": shape.each(
@@ -52,11 +52,11 @@ FIELDS = {
 @declare(
     Argument("action", choices=("install", "uninstall", "status"), default="status"),
     Argument("agents", "[AGENT]..."),
-    Option("--all -a", "Every agent that is here.", name="everyone"),
-    Option("--project", "In this repository's own files, not in the user's.", name="in_project"),
-    Option("--trust", "Tell Codex that these hooks are trusted, so that it does not ask."),
+    Option("--all -a", "Every installed agent.", name="everyone"),
+    Option("--project", "In this repository's files, not in the user's.", name="in_project"),
+    Option("--trust", "Mark these hooks as trusted in Codex, so that it does not ask."),
     Option("--dry-run -n", "Only show what would be changed."),
-    Option("--anyway", "Also from an environment that may be gone tomorrow."),
+    Option("--anyway", "Also from a temporary environment."),
 )
 def command(
     action: str,
@@ -68,11 +68,10 @@ def command(
     anyway: bool,
     as_json: bool,
 ) -> None:
-    """Have agents tell Turnlog of every turn, so that each can be looked at and taken back.
+    """Let agents report every turn, so that each can be inspected and taken back.
 
-    `install` adds a few hooks to the settings of an agent, behind those that are there, and changes nothing else in
-    them; `uninstall` leaves the files as they were. Both show each file, and a copy of it is kept. `status` says how
-    they stand.
+    `install` adds a few hooks to the settings of an agent, after the existing ones, and changes nothing else;
+    `uninstall` restores the files. Both show each file, and keep a copy of it. `status` shows the state of the hooks.
 
     \b
     turnlog hooks install                    asks for each agent that is here

@@ -32,13 +32,13 @@ FIELDS = {
     "sessions": shape.items(
         "one each",
         {
-            "id": shape.text("here; empty where it could not be read"),
+            "id": shape.text("the id here; empty if it could not be read"),
             "agent": shape.text(),
             "source": shape.text("the file"),
-            "key": shape.text("which, where a file has several"),
+            "key": shape.text("which session, if a file has several"),
             "added": shape.number("how many entries"),
             "problems": shape.each("what could not be read", PROBLEM),
-            "copy_of": shape.text("the session that it only repeats, so that nothing was brought", null=True),
+            "copy_of": shape.text("the session of which it is a copy; then nothing was imported", null=True),
         },
     ),
 }
@@ -46,8 +46,8 @@ FIELDS = {
 
 @declare(
     Argument("paths", "[PATH|SESSION]..."),
-    Option("--agent -a NAME", "Only sessions of that agent; without a PATH, from where it keeps them."),
-    Option("--all", "From where any known agent keeps its sessions.", name="everything"),
+    Option("--agent -a NAME", "Only sessions of that agent; without a PATH, from its own folder."),
+    Option("--all", "From the folders of all known agents.", name="everything"),
     Option("--workspace -w PATH", "Only sessions about that folder."),
 )
 def command(
@@ -57,13 +57,12 @@ def command(
     workspace: str | None,
     as_json: bool,
 ) -> None:
-    """Bring in sessions of other agents.
+    """Import sessions of other agents.
 
-    What is here already is only brought up to date; the files of the other agent are not touched. A record that cannot
-    be read is reported and costs nothing but itself. The exit code is 8 if a session could not be read at all; the
-    others are here then.
+    Importing again only adds what is new; the files of the other agent are not touched. An unreadable record is skipped
+    and reported. The exit code is 8 if a session could not be read at all; the others are imported.
 
-    Ctrl-C stops after the session that is being read; a second one stops at once, and importing again goes on there.
+    Ctrl-C stops after the session that is being read; a second one stops at once, and importing again continues there.
 
     \b
     turnlog import ~/old/.rho                every session in a file or folder

@@ -15,17 +15,17 @@ from turnlog.machine.folder import workspace_path
 from turnlog.view.number import count
 
 CHANGES = shape.NOTHING
-FIELDS = {"sessions": shape.number("how many are indexed"), "path": shape.text("the file that the index lies in")}
+FIELDS = {"sessions": shape.number("how many are indexed"), "path": shape.text("the file of the index")}
 
 
 @declare(Option("--background", "", hidden=True))
 def command(*, background: bool, as_json: bool) -> None:
-    """Read everything that is new, and wait until it is done.
+    """Index everything that is new, and wait until it is done.
 
-    The first command on a machine answers at once and leaves the reading to a process in the background, which every
-    further command joins and starts again if it was stopped. Nobody has to run this: it is for scripts, and for who
-    wants to be sure that a search or a sum is of everything. TURNLOG_BACKGROUND=off in the environment makes every
-    command read everything first, without any other process.
+    The first command on a machine answers at once and leaves indexing to a background process; later commands start it
+    again if it was stopped. This command is optional: it is for scripts, and to be sure that a search or a sum covers
+    everything. With TURNLOG_BACKGROUND=off in the environment, every command reads everything first, without a
+    background process.
 
     \b
     turnlog index && turnlog usage month

@@ -27,16 +27,16 @@ FIELDS = {
         "those whose sessions are kept",
         {
             "agent": shape.text(),
-            "is_kept": shape.flag("whether that goes on"),
-            "days": shape.real("after which it would remove them; null for never", null=True),
-            "settings": shape.text("where that is said", null=True),
-            "files": shape.number("that are kept"),
-            "bytes": shape.number("that these take"),
+            "is_kept": shape.flag("whether keeping is on"),
+            "days": shape.real("days after which the agent deletes them; null for never", null=True),
+            "settings": shape.text("the file with that setting", null=True),
+            "files": shape.number("number of kept files"),
+            "bytes": shape.number("their size"),
         },
     ),
     "folder": shape.text("where they are kept"),
-    "running": shape.flag("whether something is being kept right now"),
-    "last": shape.one("when it was last looked, how many files had something new, and the problems by file", null=True),
+    "running": shape.flag("whether keeping is running now"),
+    "last": shape.one("the last run: when, how many files had something new, and the problems by file", null=True),
     "settings": shape.each(
         "what was or could be changed so that agents delete nothing",
         {"agent": shape.text(), "path": shape.text(), "diff": shape.text(), "done": shape.flag()},
@@ -46,20 +46,20 @@ FIELDS = {
 
 @declare(
     Argument("agents", "[AGENT]..."),
-    Option("--status", "Only tell what is kept."),
-    Option("--stop", "Keep nothing more; what is kept stays."),
+    Option("--status", "Only show what is kept."),
+    Option("--stop", "Stop keeping; the copies stay."),
     Option("--yes -y", "Change the settings of agents without asking."),
     Option("--now", "Keep what is new, in this process.", hidden=True),
 )
 def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: bool, as_json: bool) -> None:
-    """Keep the sessions of agents that delete them: Claude Code does so after 30 days, Gemini CLI as well.
+    """Keep the sessions of agents that delete them, as Claude Code and Gemini CLI do after 30 days.
 
-    From now on a copy of each session is made, and of what it grew by, by whatever Turnlog is asked next: behind your
-    back, and never for long. A copy takes about a sixth of the room. A session that its agent deleted is listed, found,
-    shown, counted and resumed as before; resuming puts it back where it was, to the byte.
+    From now on, turnlog commands copy sessions and what they grow by, briefly and in the background. A copy takes about
+    a sixth of the space. A session that its agent deleted is still listed, found, shown, counted and resumed; resuming
+    puts it back in place, to the byte.
 
-    Where the agent can be told to delete nothing, the change to its settings is shown, and made if you say yes.
-    Without an AGENT: all that are here and delete sessions by themselves.
+    If the agent has a setting for it, the command also offers to change that to "delete nothing": it shows the change,
+    and asks. Without an AGENT it applies to all installed agents that delete sessions.
 
     \b
     turnlog keep                 keep them, and ask for each agent's own limit
@@ -153,7 +153,7 @@ def _told_to_stay(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[s
 
 
 def _show(limit: Limit, diff: list[str]) -> None:
-    print(f"{limit.agent} deletes sessions after {limit.days:g} days. It can be told not to:", file=sys.stderr)
+    print(f"{limit.agent} deletes sessions after {limit.days:g} days. This setting prevents it:", file=sys.stderr)
     for line in diff:
         colour = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
         print(f"  {coloured(safe(line), colour, sys.stderr)}", file=sys.stderr)

@@ -31,10 +31,10 @@ FIELDS = {
     Option("--limit -n N", "Only the first N of them.", least=1),
 )
 def command(session: str | None, kind: str | None, reverse: bool, limit: int | None, as_json: bool) -> None:
-    """Print every entry of a log on a line: seq, time, type, parent, what it says.
+    """Print every entry of a log on a line: seq, time, type, parent, content.
 
-    Everything is there, inherited entries and abandoned branches included. With --json, entries are as the log has
-    them, without the checksum.
+    That includes inherited entries and abandoned branches. With --json, entries are as the log has them, without the
+    checksum.
 
     \b
     turnlog log

@@ -29,14 +29,14 @@ FIELDS = {
         "a session each",
         {
             **CARD,
-            "[call]": shape.text("the tool call of its parent that started it, of ours", null=True),
+            "[call]": shape.text("the tool call of its parent that started it, for our sessions", null=True),
             "[labels]": shape.one(),
-            "[listed]": shape.one("what its maker wants told in listings"),
-            "[seq]": shape.number("its last entry, of ours"),
+            "[listed]": shape.one("data of the program that made it, for listings"),
+            "[seq]": shape.number("its last entry, for our sessions"),
         },
     ),
-    "indexed": shape.number("how many sessions were read, of all there are"),
-    "pending": shape.number("how many are still to be: `turnlog index` waits for them"),
+    "indexed": shape.number("how many sessions have been indexed"),
+    "pending": shape.number("how many are not indexed yet: `turnlog index` waits for them"),
 }
 
 
@@ -45,7 +45,7 @@ FIELDS = {
     Option("--all -a", "Of every folder.", name="everywhere"),
     Option("--workspace -w PATH", "Of that folder and those below it."),
     Option("--hidden", "Hidden sessions and those of subagents as well."),
-    Option("--deleted", "What is in the trash instead."),
+    Option("--deleted", "List the trash instead."),
     Option("--limit -n N", "Only the N newest; 0 for all. [default: what fits the screen]", least=0),
 )
 def command(
@@ -60,8 +60,8 @@ def command(
 ) -> None:
     """List the sessions of this folder, the newest first: Turnlog's own and those of other agents.
 
-    "This folder" is the repository you are in, or else the folder and those below it. WORDS narrow it down as in
-    `turnlog search`, which lists the filters; they are found in titles, names and ids as well.
+    "This folder" is the repository you are in, otherwise the folder and its subfolders. WORDS filter as in `turnlog
+    search`, which lists the filters; titles, names and ids match as well.
 
     \b
     turnlog ls                       this folder's

@@ -25,13 +25,13 @@ FIELDS = {
         "how each stands",
         {
             "agent": shape.text(),
-            "is_here": shape.flag("whether the agent is"),
+            "is_here": shape.flag("whether the agent is installed"),
             "installed": shape.flag(),
             "path": shape.text("the file"),
             "scope": shape.text("`user` or `project`"),
-            "program": shape.text("that is started", null=True),
-            "arguments": shape.texts("that it is started with"),
-            "is_current": shape.flag("the program is there, and is this one"),
+            "program": shape.text("the program that is started", null=True),
+            "arguments": shape.texts("its arguments"),
+            "is_current": shape.flag("the program exists, and is this one"),
             "blocked_by": shape.text("why the agent cannot read the file", null=True),
         },
     ),
@@ -44,16 +44,16 @@ _ACTIONS = ("install", "uninstall", "status")
 _SERVER = (
     Option("--workspace -w PATH", "Serve the sessions of that folder and its worktrees."),
     Option("--all -a", "Serve the sessions of every folder; to install: for every agent here.", name="everywhere"),
-    Option("--allow-rewind", "Let the agent rewind sessions, each time after its own plan."),
+    Option("--allow-rewind", "Let the agent rewind sessions, each time with a plan that was shown before."),
 )
 
 
 @declare(
     Argument("words", "[install|uninstall|status] [AGENT]..."),
     *_SERVER,
-    Option("--project", "To install: in this repository's own files, not in the user's.", name="in_project"),
+    Option("--project", "To install: in this repository's files, not in the user's.", name="in_project"),
     Option("--dry-run -n", "To install: only show what would be changed."),
-    Option("--anyway", "To install: also from an environment that may be gone tomorrow."),
+    Option("--anyway", "To install: also from a temporary environment."),
 )
 def command(
     *,
@@ -66,13 +66,12 @@ def command(
     anyway: bool,
     as_json: bool,
 ) -> None:
-    """Give agents what was said and done before: a server of the Model Context Protocol.
+    """Give agents access to earlier sessions: a server of the Model Context Protocol.
 
-    Alone it serves, on stdin and stdout: an agent starts it so, and finds tools there to search and read sessions, to
-    see what turns changed and who wrote a line, and what it cost. It only reads, tells of the sessions of the folder it
-    is started in and its worktrees, and takes secrets out. `install` adds it to the settings of an agent and changes
-    nothing else in them; `uninstall` leaves the files as they were; `status` says how it stands. What stands behind
-    `--` is what the server is started with.
+    Without an action it serves on stdin and stdout; agents start it that way. Its tools search and read sessions, show
+    what turns changed, which turn wrote a line, and what it cost. It only reads, shows only sessions of the folder it
+    is started in and its worktrees, and redacts secrets. `install` adds it to the settings of an agent and changes
+    nothing else; `uninstall` restores the files; `status` shows the state. Options after `--` are passed to the server.
 
     \b
     turnlog mcp install                      asks for each agent that is here
@@ -88,7 +87,7 @@ def command(
         return _serve(home, workspace, everywhere=everywhere, allow_rewind=allow_rewind)
     action, named, options = _taken_apart(words)
     if workspace is not None or allow_rewind:
-        raise Invalid("what the server is started with stands behind --", hint=f"turnlog mcp {action} AGENT -- --all")
+        raise Invalid("options of the server follow --", hint=f"turnlog mcp {action} AGENT -- --all")
     return _settings(
         action, named, options, home, everyone=everywhere, in_project=in_project, dry_run=dry_run, anyway=anyway,
         as_json=as_json,

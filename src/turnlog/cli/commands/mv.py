@@ -22,16 +22,16 @@ FIELDS = {
     "sessions": shape.items(
         "one each", {"id": shape.text(), "handle": shape.text(), "workspace": shape.text("the new one")}
     ),
-    "other_agents": shape.one("how many sessions of which agent stay where they are"),
+    "other_agents": shape.one("how many sessions of each other agent were not moved"),
 }
 
 
-@declare(Argument("old"), Argument("new"), Option("--dry-run", "Only say which sessions it would be."))
+@declare(Argument("old"), Argument("new"), Option("--dry-run", "Only list the sessions."))
 def command(old: str, new: str, dry_run: bool, as_json: bool) -> None:
-    """Tell Turnlog that a project moved: its sessions belong to the folder NEW from now on.
+    """Record that a project moved: its sessions belong to the folder NEW from now on.
 
     No files are moved: do that first. Sessions of folders below OLD move along. Files of other agents are not changed;
-    `turnlog import` makes their sessions ours, which can move.
+    import their sessions with `turnlog import` to move them.
 
     \b
     turnlog mv ~/webshop ~/work/webshop

@@ -13,7 +13,7 @@ from turnlog.cli.pick.session import session_to_mark
 CHANGES = shape.LOG
 FIELDS = {
     "session": SESSION,
-    "notes": shape.items("all that it has now", {"at": shape.text("when"), "text": shape.text()}),
+    "notes": shape.items("all that the session has now", {"at": shape.text("when"), "text": shape.text()}),
 }
 
 
@@ -21,8 +21,8 @@ FIELDS = {
 def command(session: str | None, text: tuple[str, ...], as_json: bool) -> None:
     """Write a note on a session, or print those it has.
 
-    `turnlog show` and `search` show it; no model sees it. Of another agent's session it is kept in our home: its own
-    files stay as they are.
+    `turnlog show` and `search` show it; no model sees it. For another agent's session, this is stored in your home; the
+    agent's own files are not changed.
 
     \b
     turnlog note                           those of this folder's newest session

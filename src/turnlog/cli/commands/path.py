@@ -24,8 +24,8 @@ FIELDS = {"session": SESSION, "path": shape.text("its file")}
 def command(session: str | None, as_json: bool) -> None:
     """Print the path of a session's file, ours or another agent's: for tail -f, grep, cp.
 
-    Several agents keep all sessions in one database, or one session in a folder; then it is the path of that. Of one
-    that its agent deleted and `turnlog keep` has, it is the copy: zstd -dc reads it.
+    If an agent keeps all sessions in one database, or a session in a folder, it is the path of that. For a session that
+    its agent deleted and `turnlog keep` has, it is the copy: read it with zstd -dc.
 
     \b
     turnlog path k3f9

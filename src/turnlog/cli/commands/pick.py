@@ -9,15 +9,15 @@ from turnlog.cli.pick.browser import picked
 from turnlog.cli.pick.catalog import query_of
 
 CHANGES = shape.NOTHING
-FIELDS = {"name": shape.text("of the session that was chosen")}
+FIELDS = {"name": shape.text("the name of the chosen session")}
 
 
 @declare(Argument("query", "[QUERY]..."))
 def command(query: tuple[str, ...], as_json: bool) -> None:
     """Choose a session on the terminal, and print its name.
 
-    The list of `turnlog tui`: typing narrows it, Enter prints the `name` of `turnlog ls --json` on stdout, and nothing
-    else is there. It is drawn on stderr, so stdout may be a pipe. Escape in an empty field ends with exit code 1.
+    It shows the list of `turnlog tui`: typing narrows it, and Enter prints only the `name` of `turnlog ls --json` on
+    stdout. It is drawn on stderr, so stdout may be a pipe. Escape in an empty field ends with exit code 1.
 
     Needs the extra: pip install 'turnlog[tui]'.
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 KINDS = ("input", "cache_read", "cache_write", "cache_write_1h", "output")
 CHANGES = shape.NOTHING
 FIELDS = {
-    "date": shape.text("as of which day they are"),
-    "source": shape.text("where they come from"),
-    "own": shape.one("a person's own prices", {"path": shape.text(), "models": shape.texts()}),
+    "date": shape.text("the day of the prices"),
+    "source": shape.text("the source of the prices"),
+    "own": shape.one("your own prices", {"path": shape.text(), "models": shape.texts()}),
     "models": shape.items(
         "dollars for a million tokens; null where no price is known",
         {
@@ -35,22 +35,23 @@ FIELDS = {
             "cache_write": shape.real(null=True),
             "cache_write_1h": shape.real(null=True),
             "output": shape.real(null=True),
-            "above": shape.number("prompts of more tokens cost more", null=True),
+            "above": shape.number("prompts above this number of tokens cost more", null=True),
         },
     ),
 }
 
 
-@declare(Argument("models", "[MODEL]..."), Option("--update", "Take those of the genai-prices that is installed."))
+@declare(Argument("models", "[MODEL]..."), Option("--update", "Use the prices of the installed genai-prices."))
 def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
-    """Tell what models cost today: API prices, in dollars for a million tokens.
+    """Show what models cost today: API prices, in dollars for a million tokens.
 
-    Without a MODEL, those of the sessions on this machine; a part of a name is enough for these. Prices come with
-    Turnlog, as of a day; nothing is fetched. For newer ones without a newer Turnlog: pip install -U 'turnlog[prices]',
-    then --update.
+    Without a MODEL, it lists those of the sessions on this machine; for these, a part of a name is enough. Prices come
+    with Turnlog, as of a fixed day; nothing is fetched. For newer prices without a newer Turnlog: pip install -U
+    'turnlog[prices]', then --update.
 
-    Your own, for a model of your own or instead of the list's, are read from ~/.config/turnlog/prices.json:
-    {"my-model": {"input": 0.5, "output": 2}}. It may also say cache_read, cache_write, cache_write_1h and since, a day.
+    Your own prices, for your own models or instead of the list's, are read from ~/.config/turnlog/prices.json:
+    {"my-model": {"input": 0.5, "output": 2}}. It may also have cache_read, cache_write, cache_write_1h and since, a
+    day.
 
     \b
     turnlog prices

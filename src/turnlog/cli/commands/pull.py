@@ -26,9 +26,9 @@ FIELDS = TRANSFERRED
 
 @declare(LOCATIONS, EVERYTHING_OPTION, IGNORED_OPTION, DRY_RUN_OPTION)
 def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry_run: bool, as_json: bool) -> None:
-    """Bring sessions here from another home: a folder, or a database.
+    """Copy sessions here from another home: a folder, or a database.
 
-    The same as `turnlog push`, the other way round; SESSION is an id there, or the beginning of one.
+    The same as `turnlog push`, in the other direction; SESSION is an id there, or the beginning of one.
 
     \b
     turnlog pull k3f9 postgresql://db/agents     one session, to go on with here

@@ -23,24 +23,24 @@ from turnlog.cli.transfer import (
 CHANGES = shape.LOG
 FIELDS = {
     **TRANSFERRED,
-    "[not_ours]": shape.number("how many sessions of other agents stay, because they were not imported; with --all"),
+    "[not_ours]": shape.number("with --all: how many sessions of other agents were not sent: import them first"),
 }
 
 
 @declare(LOCATIONS, EVERYTHING_OPTION, IGNORED_OPTION, DRY_RUN_OPTION)
 def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry_run: bool, as_json: bool) -> None:
-    """Bring sessions to another home: a folder, or a database.
+    """Copy sessions to another home: a folder, or a database.
 
-    Only what is missing is sent, with checkpoints and their files; what a session builds on and its subagents come with
-    it. Everything is verified. A session that went on there, too, loses nothing: what is new becomes a fork of theirs.
-    Facts, notes and spending that came alone need no fork. What is in the trash there stays there. --all means all of
-    ours: those of other agents go when they are imported, and it is said how many were not.
+    Only missing data is sent, with checkpoints and their files; the sessions that a session builds on and its subagents
+    are included. Everything is verified. If a session continued on both sides, nothing is lost: the new part becomes a
+    fork there. Facts, notes and spending alone need no fork. Sessions in the trash there stay there. --all means all of
+    Turnlog's own sessions; those of other agents have to be imported first, and the number of the others is reported.
 
-    What is in ignored files, which small ones checkpoints cover, stays here: there, their names are known and no more.
-    --include-ignored sends it, also for checkpoints that are there already.
+    Contents of ignored files, of which checkpoints cover the small ones, stay here; only their names are sent.
+    --include-ignored sends the contents, also for checkpoints that are already there.
 
-    Stopped anywhere, it goes on when it is done again. The exit code is 6 if something here is damaged; what can be
-    read is there then.
+    If it is interrupted, repeat it to continue. The exit code is 6 if something here is damaged; everything readable is
+    sent.
 
     \b
     turnlog push k3f9 postgresql://db/agents     one session to a server

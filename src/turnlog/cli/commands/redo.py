@@ -12,10 +12,10 @@ FIELDS = REWOUND
 
 @declare(DRY_RUN_OPTION, FORCE_OPTION, YES_OPTION, SESSION_OPTION)
 def command(dry_run: bool, force: bool, yes: bool, session: str | None, as_json: bool) -> None:
-    """Make the rewind again that was just undone.
+    """Repeat the rewind that was just undone.
 
-    Possible until something else is said in the session. A file that was changed since is a conflict and stays, unless
-    --force.
+    This works until the session continues. A file that was changed since is a conflict and stays, unless --force is
+    given.
 
     \b
     turnlog redo                      show what it would do, and ask

@@ -17,7 +17,7 @@ FIELDS = {"sessions": shape.items("one each", {"id": shape.text(), "handle": sha
 
 @declare(
     Argument("sessions", "SESSION..."),
-    Option("--as ID", "Under another id, where a session has the old one by now.", name="new_id"),
+    Option("--as ID", "Under another id, if the old one is taken.", name="new_id"),
 )
 def command(sessions: tuple[str, ...], new_id: str | None, as_json: bool) -> None:
     """Bring sessions back from the trash.

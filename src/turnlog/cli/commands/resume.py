@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 _LOOKED_AT = 50
 CHANGES = shape.OTHERS
 FIELDS = {
-    "agent": shape.text("where it goes on"),
+    "agent": shape.text("the agent that continues it"),
     "id": shape.text("its id there"),
-    "path": shape.text("where it lies; null for an agent that reads it here", null=True),
+    "path": shape.text("its file there; null for an agent that reads it here", null=True),
     "cwd": shape.text("the folder for the command", null=True),
-    "command": shape.texts("its words"),
+    "command": shape.texts("the command as a list of words"),
     "report": REPORT,
 }
 
@@ -49,7 +49,9 @@ FIELDS = {
     SESSION_ARGUMENT,
     Option("--in AGENT", "In which agent. [default: the one it came from]", name="agent"),
     Option("--workspace -w PATH", "In that folder. [default: the session's]"),
-    Option("--format-version N", "A newer vocabulary of the agent's. [default: its first]", name="version", least=1),
+    Option(
+        "--format-version N", "A newer version of the agent's format. [default: its first]", name="version", least=1
+    ),
     Option("--exec", "Run the command at once, in the session's folder.", name="is_run"),
     Option("--pick", "Choose the session from a list: see `turnlog pick`.", name="is_picked"),
 )
@@ -62,21 +64,22 @@ def command(
     is_picked: bool,
     as_json: bool,
 ) -> None:
-    """Go on with a session, in the agent it came from or in another one.
+    """Continue a session, in the agent it came from or in another one.
 
-    Puts the session where that agent looks for it and prints the command that goes on with it there; with --exec, says
-    it on stderr and runs it. Nothing of the agent's is written over: where it has the session already, that is used,
-    and where it has gone on with it, a note says so. The report on stderr says what was carried, changed and lost.
+    Puts the session where that agent looks for it and prints the command that continues it there; with --exec, prints
+    it on stderr and runs it. Nothing of the agent's is overwritten: if it has the session already, that is used, and if
+    it has continued it, a note reports that. The report on stderr lists what was carried over, changed and lost.
 
-    A session of another agent goes on in that agent, where it lies; for --in it is imported first, unless that agent
-    cannot go on with it: then nothing is imported or written.
+    A session of another agent continues in that agent, in place; for --in it is imported first. If that agent cannot
+    continue it, nothing is imported or written.
 
-    What is carried over counts where it was spent, and only what the agent adds counts there.
+    Usage counts where it was spent: in the copy, only what the agent adds counts.
 
     A session of your own agent is resumed with the command given to home.create(resume=[…]).
 
-    What was not made here, by you and on this machine, may say anything: --exec shows its command and asks before it
-    runs it. Where nobody can be asked, it is refused. An id that is none of that agent's is refused as well.
+    A session that was not made here, by you and on this machine, may contain any command: --exec shows the command and
+    asks before it runs it; without a terminal it refuses. An id of a shape that the agent never uses is refused as
+    well.
 
     \b
     turnlog resume                  this folder's newest that can be resumed
@@ -176,7 +179,7 @@ def _newest(home: Home, agent: str | None) -> SessionRef:
         return here.find(None)
     chosen = next((ref for ref in newest if agent is not None or _can_go_on(home, ref)), newest[0])
     if chosen is not newest[0]:
-        note = f"{newest[0].name} is newer, but no command goes on with it"
+        note = f"{newest[0].name} is newer, but no command resumes it"
         print(one_line(f"note: {note}; --in AGENT hands it over to another"), file=sys.stderr)
     return chosen
 
@@ -267,7 +270,7 @@ def _refuse_unasked(resumable: Resumable, *, as_json: bool) -> None:
     from turnlog.cli.draw.question import can_ask
 
     if not can_ask(as_json=as_json):
-        where = "with --json nobody can be asked" if as_json else "there is no terminal to ask on"
+        where = "with --json there is no question" if as_json else "there is no terminal to ask on"
         raise Invalid(
             f"session {resumable.id} was not made here: --exec asks before it runs what its log says, and {where}",
             hint=f"if that is what you want: {_pasted(resumable)}",

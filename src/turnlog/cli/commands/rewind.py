@@ -29,8 +29,8 @@ FIELDS = {
     **REWOUND,
     "target": shape.number("the entry that it goes back to"),
     "checkpoint": shape.number("the checkpoint of the files", null=True),
-    "files": shape.flag("whether files go back"),
-    "conversation": shape.flag("whether the conversation does"),
+    "files": shape.flag("whether files are rewound"),
+    "conversation": shape.flag("whether the conversation is rewound"),
 }
 
 
@@ -43,7 +43,7 @@ FIELDS = {
     FORCE_OPTION,
     YES_OPTION,
     Option("--continue", "Finish a rewind that was interrupted.", name="finish"),
-    Option("--abort", "Take back what was done of a rewind that was interrupted."),
+    Option("--abort", "Take back what an interrupted rewind has done so far."),
     SESSION_OPTION,
 )
 def command(
@@ -62,14 +62,14 @@ def command(
     """Take files and conversation back to an earlier point.
 
     TARGET is an entry (12: the last checkpoint at or before it), "turn:3" for the point before turn 3 began, or the
-    label of a checkpoint ("label:12" for one that looks like something else). Left out, it is the point before the
-    last turn; where there are no turns, the last checkpoint that somebody asked for.
+    label of a checkpoint ("label:12" for one that looks like something else). The default is the point before the last
+    turn; without turns, the last checkpoint made by hand.
 
-    Only files that the session's own turns changed are touched, and only where they still are what those turns left.
-    What somebody else changed is a conflict and stays, unless --force. So does what changed after a turn was cut short,
-    unless --only names it: nobody can tell whose it is. A checkpoint that somebody asked for, with no turn since, takes
-    everything since. What is ignored or was not covered stays in any case. First there is a preview and a question;
-    before anything is touched, everything is kept in a checkpoint, so that `turnlog undo` takes it back.
+    Only files that the session's own turns changed are touched, and only if they are still as those turns left them. A
+    file that others changed is a conflict and stays, unless --force is given. Changes after a turn was cut short have
+    no known owner: they stay as well, unless --only names them. Going back to a checkpoint made by hand, with no turn
+    since, takes back everything since. Files that are not covered always stay. The command shows a preview and asks;
+    before it touches anything, it saves everything in a checkpoint, so that `turnlog undo` takes it back.
 
     \b
     turnlog rewind                       take back the last turn

@@ -19,20 +19,20 @@ from turnlog.thread.removal.purging import Purged
 
 CHANGES = shape.LOG
 FIELDS = {
-    "purged": shape.flag("whether for good"),
+    "purged": shape.flag("whether it was removed for good"),
     "sessions": shape.items("one each", {"id": shape.text(), "handle": shape.text()}),
-    "removed": shape.each("with --purge, everything that went", REMOVED),
-    "left": shape.each("what stayed of it", LEFT),
-    "blobs": shape.number("how many contents of files and long texts went with it"),
-    "freed_bytes": shape.number("what those took"),
+    "removed": shape.each("with --purge, everything that was removed", REMOVED),
+    "left": shape.each("what stays, and why", LEFT),
+    "blobs": shape.number("how many files and long texts were removed with it"),
+    "freed_bytes": shape.number("their size"),
 }
 
 
 @declare(
     Argument("sessions", "SESSION..."),
     Option("--purge", "For good: nothing brings it back. Asks first."),
-    Option("--deleted", "With --purge: what is in the trash, where a session has the same id."),
-    Option("--forks", "With --purge: its forks as well, which hold what it said before them."),
+    Option("--deleted", "With --purge: the one in the trash, if a session has the same id."),
+    Option("--forks", "With --purge: its forks as well, which contain its messages before the fork."),
     Option("--subagents", "With --purge: the sessions of its subagents as well."),
     Option("--yes -y", "Do not ask."),
 )
@@ -45,12 +45,11 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Put sessions into the trash, or remove them for good.
+    """Move sessions into the trash, or remove them for good.
 
     `turnlog restore` brings back what is in the trash. Forks of a session keep working either way. Files of other
-    agents are never touched. What --purge removes is gone from the index as well when the command is done; what
-    forks and subagents still have of it is named. `turnlog erase` removes single
-    messages, `turnlog gc --older-than` old sessions.
+    agents are never touched. --purge also removes them from the index, and names what forks and subagents still have of
+    them. `turnlog erase` removes single messages, `turnlog gc --older-than` old sessions.
 
     \b
     turnlog rm k3f9                   into the trash

@@ -43,7 +43,7 @@ FIELDS = {
     "seconds": shape.real("how long it ran"),
     "counts": COUNTS,
     "changes": shape.items("as in `diff`, without lines", CHANGE),
-    "problem": shape.text("why what changed is not known, or that the folder is gone; empty if nothing is wrong"),
+    "problem": shape.text("why the changes are unknown, or that the folder is gone; otherwise empty"),
 }
 
 
@@ -52,7 +52,7 @@ FIELDS = {
     Option("--label -l NAME", "Take a checkpoint of that name first."),
     Option("--new", "In a new session."),
     HERE_OPTION,
-    Option("--quiet -q", "Say nothing about what it changed."),
+    Option("--quiet -q", "Do not print what it changed."),
     SESSION_OPTION,
 )
 def command(
@@ -64,17 +64,17 @@ def command(
     session: str | None,
     as_json: bool,
 ) -> None:
-    """Run any command so that what it does to files can be taken back.
+    """Run any command so that its changes to files can be taken back.
 
-    Any program will do, also another agent. It is a turn: a checkpoint before, one after, and a message that says what
-    was run and how it ended. The command has the terminal for itself, gets Ctrl-C and other signals, and its exit code
-    is the exit code (128 and the number of the signal if one ended it). Afterwards stderr says what it changed and how
-    to take that back. With --json, that follows on stdout, behind what the command printed. What looks like a secret
-    among its arguments is not logged.
+    It works with any program, also another agent. The run is a turn: a checkpoint before, one after, and a message with
+    the command and how it ended. The command has the terminal for itself, gets Ctrl-C and other signals, and its exit
+    code is passed on (128 plus the number of the signal if one ended it). Afterwards stderr lists what it changed and
+    how to take that back. With --json, that follows on stdout, after the output of the command. Arguments that look
+    like secrets are not logged.
 
-    It covers the repository that the current folder is in, or else the folder; with --here, only the folder. Commands
-    of one project go into one session, which `turnlog run` opens; where the last one still runs, or --new is given,
-    into a new one. The exit code is 127 if there is no such command, 126 if it cannot be run.
+    It covers the repository around the current folder, otherwise the folder; with --here, only the folder. Commands of
+    one project share a session, which `turnlog run` opens; if the last one still runs, or --new is given, a new one is
+    opened. The exit code is 127 if there is no such command, 126 if it cannot be run.
 
     \b
     turnlog run -- make format               `turnlog rewind` takes it back

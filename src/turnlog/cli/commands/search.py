@@ -46,18 +46,18 @@ _ODD = re.compile(r"[^ -~]")
 CHANGES = shape.NOTHING
 JSON_VERSION = 2
 FIELDS = {
-    "query": shape.text("what was asked"),
+    "query": shape.text("the query"),
     "hits": shape.items("a place each", HIT),
-    "sessions": shape.each("those that have the hits, as in `ls`", CARD, role="aside"),
-    "is_cut": shape.flag("whether it was too much to look through, and only the newest of it was"),
+    "sessions": shape.each("the sessions of the hits, as in `ls`", CARD, role="aside"),
+    "is_cut": shape.flag("whether only the newest part was searched, because there was too much"),
     "indexed": shape.number("how many sessions were searched"),
     "pending": shape.number("how many are not indexed yet: `turnlog index` waits for them"),
     "[totals]": shape.one(
         "with --page or --sort, where at most three places of a session are listed: how many there are",
         {"places": shape.number(), "sessions": shape.number()},
     ),
-    "[missing]": shape.texts("with these, words that no place has together with the others: the hits are without them"),
-    "[instead]": shape.one("with these, of words that are nowhere: the nearest that was looked for"),
+    "[missing]": shape.texts("with --page or --sort, words that match nowhere together with the others"),
+    "[instead]": shape.one("with --page or --sort, words that occur nowhere, with the word searched instead"),
 }
 
 
@@ -74,7 +74,7 @@ class SearchRequest(NamedTuple):
     page: int
     sort: str
     skipped: int = 0
-    """So many places of the page were shown before."""
+    """How many places of the page were shown before."""
 
 
 @declare(
@@ -99,9 +99,9 @@ def command(
 ) -> None:
     """Find what was said and done, in every session of every agent: the newest first.
 
-    Looks into prompts, answers, thinking, what tools were called with, what they answered, and names of files; and into
-    titles, names and ids of sessions. Every word has to be there; where that is so nowhere, places with the rarest of
-    them come, and for a word that is nowhere the nearest that is. A page has ten sessions with at most three places
+    Searches prompts, answers, thinking, arguments and results of tools, and names of files; and titles, names and ids
+    of sessions. All words must match; if they match nowhere together, places with the rarest of them are shown, and a
+    word that occurs nowhere is replaced by the most similar one. A page has ten sessions with at most three places
     each. --sort relevance puts titles first, then prompts, answers, and tools.
 
     \b
@@ -202,9 +202,9 @@ def _by_session(wanted: SearchRequest, home: str | None, *, as_json: bool) -> No
 def _tell_near(page: FoundPage) -> None:
     """What was looked for instead of what was typed, before anybody takes the one for the other."""
     for word, near in page.instead:
-        print(one_line(f"{word} is nowhere; this is what there is for {near}"), file=sys.stderr)
+        print(one_line(f"{word} occurs nowhere; these results are for {near}"), file=sys.stderr)
     if page.missing:
-        print(one_line(f"nothing has all of the words: these are without {', '.join(page.missing)}"), file=sys.stderr)
+        print(one_line(f"no place has all of the words; left out: {', '.join(page.missing)}"), file=sys.stderr)
 
 
 def _tell_totals(page: FoundPage, wanted: SearchRequest) -> None:

@@ -29,12 +29,12 @@ CHANGES = shape.OTHERS
 FIELDS = {
     "action": shape.text("`setup` or `undo`"),
     "dry_run": DRY_RUN,
-    "parts": shape.one("by part, the agents or the shell that it is set up for"),
+    "parts": shape.one("for each part, the agents or the shell it was set up for"),
     "files": shape.items(
         "what was changed, or would be",
         {
             "part": shape.text("`hooks`, `mcp`, `keep` or `completion`"),
-            "agent": shape.text("or the shell"),
+            "agent": shape.text("the agent or the shell"),
             "path": shape.text(),
             "change": shape.text("`written` or `removed`"),
         },
@@ -46,14 +46,14 @@ Choice = list[tuple[SetupPart, list[str]]]
 
 @declare(
     Argument("agents", "[AGENT]..."),
-    Option("--hooks/--no-hooks", "Agents tell of every turn."),
+    Option("--hooks/--no-hooks", "Agents report every turn."),
     Option("--mcp/--no-mcp", "Agents can search and read earlier sessions."),
-    Option("--keep/--no-keep", "Keep what agents would delete."),
+    Option("--keep/--no-keep", "Keep sessions that agents would delete."),
     Option("--completion/--no-completion", "Your shell completes what you type."),
     Option("--undo", "Take back what setup did, and nothing else."),
-    Option("--yes -y", "Do not ask: every part that is not refused, for all that are here."),
+    Option("--yes -y", "Do not ask: set up every part that is not excluded, for all installed agents."),
     Option("--dry-run -n", "Only show what would be changed."),
-    Option("--anyway", "Also from an environment that may be gone tomorrow."),
+    Option("--anyway", "Also from a temporary environment."),
 )
 def command(
     agents: tuple[str, ...],
@@ -64,11 +64,11 @@ def command(
     as_json: bool,
     **wanted: bool | None,
 ) -> None:
-    """Set it all up for the agents that are here: hooks, the MCP server, keeping, and completion.
+    """Set up all installed agents: hooks, the MCP server, keeping sessions, and completion.
 
-    Asks once for which agents and which of these, shows every change to every file, and makes them if you say yes.
-    `--undo` takes back what it did: files are as they would be without it, whatever others changed in them since. Its
-    parts are `turnlog hooks`, `turnlog mcp`, `turnlog keep` and `turnlog completion`.
+    Asks which agents and which of these you want, shows every change to every file, then asks once to make them.
+    `--undo` takes back what it did and keeps changes that were made since. The parts are `turnlog hooks`, `turnlog
+    mcp`, `turnlog keep` and `turnlog completion`.
 
     \b
     turnlog setup                            asks

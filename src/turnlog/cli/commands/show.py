@@ -36,7 +36,7 @@ FIELDS = {
     "title": shape.text(null=True),
     "workspace": shape.text(null=True),
     "agent": shape.text(null=True),
-    "head": shape.number("the entry at which the conversation stands"),
+    "head": shape.number("the entry at the end of the conversation"),
     "totals": shape.one(
         "of the whole conversation",
         {
@@ -48,7 +48,7 @@ FIELDS = {
     ),
     "[system]": shape.text("the system prompt, with --context", null=True),
     "[source]": shape.one("where it was read, if it is another agent's", SOURCE),
-    "[problems]": shape.each("what was wrong there", PROBLEM),
+    "[problems]": shape.each("what could not be read", PROBLEM),
     "messages": shape.items("as [the format](format.md) has them", message_fields),
     "pending": shape.texts("tool calls without a result"),
 }
@@ -57,7 +57,7 @@ FIELDS = {
 @declare(
     SESSION_ARGUMENT,
     Option("--last -n N", "Only the last N messages.", least=1),
-    Option("--at ENTRY", "What was said around an entry: its number or id."),
+    Option("--at ENTRY", "The messages around an entry: its number or id."),
     Option("--branch -b N", "A side branch, by its last entry: see `turnlog tree`."),
     Option("--context", "What a model would see now: compacted, repaired.", name="as_context"),
     Option("--full", "All of every tool call and its output."),
@@ -81,13 +81,13 @@ def command(
 ) -> None:
     """Print the conversation of a session, for reading: one of ours, or one of another agent.
 
-    SESSION may be a file or folder in any form that `turnlog formats` lists. It is read where it lies, and nothing is
-    kept of it. A word that is both is the session; with a slash in it, as in ./abc, it is the file.
+    SESSION may be a file or folder in any format that `turnlog formats` lists. It is read in place, and nothing is
+    stored. A word that names both means the session; with a slash in it, as in ./abc, it is the file.
 
     Long output of tools is folded; --full shows all of it. On a terminal it goes through $PAGER.
 
-    With --json, `totals` says how many messages of user and assistant, tool calls and results there are, and what was
-    used: in the conversation and all its branches, without subagents and without what a fork inherited.
+    With --json, `totals` counts messages of user and assistant, tool calls, results and usage, in the conversation and
+    all its branches, without subagents and without what a fork inherited.
 
     \b
     turnlog show
@@ -99,7 +99,7 @@ def command(
     if as_context and (at is not None or branch is not None or raw):
         raise _misused("--context is of the conversation as it is now, without --at, --branch and --raw")
     if raw and branch is not None:
-        raise _misused("--raw is what stands in the log, one branch after the other: without --branch")
+        raise _misused("--raw prints the whole log: it does not go with --branch")
     if is_picked:
         session = picked(session or "", what="`turnlog show --pick`")
     with ExitStack() as stack:

@@ -19,7 +19,7 @@ FIELDS = {"session": SESSION, "starred": shape.flag()}
 def command(session: str | None, remove: bool, as_json: bool) -> None:
     """Give a session a star, to find it again. A star is the tag `star`.
 
-    Of another agent's session it is kept in our home: its own files stay as they are.
+    For another agent's session, this is stored in your home; the agent's own files are not changed.
 
     \b
     turnlog star                  this folder's newest session

@@ -20,8 +20,8 @@ _SETTING = '"statusLine": {"type": "command", "command": "turnlog statusline"}'
 def command(as_json: bool) -> None:
     """Print one line for the status line of Claude Code: context, cost, limits.
 
-    It reads what Claude Code says on stdin. The cost of today is that of all agents, as `turnlog usage` has it, and
-    about a minute old; what is left of a window is what Claude Code itself was told. No error is ever printed. In
+    It reads Claude Code's data from stdin. The cost of today is that of all agents, as in `turnlog usage`, and about a
+    minute old; the rest of a window is what Claude Code itself reports. No error is ever printed. In
     `~/.claude/settings.json`:
 
     \b

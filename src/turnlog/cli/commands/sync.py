@@ -34,9 +34,9 @@ FIELDS = {
 def command(words: tuple[str, ...], include_ignored: bool, dry_run: bool, as_json: bool) -> None:
     """Push and pull: afterwards both homes have what either had.
 
-    Every session, or only those named. A session that went on on both sides keeps on each side what it has there, and
-    what came from the other side is a fork of it; of two titles the later one stays. What one side put into the trash
-    is not brought back there. See `turnlog push`.
+    It transfers every session, or only those named. A session that continued on both sides keeps on each side what it
+    has there, and the other side's part becomes a fork; of two titles the later one wins. Sessions in the trash of one
+    side stay there. See `turnlog push`.
 
     \b
     turnlog sync postgresql://db/agents          this machine and the server

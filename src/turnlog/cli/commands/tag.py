@@ -12,14 +12,14 @@ from turnlog.cli.pick.session import session_to_mark
 from turnlog.errors import Invalid
 
 CHANGES = shape.LOG
-FIELDS = {"session": SESSION, "tags": shape.texts("all that it has now")}
+FIELDS = {"session": SESSION, "tags": shape.texts("all that the session has now")}
 
 
 @declare(SESSION_ARGUMENT, Argument("tags", "[TAGS]..."), Option("--remove -r", "Take them off."))
 def command(session: str | None, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """Tag a session, or print the tags it has. `turnlog ls tag:NAME` and `turnlog search` find it by them.
 
-    Of another agent's session it is kept in our home: its own files stay as they are.
+    For another agent's session, this is stored in your home; the agent's own files are not changed.
 
     \b
     turnlog tag                       those of this folder's newest conversation

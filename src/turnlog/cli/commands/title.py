@@ -18,12 +18,12 @@ FIELDS = {"session": SESSION, "title": shape.text(null=True)}
 @declare(
     SESSION_ARGUMENT,
     Argument("text", "[TEXT]..."),
-    Option("--remove -r", "Take it off: it is called what its agent calls it."),
+    Option("--remove -r", "Remove it: the agent's own title applies again."),
 )
 def command(session: str | None, text: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """Give a session a title, or print the one it has.
 
-    Of another agent's session it is kept in our home: its own files stay as they are.
+    For another agent's session, this is stored in your home; the agent's own files are not changed.
 
     \b
     turnlog title                          of this folder's newest conversation

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DEEPEST = 40
 _MOST = 500
 _BRANCH = {
-    "after": shape.number("the entry that it goes on from"),
+    "after": shape.number("the entry that it continues"),
     "first": shape.number(),
     "last": shape.number(),
     "messages": shape.number(),
@@ -43,13 +43,13 @@ _TREE = {
     "is_asked": shape.flag("whether it is the one that was asked for"),
     "[head]": shape.number(),
     "branches": shape.each("stretches of the conversation", _BRANCH),
-    "forks": shape.each("the same of each, and where it was forked `at`"),
-    "subagents": shape.each("the same of each"),
+    "forks": shape.each("the same for each, and the entry it was forked `at`"),
+    "subagents": shape.each("the same for each"),
 }
 CHANGES = shape.NOTHING
 FIELDS = {
     "session": SESSION,
-    "tree": shape.one("the session it was forked from in the end, and all below it", _TREE),
+    "tree": shape.one("the original session, with its forks and subagents", _TREE),
 }
 
 
@@ -57,11 +57,11 @@ FIELDS = {
 def command(session: str | None, key: str | None, as_json: bool) -> None:
     """Show how a session branched: its conversation, its forks and its subagents.
 
-    A line is a stretch of the conversation, from the entry where it begins to the one where it ends or splits; ● is
-    where the session stands now. `turnlog show --branch N` shows what leads up to entry N, on whichever branch that is.
-    A fork is shown with the session it was forked from.
+    A line is a stretch of the conversation, from the entry where it begins to the one where it ends or splits; ● marks
+    the head. `turnlog show --branch N` shows the path to entry N, on any branch. A fork is shown with the session it
+    was forked from.
 
-    With --json, `branches` are these stretches, and `after` is the entry that each goes on from.
+    With --json, `branches` are these stretches, and `after` is the entry that each one continues.
 
     \b
     turnlog tree

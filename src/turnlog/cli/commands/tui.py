@@ -13,16 +13,16 @@ from turnlog.errors import Unsupported
 
 _HINT = "`turnlog ls --all` and `turnlog show` print the same"
 CHANGES = shape.LOG
-FIELDS = {"resume": shape.text("the session that was to be gone on with; null for none", null=True)}
+FIELDS = {"resume": shape.text("the session to resume; null for none", null=True)}
 
 
 @declare(Argument("query", "[QUERY]..."))
 def command(query: tuple[str, ...], as_json: bool) -> None:
     """Every session on this machine, in the terminal.
 
-    A list that every letter narrows, in the words of `turnlog search`; Enter opens a session to read and to follow,
-    with what each turn changed and a way back. `?` explains the keys of where you are. With --json, `r` in a session
-    prints which one is to be gone on with, instead of doing so.
+    Typing narrows the list, with the syntax of `turnlog search`; Enter opens a session to read and to follow, with the
+    changes of each turn and a way to rewind. `?` explains the keys of the current screen. With --json, `r` in a session
+    prints the session to resume instead of resuming it.
 
     Needs the extra: pip install 'turnlog[tui]'.
 

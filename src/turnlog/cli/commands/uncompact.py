@@ -18,8 +18,8 @@ FIELDS = {
     "session": SESSION,
     "dry_run": DRY_RUN,
     "compaction": shape.number("the entry that no longer applies"),
-    "entry": shape.number("the entry that says so; null if nothing was done", null=True),
-    "messages_before": shape.number("how many a model saw"),
+    "entry": shape.number("the new entry; null if nothing was done", null=True),
+    "messages_before": shape.number("how many messages the model saw before"),
     "messages": shape.number("how many it sees now; null if nothing was done", null=True),
 }
 
@@ -32,8 +32,8 @@ FIELDS = {
 def command(session: str | None, entry: int | None, dry_run: bool, as_json: bool) -> None:
     """Take back a compaction: a model sees again what it saw before.
 
-    The newest one that applies to the conversation, or the one with that number. `turnlog log --kind compaction` lists
-    them.
+    It takes back the newest one that applies to the conversation, or the one with that number. `turnlog log --kind
+    compaction` lists them.
 
     \b
     turnlog uncompact

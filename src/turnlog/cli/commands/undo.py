@@ -14,8 +14,8 @@ FIELDS = REWOUND
 def command(dry_run: bool, force: bool, yes: bool, session: str | None, as_json: bool) -> None:
     """Take back the last rewind, files and conversation together.
 
-    Whatever was there before the rewind comes back, also what somebody had changed. A file that was changed since is a
-    conflict and stays, unless --force. Several rewinds are taken back one by one, the newest first.
+    Everything is restored as it was before the rewind. A file that was changed since is a conflict and stays, unless
+    --force is given. Several rewinds are taken back one by one, the newest first.
 
     \b
     turnlog undo                      show what it would do, and ask

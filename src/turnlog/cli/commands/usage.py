@@ -42,7 +42,7 @@ _WORDS = {
 _FLOOR = 5
 CHANGES = shape.NOTHING
 FIELDS = {
-    "by": shape.text("what the groups are; several with commas"),
+    "by": shape.text("the grouping; several with commas"),
     "groups": shape.items(
         "one each",
         {
@@ -51,15 +51,15 @@ FIELDS = {
             "[block]": shape.one("with `blocks`: the window", BLOCK),
         },
     ),
-    "total": shape.one("the same of all", GROUP),
-    "gone": shape.one("how many sessions of each agent are gone from this machine, of those that were counted"),
+    "total": shape.one("the same for everything", GROUP),
+    "gone": shape.one("how many counted sessions of each agent were deleted since"),
     "[limits]": shape.each(
         "with `blocks`: what agents said is used of their windows, where they did and the window is not over",
         {
             "agent": shape.text(),
             "window_minutes": shape.number(),
             "used_percent": shape.number(),
-            "said_at": shape.time("when the agent said it"),
+            "said_at": shape.time("when the agent reported it"),
             "resets_at": shape.time(null=True),
         },
         role="aside",
@@ -73,7 +73,7 @@ FIELDS = {
         "--by -b WHAT",
         f"What to add up by, also several with commas: {', '.join(BY[:-1])} or block. [default: day]",
     ),
-    Option("--breakdown", "Below each, the same by model."),
+    Option("--breakdown", "List the models below each group."),
     Option("--csv", "Print CSV for a spreadsheet, without the sum.", name="as_csv"),
     Option("--all -a", "Of every folder. [default]", name="everywhere"),
     Option("--here", "Only sessions of this folder."),
@@ -96,14 +96,14 @@ def command(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """Tell what was spent: tokens and dollars, by day or by something else.
+    """Show usage: tokens and dollars, by day or another group.
 
-    Over every session of every agent on this machine. What a fork or a resumed session repeats of another is counted
-    once. Prices are those of the API on that day, which is not what a subscription costs; `turnlog prices` lists them.
-    WORDS are filters as in `turnlog search`; one may be what to add up by: daily, weekly, monthly, sessions,
-    blocks … `blocks` are windows of five hours, agent by agent, with the rate of each, and what is left of a limit if
-    the agent itself said it. User and machine are what sessions know: the home folder they worked in, and where they
-    were written; `turnlog usage users,machines` tells both.
+    It covers every session of every agent on this machine. Messages that a fork or a resumed session repeats are
+    counted once. Prices are those of the API on that day, not those of a subscription; `turnlog prices` lists them.
+    WORDS are filters as in `turnlog search`; one of them may be a group: daily, weekly, monthly, sessions, blocks …
+    `blocks` are windows of five hours per agent, with the rate of each, and the rest of a limit if the agent itself
+    reports it. User and machine come from the sessions: the home folder they worked in, and where they were written;
+    `turnlog usage users,machines` shows both.
 
     \b
     turnlog usage                         by day
@@ -268,7 +268,7 @@ class _Groups:
         return [*own, *titles, *more]
 
     def print_table(self, limit: int | None, sessions: NamedSessions, below: int) -> None:
-        """For people; so many lines come below it, and its head stays on the screen."""
+        """For people; this many lines follow it, and its header stays on the screen."""
         if limit is None and sys.stdout.isatty():
             each = max((1 + len(self._parts.get(row.group, ())) for row in self.rows), default=1)
             limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 4 - below) // each or 1

@@ -24,9 +24,9 @@ FIELDS = {
     "session": SESSION,
     "title": shape.text(null=True),
     "agent": shape.text(null=True),
-    "seq": shape.number("the last entry that was there before"),
+    "seq": shape.number("the last entry before the first line"),
     "source": shape.one("where it is read, if it is another agent's", SOURCE, null=True),
-    "[entries]": shape.each("what follows: an entry on each line", entry_fields, role="lines"),
+    "[entries]": shape.each("the following lines: one entry each", entry_fields, role="lines"),
 }
 
 
@@ -34,7 +34,7 @@ FIELDS = {
     SESSION_ARGUMENT,
     Option("--last -n N", "Begin with the last N messages.", least=0, default=3),
     Option("--full", "All of every tool call and its output."),
-    Option("--for SECONDS", "Only so long. [default: for ever]", name="seconds", number=float, least=0),
+    Option("--for SECONDS", "Stop after this time. [default: never]", name="seconds", number=float, least=0),
     Option("--jsonl", "The same as --json: both are one JSON object on a line each."),
     KEY_OPTION,
 )
@@ -47,10 +47,10 @@ def command(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Follow a session while it goes on, ours or another agent's. Ctrl-C ends it.
+    """Follow a session while it grows, ours or another agent's. Ctrl-C ends it.
 
-    With --json or --jsonl, the first line says which session it is and where it stands, and every line after it is an
-    entry as a log has it, as soon as it is there; without those that were there before.
+    With --json or --jsonl, the first line describes the session and its last entry, and every further line is a new
+    entry as the log has it.
 
     \b
     turnlog watch

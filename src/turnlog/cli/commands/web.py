@@ -23,7 +23,7 @@ FIELDS = {"url": shape.text("the address with its token"), "port": shape.number(
     SESSION_ARGUMENT,
     Option("--port N", "The port; 0 for any free one. [default: 7475]", least=0, most=65535),
     Option("--no-open", "Start no browser."),
-    Option("--print-url", "Print the address with its token on stdout, and nothing else there."),
+    Option("--print-url", "Print only the address with its token on stdout."),
     Option("--read-only", "Nothing can be changed from the pages."),
 )
 def command(
@@ -31,9 +31,9 @@ def command(
 ) -> None:
     """Every session on this machine, in the browser.
 
-    Serves pages on 127.0.0.1 until Ctrl-C, and opens them: search over everything that was said, sessions to read
-    and to watch while they run. The address has a token in it; without it nobody gets a word. From another machine:
-    `ssh -L 7475:127.0.0.1:7475 HOST`.
+    Serves pages on 127.0.0.1 until Ctrl-C, and opens them: search over all text, sessions to read and to watch while
+    they run. The address contains a token; requests without it are refused. From another machine: `ssh -L
+    7475:127.0.0.1:7475 HOST`.
 
     Needs the extra: pip install 'turnlog[web]'.
 

@@ -28,14 +28,14 @@ from turnlog.workspace.diff import Difference
 
 CHANGES = shape.NOTHING
 FIELDS = {
-    "line": shape.one("as `turnlog blame` has it", LINE),
+    "line": shape.one("as in `turnlog blame`", LINE),
     "turns": shape.items(
         "the turn that wrote it, or those that may have",
         {
             **AUTHOR,
-            "asked": shape.text("all of the prompt", null=True),
-            "answer": shape.text("the last thing that was said in it", null=True),
-            "changes": shape.each("as `turnlog diff` has them", CHANGE),
+            "asked": shape.text("the whole prompt", null=True),
+            "answer": shape.text("the last answer of the turn", null=True),
+            "changes": shape.each("as in `turnlog diff`", CHANGE),
         },
     ),
 }
@@ -43,9 +43,9 @@ FIELDS = {
 
 @declare(Argument("file", "FILE:LINE"))
 def command(file: str, as_json: bool) -> None:
-    """Tell why a line is there: the prompt, the answer and the diff of the turn that wrote it.
+    """Show why a line is there: the prompt, the answer and the diff of the turn that wrote it.
 
-    Where it is no turn's, it says what is known instead. `turnlog blame` has all lines of a file.
+    If no turn wrote it, it shows what is known instead. `turnlog blame` shows all lines of a file.
 
     \b
     turnlog why src/main.py:12

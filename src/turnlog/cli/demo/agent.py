@@ -59,7 +59,7 @@ def main() -> None:
             say(answer, "assistant: It sleeps instead of waiting. → bash pytest --count 200 …")
             print("calling", flush=True)
             time.sleep(60)  # the tool runs, and this process does not live to see its result
-            sys.exit("nobody killed the demo's agent")
+            sys.exit("the demo's agent was not killed")
 
 
 def _usage(fresh: int, output: int) -> Usage:

@@ -40,9 +40,9 @@ LINE = {
     "line": shape.number(),
     "text": shape.text(),
     **AUTHOR,
-    "why": shape.text(f"null where it is one turn's; else {', '.join(f'`{why}`' for why in IN_WORDS)}", null=True),
-    "commit": shape.text("of `git`", null=True),
-    "turns": shape.each("of `several`", AUTHOR),
+    "why": shape.text(f"null if one turn wrote it; otherwise {', '.join(f'`{why}`' for why in IN_WORDS)}", null=True),
+    "commit": shape.text("for `git`", null=True),
+    "turns": shape.each("for `several`", AUTHOR),
 }
 
 

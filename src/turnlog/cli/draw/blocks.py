@@ -58,7 +58,7 @@ def _limit_lines(left: list[AgentLimit], now: float) -> Iterator[str]:
         yield ""
     for one in left:
         window = f"{one.minutes // 1440} days" if one.minutes >= 1440 else f"{one.minutes // 60} hours"
-        again = "" if one.resets_s is None else f", begins anew {clock_times([int(one.resets_s * 1000)])[0]}"
+        again = "" if one.resets_s is None else f", resets {clock_times([int(one.resets_s * 1000)])[0]}"
         age = ago(int(one.said_s * 1000), now)
         yield one_line(f"{one.agent} said {age}: {100 - one.used_percent:.0f}% of {window} left{again}")
 

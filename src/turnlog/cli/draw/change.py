@@ -22,14 +22,14 @@ _NODE = {
     "mode": shape.number(null=True),
     "digest": shape.text(null=True),
     "size": shape.number(null=True),
-    "target": shape.text("of a link", null=True),
+    "target": shape.text("for a link", null=True),
 }
 CHANGE = {
     "path": shape.text(),
     "action": shape.text("`created`, `modified`, `deleted` or `mode`"),
     "before": shape.one(fields=_NODE, null=True),
     "after": shape.one(fields=_NODE, null=True),
-    "lines": shape.text("a diff, where it is text", null=True),
+    "lines": shape.text("a diff, if it is text", null=True),
 }
 """A changed path, as `--json` has it."""
 COLOURS = {"created": "green", "modified": "yellow", "deleted": "red", "mode": "cyan"}

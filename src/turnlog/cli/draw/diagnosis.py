@@ -14,7 +14,7 @@ _MEANING = {
     "torn": "The line breaks off in the middle: a write was cut short, or part of the line was lost later.",
     "garbled": "These bytes are not JSON: something other than Turnlog wrote them, or the disk gave back others.",
     "nul": "The line holds NUL bytes: a power cut leaves them where data never reached the disk.",
-    "spliced": "Lines were glued together: one was cut off, and the next was written right behind it.",
+    "spliced": "Lines were glued together: one was cut off, and the next was written right after it.",
     "utf8": "The line holds bytes that are not UTF-8.",
     "surrogate": "The line holds half a character (a lone surrogate), which is not Unicode.",
     "number": "The line holds a number that JSON does not have: NaN, infinite, or too large.",

@@ -73,7 +73,7 @@ def _trusted(one: HookedAgent, edit: FileEdit) -> Iterator[str]:
 
 def _after(action: str, one: HookedAgent, *, trusted: bool) -> str:
     if action == "uninstall" or (one.trusts and trusted):
-        return "takes effect when it is started anew"
+        return "takes effect when the agent is restarted"
     return one.after
 
 

@@ -11,7 +11,7 @@ from turnlog.view.number import count, size
 
 _SHOWN = 10
 LONG_DAYS = 3650
-"""Who set so many, or more, has chosen that nothing goes."""
+"""A retention of this many days or more is treated as "never"."""
 
 
 def print_status(status: dict[str, Any], *, is_stopped: bool) -> None:
@@ -32,7 +32,7 @@ def print_status(status: dict[str, Any], *, is_stopped: bool) -> None:
     if status["running"]:
         print("more is being kept right now, in the background")
     elif (last := status["last"]) is not None:
-        print(f"last looked at {moment(last.at)}{'; the next turnlog looks again' * goes_on}")
+        print(f"last run {moment(last.at)}{'; the next turnlog command runs it again' * goes_on}")
         for path, why in list(last.problems.items())[:_SHOWN]:
             print(one_line(f"not kept: {tilde(path)}: {why}"))
         if len(last.problems) > _SHOWN:
@@ -43,7 +43,7 @@ def print_status(status: dict[str, Any], *, is_stopped: bool) -> None:
         print(f"nothing more{of} is kept; what is kept stays until you remove that folder")
         for row in rows:
             if not row["is_kept"] and row["settings"] is not None and deletes(row["days"]) == "nothing":
-                print(one_line(f"{row['agent']} goes on deleting nothing: {tilde(row['settings'])} says so, and stays"))
+                print(one_line(f"{row['agent']} still deletes nothing: {tilde(row['settings'])} is not changed"))
 
 
 def _limit(row: dict[str, Any]) -> str:

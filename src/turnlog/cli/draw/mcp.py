@@ -26,7 +26,7 @@ def print_server_edits(action: str, agents: list[ServerAgent], edits: list[FileE
                 print(line)
         if changed and not dry_run:
             tools = f"; its model sees {one.tools} and others" if action == "install" else ""
-            print(coloured(f"  start it anew{tools}", "dim", sys.stdout))
+            print(coloured(f"  restart it{tools}", "dim", sys.stdout))
     if action == "install" and not dry_run and any(edit.is_change for edit in edits):
         print('Try it there: "what did we do about this before? search our old sessions"')
 

@@ -51,4 +51,4 @@ def _about(one: AgentPresence) -> Iterator[str]:
         yield f"{one.agent}: {count(one.gone, 'session')} gone, and counted in `turnlog usage`"
     if one.unknown:
         kinds = ", ".join(f"{kind} ({number:,})" for kind, number in list(one.unknown.items())[:_SHOWN])
-        yield f"{one.agent}: records of types that nobody here knows, in its newest sessions: {kinds}"
+        yield f"{one.agent}: records of unknown types in its newest sessions: {kinds}"

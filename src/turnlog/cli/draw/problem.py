@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from turnlog.exchange.resumable import HandoverReport
     from turnlog.formats import Loss, Problem
 
-SOURCE = {"agent": shape.text(), "path": shape.text(), "key": shape.text("which, where a file has several")}
+SOURCE = {"agent": shape.text(), "path": shape.text(), "key": shape.text("which session, if a file has several")}
 """Where a session of another agent lies, as `--json` has it."""
 PROBLEM = {
     "what": shape.text(),
     "[where]": shape.text(),
     "[offset]": shape.number(null=True),
     "[length]": shape.number(null=True),
-    "[is_news]": shape.flag("records of types that are not known: nothing is wrong"),
+    "[is_news]": shape.flag("a record of an unknown type, not an error"),
 }
 _EACH = 5
 _ALL = 25

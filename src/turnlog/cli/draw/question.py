@@ -25,7 +25,7 @@ def can_ask(*, as_json: bool) -> bool:
 
 
 def ask(question: str, *, default: bool = False) -> bool:
-    """Ask on the terminal; anything but yes is no, and nothing at all is what is usual."""
+    """Ask on the terminal. Anything but yes means no; an empty line means the default."""
     answer = ask_words(f"{question} [{'Y/n' if default else 'y/N'}]").lower()
     return answer in ("y", "yes") or (default and not answer)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GROUP = {
     "group": shape.text(),
-    "names": shape.texts("the same by its parts, one for each of `by`"),
+    "names": shape.texts("the names of the group, one for each of `by`"),
     **TOKENS,
     "requests": shape.number(),
     "sessions": shape.number(),
@@ -33,7 +33,7 @@ BLOCK = {
     "end": shape.time(),
     "first": shape.time("the first request"),
     "last": shape.time("the last request"),
-    "is_active": shape.flag("whether it goes on"),
+    "is_active": shape.flag("whether the window is still open"),
     "tokens_per_minute": shape.number("from the first request to the last", null=True),
     "cost_micros_per_hour": shape.number("the same in micro-dollars", null=True),
 }

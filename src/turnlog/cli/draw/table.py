@@ -11,7 +11,7 @@ _NARROW = 12
 
 
 _LITTLE = 6
-"""By so much a few cells widen it all the same: what is a little out of line looks like a mistake."""
+"""Long cells up to this much wider still widen the column: a small overhang looks like a mistake."""
 
 
 class Column:

@@ -46,7 +46,7 @@ def _json_escape(match: re.Match[str]) -> str:
 
 
 def clip_path(text: str, columns: int) -> str:
-    """A path in so many columns: its end says more than its beginning."""
+    """A path truncated to this many columns, at its beginning: the end is more useful."""
     if width(text) <= columns:
         return text
     lead = clip(text, max(2, columns // 4))

@@ -124,8 +124,8 @@ _SHARED = (
     Option("--fields LIST", "With --json, only these fields of each item: a,b.c"),
 )
 _LISTED = (
-    Option("--max-bytes N", "With --json, at most so many bytes: whole items only.", least=1),
-    Option("--cursor CURSOR", "With --json, what comes behind: `cursor` of the answer before."),
+    Option("--max-bytes N", "With --json, the maximum size of the document: whole items only.", least=1),
+    Option("--cursor CURSOR", "With --json, continue after `cursor` of the answer before."),
 )
 """Options of every command that prints a list."""
 _ANYWHERE = (

@@ -83,7 +83,7 @@ def _ended(arguments: Sequence[str], work: Callable[[], None]) -> int:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments  # the rest is another program's
     try:
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise Unavailable("stdout is closed", hint="`>/dev/null` is for output that nobody wants")
+            raise Unavailable("stdout is closed", hint="use `>/dev/null` to discard the output")
         with warnings.catch_warnings():
             warnings.simplefilter("default", TurnlogWarning)
             warnings.showwarning = _show_warning

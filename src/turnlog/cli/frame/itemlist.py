@@ -60,7 +60,7 @@ class PrintedList:
         return f"{crc32(self._key(item).encode('utf-8', 'surrogatepass')):08x}"
 
     def cursor(self, shown: int) -> str | None:
-        """What goes on behind so many items; None at the end."""
+        """The cursor after this many items; None at the end."""
         last = self._first + shown
         if not 0 < last < len(self._all):
             return None
@@ -71,7 +71,7 @@ class PrintedList:
         return f"{position}-{self._name(item)}"
 
     def beside(self, shown: int) -> Mapping[str, Any]:
-        """What else the document says when so many items are in it."""
+        """The other fields of the document when it has this many items."""
         return {}
 
 

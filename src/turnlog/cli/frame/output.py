@@ -44,7 +44,7 @@ def want(module: str, options: dict[str, Any]) -> None:
 
         if not is_json:
             raise Misused(f"{flags[0]} is for --json", hint="add --json")
-        raise Misused("--cursor would do it again", hint="it goes on in what was only looked at")
+        raise Misused("--cursor would do it again", hint="--cursor continues only commands that change nothing")
     if fields is not None:
         from turnlog.cli.frame.selection import selected
 

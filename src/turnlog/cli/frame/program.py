@@ -55,13 +55,13 @@ def _values(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _program(words: tuple[str, ...], version: bool) -> None:
-    """Look at the sessions of AI coding agents, look after them, and take back what they did to files.
+    """Find, read and manage the sessions of AI coding agents, and take back what they did to files.
 
-    `turnlog` alone tells what there is on this machine, and in this folder.
+    `turnlog` alone gives an overview of this machine and this folder.
 
-    Where a command takes a SESSION, that is its id or handle, or any unique beginning of one; agent:id for another
-    agent's; "@" for the newest of this folder, "@-" for the one before, "latest" for the newest of all; or a file. Left
-    out, it is "@", or else "latest".
+    A SESSION is an id or handle, or any unique beginning of one; agent:id for another agent's; "@" for the newest of
+    this folder, "@-" for the one before, "latest" for the newest of all; or a file. The default is "@", otherwise
+    "latest".
     """
     if version:
         print(f"turnlog {__version__}")

@@ -18,17 +18,17 @@ class _Line:
 
 
 def tell(what: str, number: int) -> None:
-    """So many files are done. The library calls this often; most calls do nothing."""
+    """Report the number of finished files. The library calls this often; most calls do nothing."""
     _show(f"{what} … {number:,} {'file' if number == 1 else 'files'}")
 
 
 def count(what: str, number: int, total: int) -> None:
-    """So many of so many are done."""
+    """Report how many of all are done."""
     _show(f"{what} … {number:,} of {total:,}")
 
 
 def part(what: str, done: int, total: int) -> None:
-    """So many bytes of so many are done, as a bar, with how long it may still take."""
+    """Report how many of all bytes are done, as a bar, with the estimated remaining time."""
     share = min(1.0, done / total) if total else 0.0
     if not share:
         _show(f"{what} …")

@@ -26,7 +26,7 @@ def schema(fields: Fields, version: int) -> dict[str, Any]:
     documented |= {name: field for name, field in fields.items() if field.role != "lines"}
     if items_of(fields):
         documented["[left_out]"] = shape.number("how many items --max-bytes left out")
-        documented["[cursor]"] = shape.text("what --cursor takes to go on", null=True)
+        documented["[cursor]"] = shape.text("pass it to --cursor to continue", null=True)
     document = _object(documented)
     document["properties"]["version"]["const"] = version
     return document

@@ -18,7 +18,7 @@ class AgentChoice(NamedTuple):
     what: str
     """What is installed."""
     done: str
-    """What an agent is that has it."""
+    """How an agent that has it is described, such as "hooked"."""
     known: list[str]
     there: list[str]
     """Those that are here; to take it out, those that have it."""

@@ -86,7 +86,7 @@ def session_to_mark(home: Home, word: str | None) -> MarkableSession:
         with _catalog() as asked:
             return MarkableSession(home, None, asked.find(chosen.name))
     except NotFound:
-        hint = f"`turnlog import {one_line(str(word))}` makes it one of ours"
+        hint = f"`turnlog import {one_line(str(word))}` imports it first"
         raise Invalid(f"{chosen.name} does not lie where its agent keeps sessions", hint=hint) from None
 
 

@@ -20,7 +20,7 @@ class KeepPart(SetupPart):
     """Nothing is lost when an agent deletes its sessions."""
 
     name = "keep"
-    question = "Keep the sessions that their agent would delete, and tell it to delete none?"
+    question = "Keep sessions that their agent would delete, and configure it to delete none?"
 
     @property
     def _state(self) -> KeepState:

@@ -70,10 +70,10 @@ class SetupPart:
 
 
 class HooksPart(SetupPart):
-    """Agents tell of every turn."""
+    """Agents report every turn."""
 
     name = "hooks"
-    question = "Hooks, so that every turn of theirs can be looked at and taken back?"
+    question = "Hooks, so that every turn can be inspected and taken back?"
 
     def here(self) -> list[str]:
         """See `SetupPart`."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from turnlog.workspace.diff import Difference
 
 _LONGEST = 3_000
-"""So much of the change of one file is shown."""
+"""The maximum number of characters shown of one file's diff."""
 _WHY = {
     "before": "before the first checkpoint", "between": "between turns", "since": "since the last checkpoint",
     "git": "by git", "several": "by several turns at once",
@@ -28,10 +28,12 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     """See `turnlog.mcp.offer`."""
     session, path = arguments.get("session"), arguments.get("path")
     if (session is None) == (path is None):
-        raise Invalid("either a session or a path", hint="session (and turn) for a turn, path for who wrote a file")
+        raise Invalid(
+            "either a session or a path", hint="session (and turn) for a turn, path for the authors of a file"
+        )
     if path is not None:
         if {"turn", "lines"} & set(arguments):
-            raise Invalid("turn and lines go with a session", hint="for a path it is always who wrote its lines")
+            raise Invalid("turn and lines go with a session", hint="a path always shows which turns wrote its lines")
         return _blame(library, path)
     return _turn(library, session, arguments.get("turn"), lines=arguments.get("lines", False))
 
@@ -62,7 +64,7 @@ def _turn(library: Library, name: Any, turn: int | None, *, lines: bool) -> dict
 def _row(library: Library, lines: str, item: Difference) -> dict[str, Any]:
     row: dict[str, Any] = {"action": item.action, "path": library.quotes.line(item.path)}
     if item.is_private:
-        row["lines"] = "(git ignores it: what is in it is not told)"
+        row["lines"] = "(git ignores it: its content is not shown)"
     elif lines:
         text = library.quotes.text(lines).rstrip("\n")
         more = f"\n… {len(text) - _LONGEST:,} more characters"

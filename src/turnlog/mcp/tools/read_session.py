@@ -47,7 +47,7 @@ class SessionPages:
         self._notes = library.notes()
 
     def page(self, around: _Place | None, after: _Place | None, limit: int) -> dict[str, Any]:
-        """So many messages, as far as they fit."""
+        """This many messages, as far as they fit."""
         if around not in (None, *_BEGINNING):
             mark = self._seq(around)
             return self._whole(mark, 0) if limit == 1 else self._around(mark, limit)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _LIMIT = 5
 _NAME = 40
-"""So much of the name of a tool or of a word is told."""
+"""The maximum length of a tool's name or a word in an answer."""
 _LONGEST, _WORDS = 20_000, 60
-"""So much of a long text is looked at, and so many words of it are looked for."""
+"""The maximum length of a query, and the maximum number of its words that are searched."""
 _FILTERED = re.compile(rf"(?:^|\s)-?(?:{'|'.join(FILTERS)}):")
 
 

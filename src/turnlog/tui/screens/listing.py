@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from turnlog.tui.stage import Stage
 
 _WITH_PREVIEW = 24
-"""From so many lines on there is room for a preview."""
+"""The minimum number of screen lines for a preview."""
 _LOOK_S = 2.0
 _PATIENCE_S = 0.3
 

@@ -50,8 +50,8 @@ class SessionScreen(Full[None]):
         Binding("N", "again(-1)", "the place before", priority=True),
         Binding("enter,tab", "unfold", "unfold output, and fold it again", priority=True),
         Binding("d", "changes", "what this turn changed", priority=True),
-        Binding("y", "copy", "copy the command that goes on with it", priority=True),
-        Binding("r", "resume", "go on with it: this becomes its agent", priority=True),
+        Binding("y", "copy", "copy the resume command", priority=True),
+        Binding("r", "resume", "resume it in this terminal", priority=True),
         Binding("w", "web", "open it in the browser", priority=True),
         Binding("question_mark,f1", "explain", "this page", priority=True),
     ]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from turnlog.workspace.diff import Difference
 
 _LONGEST = 60_000
-"""So many characters of lines are shown of one file."""
+"""The maximum number of characters shown of one file's diff."""
 _TURNS = 200
 
 
@@ -52,7 +52,7 @@ def _chosen(request: Request, looked: LookedAt, session: ReadOnlySession, turns:
     name = looked.card.name
     if not turns and not looked.checkpoints():
         return (
-            '<p data-testid="empty">No checkpoint was taken in this session, so nobody can say what it changed. '
+            '<p data-testid="empty">No checkpoint was taken in this session, so its changes are unknown. '
             "<code>turnlog hooks install</code> takes them around every turn.</p>"
         )
     word = asked.get("turn", "")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from turnlog.reader.desk import LookedAt
 
 _MOST = 120
-"""So many are given at once."""
+"""The maximum number of pieces in one answer."""
 _HITS = 500
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"),

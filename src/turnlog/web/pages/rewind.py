@@ -40,7 +40,7 @@ def show(request: Request) -> Response:
     head = f"<h1>{esc(title)}</h1>{tabs(card.name, 'changes', is_ours=card.is_ours)}"
     if session is None:
         raise Invalid(f"{card.name} is a session of {card.agent}, which is only read",
-                      hint=f"`turnlog import {card.name}` makes it one of ours")  # fmt: skip
+                      hint=f"`turnlog import {card.name}` imports it first")  # fmt: skip
     done = request.query_params.get("done", "")
     with viewer.home.read(card.id) as found:
         body = _done(found, done) if done.isdecimal() else _planned(request, viewer, found)

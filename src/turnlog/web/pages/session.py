@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from turnlog.thread.outline import OutlineItem
 
 WINDOW = 40
-"""So many pieces are in a page at first."""
+"""How many pieces are in a page at first."""
 _BEFORE = 10
 _NEAR = 60
-"""So many lines of the outline on either side of where one is."""
+"""How many lines of the outline are shown on either side of the current one."""
 
 
 def show(request: Request) -> Response:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from turnlog.catalog.answer import FoundPage, Hit
 
 _ROWS, _FOUND = 400, 20
-"""So many are on a page: of all sessions, and of those in which something was found."""
+"""How many sessions are on a page: without a query, and with one."""
 _PLACES = 1_500
-"""So many places are counted for a page."""
+"""The maximum number of places counted for a page."""
 _CHIPS = 4
 _PARTS = 8
 _TYPED = re.compile(r"(?:^|\s)\w{2,}$")

@@ -68,7 +68,7 @@ async def changed(request: Request, change: Callable[[Viewer, Card], Answer], *,
         card = viewer.card(name_in(request))
         if own and not card.is_ours:
             raise Invalid(f"{card.name} is a session of {card.agent}, which is only read",
-                          hint=f"`turnlog import {card.name}` makes it one of ours")  # fmt: skip
+                          hint=f"`turnlog import {card.name}` imports it first")  # fmt: skip
         return change(viewer, card)
 
     return JSONResponse(await run_sync(work))

@@ -44,7 +44,7 @@ values ('transaction', %s), ('compared', %s), ('sessions', (select count(*) from
 """
 _HOUR = 3600
 _FAR = 1 << 30
-"""So many transactions back it cannot be told any more."""
+"""After this many transactions, all sessions are compared again."""
 _SLACK = 10
 
 

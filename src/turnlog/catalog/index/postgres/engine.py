@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SESSIONS = "turnlog.own_sessions as sessions"
 _CHUNK = 1000
-"""So many entries are looked at at once."""
+"""How many entries are read in one query."""
 _MANY = 10_000
 """More sessions than this are not named one by one."""
 _NEVER = "'-'"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from turnlog.store.capability import TableConnection
 
 _MOST_WORDS = 900_000
-"""So many bytes of words a `tsvector` can have, and some to spare."""
+"""The maximum size of the words of a `tsvector`, with some reserve."""
 _LONGEST_PATH = 2000
 _TAKEN = """
 select t, (select max(id) from turnlog.own_docs where id >= t << 20 and id < (t + 1) << 20)

@@ -32,12 +32,12 @@ IN_MEMORY = ":memory:"
 OLD = "catalog.sqlite"
 """What it was called when it lay in the home."""
 UNSCRUBBED = "unscrubbed"
-"""Noted with what is removed, and taken away when nothing of it is left in the file: who is killed goes on with it."""
+"""Set in the transaction that deletes text, cleared after `scrub`: after a crash, the next process scrubs."""
 _PAUSE_S = 0.05
 _CACHE_KB = 2_000
 """A query reads each page once: a larger cache would only cost memory."""
 _HEEDED = 2_000
-"""After so many steps of its machine SQLite asks whether to go on: a fraction of a millisecond."""
+"""The number of virtual machine steps after which SQLite asks whether to continue: a fraction of a millisecond."""
 _AGREE = """
 SELECT (SELECT 1 FROM meta WHERE key IN ('unsettled', 'unscrubbed')),
 (SELECT 1 FROM docs WHERE id = (SELECT max(id) FROM docs) AND bundle NOT IN (SELECT id FROM texts))

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _MANY = 10_000
 _BUNDLES = 32
-"""So many are kept unpacked: who reads texts of sessions of one time goes to and fro between theirs."""
+"""How many bundles are cached unpacked: reading texts of sessions of one time alternates between theirs."""
 _SHORTEST, _SHORT = 4, 6
-"""Of a word of so many letters no other is near, and of one of so many only one that differs in one letter."""
+"""Shorter words have no similar words; words up to the second length, only those that differ in one letter."""
 
 
 class SqliteEngine:

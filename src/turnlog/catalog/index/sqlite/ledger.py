@@ -44,7 +44,7 @@ class Ledger:
         self.path = os.path.join(folder, "spent", f"{key_of(location)}.sqlite") if folder else ""
 
     def put(self, db: sqlite3.Connection, sessions: Iterable[int] | None) -> None:
-        """Write down what these spent, None for all. Where there is no room for it, nothing is the worse for it now."""
+        """Write down what these spent, None for all. A failed write is ignored: it is needed only after a deletion."""
         where = "NOT is_ours AND NOT is_deleted"
         rows = db.execute(f"SELECT id, {', '.join(_FACTS)} FROM sessions WHERE {where}")
         wanted = None if sessions is None else set(sessions)

@@ -137,7 +137,7 @@ class Watchlist:
         return size - before if 0 <= before <= size else size
 
     def unread(self, most: int) -> list[tuple[int, str, int, str | None, str, str]]:
-        """Sessions of which only a glance was taken, as `read_from` has them: the newest, of so many bytes together."""
+        """Sessions that have only a glance, as in `read_from`: the newest, up to this many bytes together."""
         rows = self._db.execute(
             "SELECT id, native, is_ours, agent, path, key, size FROM sessions WHERE ending = ? ORDER BY updated DESC",
             (UNREAD,),

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     _Places = list[tuple[int, int]]
 
 _OBJECTS = 50_000
-"""Python looks for garbage in circles after so many new objects while much is read: most are texts that wait."""
+"""The threshold of Python's cyclic garbage collector while much is read: most new objects are waiting texts."""
 _VALUES = 32_000
-"""SQLite takes so many in one statement."""
+"""The maximum number of values in one SQLite statement."""
 _ROWS = 400
 _PATHS = 50_000
 _CACHE_KB = 4_000
 _LOG_PAGES = 16_000
-"""So long the log gets, 64 MB, before it is copied into the file: what several portions change is copied once."""
+"""The size of the write-ahead log in pages (64 MB) at which it is copied into the file: few pages are copied twice."""
 _SEGMENTS = 200
-"""So many of one size are searched one by one, which takes milliseconds, before FTS5 has to put them together."""
+"""How many FTS5 segments of one size may exist before they are merged; searching them takes milliseconds."""
 _MERGED, _USUAL = 8, 4
-"""So many of one size are put together bit by bit; more at once where much is written, so that each is it once."""
+"""How many segments of one size are merged at a time: while much is written, and otherwise."""
 
 
 class SqliteWriter:
