@@ -29,7 +29,7 @@ def progress(what, done, total):
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 with Catalog(home, progress=progress) as catalog:
-    catalog.make(os.getcwd())
+    catalog._make(os.getcwd())
 """
 
 

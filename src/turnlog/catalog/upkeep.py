@@ -20,7 +20,7 @@ from turnlog.catalog.index.sqlite.database import (
     has_room,
     remove_old,
     whole,
-)  # fmt: skip
+)
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.values import PRICES, Standing, Synced
@@ -177,12 +177,8 @@ class LocalUpkeep:
             changes = compared(Watchlist(self.database.connection), store)
             if changes:
                 indexer.run(changes)
-        read, read_bytes, gone = (
-            here.read + indexer.read,
-            here.read_bytes + indexer.read_bytes,
-            here.gone + indexer.gone,
-        )
-        return Synced(self.index.count(), read, read_bytes, gone, is_rebuilt=here.is_rebuilt)
+        read, read_bytes = here.read + indexer.read, here.read_bytes + indexer.read_bytes
+        return Synced(self.index.count(), read, read_bytes, here.gone + indexer.gone, is_rebuilt=here.is_rebuilt)
 
     def learn(self, store: Store) -> None:
         """Take in what was said of other agents' sessions in a home that is in a database."""

@@ -355,10 +355,8 @@ class Indexer:
             if job.before is not None:
                 self._batch.drop_spent(session, 0)
                 self._batch.drop_used(session, 0)
-        if not theirs:
-            return left
         try:
-            for piece in helper.read(theirs, noted(self._batch.db, KEY)):
+            for piece in helper.read(theirs, noted(self._batch.db, KEY)) if theirs else ():
                 self._batch.take_in(piece.docs, piece.spent, piece.used, piece.size)
                 for session, row, problem in piece.finished:
                     job = theirs.pop(session)
