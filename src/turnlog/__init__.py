@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from turnlog.log.erasure.content import Erasure
     from turnlog.log.fold.opencall import PendingCall
-    from turnlog.log.origin import Fork, Spawned
+    from turnlog.log.part import Fork, Spawned
     from turnlog.log.shown.tokens import Tokens
     from turnlog.log.usage import Usage, UsageReport
     from turnlog.machine.instructions import instructions
@@ -142,7 +142,7 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         ),
         "turnlog.log.erasure.content": "Erasure",
         "turnlog.log.fold.opencall": "PendingCall",
-        "turnlog.log.origin": "Fork Spawned",
+        "turnlog.log.part": "Fork Spawned",
         "turnlog.log.shown.tokens": "Tokens",
         "turnlog.log.usage": "Usage UsageReport",
         "turnlog.machine.instructions": "instructions",

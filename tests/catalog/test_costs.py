@@ -14,7 +14,7 @@ from tests.catalog.machine import Machine
 from tests.formats.agents import count
 from tests.formats.agents.count_small import cline, copilot_cli, crush, cursor_cli, droid, goose, kimi, qwen_code
 from turnlog.catalog import Catalog, TokenSums
-from turnlog.exchange.logindex import origin_of
+from turnlog.exchange.sourceindex import origin_of
 from turnlog.formats import Places, format_of, names
 from turnlog.log.usage import Usage
 from turnlog.thread.reader import history_of

@@ -10,7 +10,7 @@ KEEPING = "tests/cli/test_keep.py"
 MUTANTS = [
     Mutant(
         "erasing: an answer that was erased grows again with the next import",
-        "exchange/logindex.py",
+        "exchange/sourceindex.py",
         "len(entry.blocks) if not entry.void else _ALL",
         "len(entry.blocks)",
         ("tests/session/test_imports.py",),

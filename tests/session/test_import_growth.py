@@ -8,7 +8,7 @@ import pytest
 
 import turnlog
 from turnlog.exchange import carry
-from turnlog.exchange.logindex import LogIndex
+from turnlog.exchange.sourceindex import SourceIndex
 from turnlog.formats import Source, format_of
 from turnlog.formats._shared import growth
 from turnlog.log.ids import is_ours as is_own
@@ -77,8 +77,8 @@ def test_what_was_brought_in_is_not_read_again(tmp_path: Path, monkeypatch: pyte
     place = tmp_path / "projects/-p" / whole.name
     place.parent.mkdir(parents=True)
     seen: list[int] = []
-    take_in = LogIndex.take_in
-    monkeypatch.setattr(LogIndex, "take_in", lambda self, entry: (seen.append(entry.seq), take_in(self, entry)))
+    take_in = SourceIndex.take_in
+    monkeypatch.setattr(SourceIndex, "take_in", lambda self, entry: (seen.append(entry.seq), take_in(self, entry)))
     with turnlog.open(tmp_path / "home", durability="flush") as home:
         place.write_bytes(b"".join(lines[:-3]))
         first = home.import_sessions(place, agent="claude-code")[0]

@@ -34,7 +34,7 @@ from turnlog.formats.claude_code.mirror import (
 )
 from turnlog.formats.claude_code.writing import write
 from turnlog.log.entry import AnyEntry, Child, Compaction, Message, Set, Spent
-from turnlog.log.origin import Spawned
+from turnlog.log.part import Spawned
 from turnlog.log.usage import Usage
 from turnlog.session import Session
 from turnlog.session.interior import interior

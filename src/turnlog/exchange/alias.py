@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from turnlog.exchange.handover import source_at
-from turnlog.exchange.logindex import origin_of
 from turnlog.exchange.resumable import Resumable
+from turnlog.exchange.sourceindex import origin_of
 from turnlog.formats import format_of, is_known
 from turnlog.log.entry import Alias
 from turnlog.store import Store

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from turnlog.errors import Conflict, Invalid
-from turnlog.exchange.logindex import LogIndex
+from turnlog.exchange.sourceindex import SourceIndex
 from turnlog.formats import Problem, gist
 from turnlog.log.draft import prepare
 from turnlog.log.entry import AnyEntry, Entry, Message
@@ -23,11 +23,11 @@ _BATCH = 200
 _BATCH_BYTES = 1 << 20
 
 
-class Batch:
+class EntryBatch:
     """Where the next entries of a source go."""
 
     def __init__(
-        self, store: Store, appender: Appender, index: LogIndex, origin: dict[str, Any], written: datetime | None
+        self, store: Store, appender: Appender, index: SourceIndex, origin: dict[str, Any], written: datetime | None
     ) -> None:
         self._store = store
         self._appender = appender

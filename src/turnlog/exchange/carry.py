@@ -23,7 +23,7 @@ _SHAPE = 1
 
 
 class CarriedOver(Struct, kw_only=True):
-    """What is known at the mark of a source: see `LogIndex` and `Importer`."""
+    """What is known at the mark of a source: see `SourceIndex` and `Importer`."""
 
     seq: int = 0
     """The last entry of the log that all this is from."""

@@ -17,9 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.exchange import HEADER
-from turnlog.exchange.batch import Batch
+from turnlog.exchange.batch import EntryBatch
 from turnlog.exchange.carry import CarriedOver
-from turnlog.exchange.logindex import LATE, LogIndex, origin_of
+from turnlog.exchange.sourceindex import LATE, SourceIndex, origin_of
 from turnlog.formats import Jump, Problem, Reading, Record, Source, Step, content_key, gist, id_of, overlap
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Message, Note, Set, Spent
 from turnlog.log.erasure.content import stripped, void_of
@@ -56,8 +56,8 @@ class Importer:
         self._source = source
         self._reading = reading
         self._origin = {"agent": source.agent}
-        self._index = LogIndex(appender.history, source, reading, kept)
-        self._batch = Batch(store, appender, self._index, self._origin, written)
+        self._index = SourceIndex(appender.history, source, reading, kept)
+        self._batch = EntryBatch(store, appender, self._index, self._origin, written)
         self._own_head = self._session.head
         erasures = derived.erasures(store, self._history.first).get(self._history.first, [])
         self._gone = {one.id for one in erasures if not one.part}

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from turnlog.errors import Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.exchange.carry import gone_on, keep, stamp_of
 from turnlog.exchange.importer import Importer
-from turnlog.exchange.logindex import origin_of
+from turnlog.exchange.sourceindex import origin_of
 from turnlog.formats import (
     Format,
     Jump,

@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 
 from turnlog.errors import Unavailable
 from turnlog.exchange.carry import is_up_to_date
-from turnlog.exchange.logindex import origin_of
 from turnlog.exchange.source import bring, source_of
+from turnlog.exchange.sourceindex import origin_of
 from turnlog.formats import Source, format_of, is_known
 from turnlog.hooks import agent
 from turnlog.live.interruption import was_interrupted

@@ -13,8 +13,7 @@ from msgspec import Raw, Struct, field
 from turnlog.log.block import AnyBlock, json_text
 from turnlog.log.field import BlobRef, EntryRef, Facts, HeadJson, Json, JsonInLine, LongText, Number, StateJson
 from turnlog.log.ids import new_id
-from turnlog.log.origin import Fork, Spawned
-from turnlog.log.root import Git, Root
+from turnlog.log.part import Fork, Git, Root, Spawned
 from turnlog.log.usage import Usage
 
 FORMAT = 1

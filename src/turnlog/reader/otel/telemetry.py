@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from turnlog.catalog.waiter import while_wanted
 from turnlog.errors import NotFound
-from turnlog.exchange.logindex import origin_of
+from turnlog.exchange.sourceindex import origin_of
 from turnlog.log.entry import AnyEntry, Spawned
 from turnlog.thread.reader import history_of
 from turnlog.view.otel.genai import bare

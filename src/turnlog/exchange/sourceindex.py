@@ -18,7 +18,7 @@ LATE = "late"
 _ALL = 1 << 30
 
 
-class LogIndex:
+class SourceIndex:
     """Grows with every entry that is in the log."""
 
     def __init__(self, history: History, source: Source, reading: Reading, kept: CarriedOver) -> None:
