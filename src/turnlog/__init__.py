@@ -91,13 +91,13 @@ if TYPE_CHECKING:
     from turnlog.store.capability import Following
     from turnlog.store.tenant import DroppedTenant
     from turnlog.thread.call.ending import LastTurn, TurnEnding
-    from turnlog.thread.garbage import Collected, Kept
-    from turnlog.thread.live import Live
-    from turnlog.thread.removal.erasing import ErasedEntry, ErasureReceipt, NeededBlob
+    from turnlog.thread.garbage import Collected, KeptCheckpoint
+    from turnlog.thread.removal.erasing import EntryPlace, ErasureReceipt, NeededBlob
     from turnlog.thread.removal.purging import Purged, Remnant, Removed
     from turnlog.thread.report import Branch, Compacted, Info, Stats
+    from turnlog.thread.stream import Live
     from turnlog.thread.target import Target
-    from turnlog.transfer.report import Transferred
+    from turnlog.transfer.report import TransferOptions, Transferred
     from turnlog.workspace.diff import Difference
     from turnlog.workspace.plan import Plan, Step
     from turnlog.workspace.restore import Outcome
@@ -108,13 +108,14 @@ __all__ = [
     "Card", "Catalog", "Changed", "ChangedFile", "Checkpoint", "Child", "Clock", "Collected", "CommitBlame",
     "CommitTurn", "CommonBeginning", "Compacted", "Compaction", "ComparedSide", "ComparedTurn", "Comparison",
     "Conflict", "Context", "Corrupt", "Cost", "CostReport", "Custom", "Damage", "Delta", "Difference", "Document",
-    "DocumentForm", "Drop", "DroppedTenant", "Durability", "Edit", "Entry", "ErasedEntry", "Erasure", "ErasureReceipt",
+    "DocumentForm", "Drop", "DroppedTenant", "Durability", "Edit", "Entry", "EntryPlace", "Erasure", "ErasureReceipt",
     "ExportCounts", "Exported", "File", "Fold", "Following", "Fork", "FoundPage", "FoundSession", "Git", "Head",
-    "Hit", "Hits", "Home", "Image", "Imported", "Info", "Intent", "Invalid", "Kept", "LastTurn", "LineAuthor",
+    "Hit", "Hits", "Home", "Image", "Imported", "Info", "Intent", "Invalid", "KeptCheckpoint", "LastTurn", "LineAuthor",
     "ListingRow", "Live", "Loss", "Message", "NeededBlob", "NotFound", "Note", "OutOfSpace", "Outcome", "PendingCall",
     "Plan", "Problem", "Purged", "ReadOnlySession", "Ref", "Remnant", "Removed", "Role", "Root", "Session", "Set",
     "Source", "Spawned", "Spending", "Spent", "Standing", "Start", "Started", "Stats", "Step", "Stop", "Synced",
-    "Target", "Text", "Thinking", "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track", "Transferred", "TreeNode",
+    "Target", "Text", "Thinking", "TokenSums", "Tokens", "ToolCall", "ToolResult", "Track", "TransferOptions",
+    "Transferred", "TreeNode",
     "Turn", "TurnEnding", "TurnState", "TurnlogError", "TurnlogWarning", "Unavailable", "Uncompact", "Unknown",
     "UnknownBlock", "Unsupported", "Usage", "UsageReport", "Writer", "__version__", "export", "instructions", "open",
 ]  # fmt: skip
@@ -157,13 +158,13 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.store.capability": "Following",
         "turnlog.store.tenant": "DroppedTenant",
         "turnlog.thread.call.ending": "LastTurn TurnEnding",
-        "turnlog.thread.garbage": "Collected Kept",
-        "turnlog.thread.removal.erasing": "ErasedEntry ErasureReceipt NeededBlob",
+        "turnlog.thread.garbage": "Collected KeptCheckpoint",
+        "turnlog.thread.removal.erasing": "EntryPlace ErasureReceipt NeededBlob",
         "turnlog.thread.removal.purging": "Purged Remnant Removed",
-        "turnlog.thread.live": "Live",
         "turnlog.thread.report": "Branch Compacted Info Stats",
+        "turnlog.thread.stream": "Live",
         "turnlog.thread.target": "Target",
-        "turnlog.transfer.report": "Transferred",
+        "turnlog.transfer.report": "TransferOptions Transferred",
         "turnlog.workspace.diff": "Difference",
         "turnlog.workspace.plan": "Plan Step",
         "turnlog.workspace.restore": "Outcome",

@@ -73,11 +73,11 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
         return int(self.budget * (self.window or 0)) if isinstance(self.budget, float) else self.budget
 
     @property
-    def kept(self) -> dict[str, Any]:
-        """What stays, as `Session.compact` takes it."""
+    def kept(self) -> KeptEnd:
+        """How much of the end stays."""
         if self.keep_turns is not None:
-            return {"keep_turns": self.keep_turns}
-        return {"keep_tokens": self.limit // 4 if self.keep_tokens is None else self.keep_tokens}
+            return KeptEnd(turns=self.keep_turns)
+        return KeptEnd(tokens=self.limit // 4 if self.keep_tokens is None else self.keep_tokens)
 
     def decide(self, context: Context) -> CompactionStep:
         """What is to be done with that context; nothing is changed."""
@@ -85,7 +85,7 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
         if tokens <= self.limit:
             return CompactionStep("nothing", tokens, f"it fits into {self.limit} tokens")
         own = [message for message in context if message.seq]
-        kept = KeptEnd(turns=self.kept.get("keep_turns"), tokens=self.kept.get("keep_tokens")).count(own)
+        kept = self.kept.count(own)
         # What a provider compacted is small already, and an edit of that would undo it.
         native = newest(own, context.stands_for)
         old = own[0 if native is None else native.message : len(own) - kept]
@@ -134,9 +134,9 @@ def compact(session: Session, policy: CompactionPolicy, summarise: Summarise) ->
         return CompactionStep("nothing", step.tokens, flaw)
     while True:
         try:
-            session.compact(text_of(answer.blocks).strip(), of=context, **policy.kept, **_facts(step, answer))
+            session.compact(text_of(answer.blocks).strip(), of=context, **_facts(policy, step, answer))
         except Conflict:
-            session.refresh()  # somebody spoke meanwhile: that stays visible
+            session.refresh()  # what was said meanwhile stays visible
         else:
             return step
 
@@ -157,7 +157,7 @@ async def compact_async(session: aio.Session, policy: CompactionPolicy, summaris
         return CompactionStep("nothing", step.tokens, flaw)
     while True:
         try:
-            await session.compact(text_of(answer.blocks).strip(), of=context, **policy.kept, **_facts(step, answer))
+            await session.compact(text_of(answer.blocks).strip(), of=context, **_facts(policy, step, answer))
         except Conflict:
             await session.refresh()
         else:
@@ -175,6 +175,8 @@ def _flaw(answer: Message) -> str:
     return "" if text_of(answer.blocks).strip() else "the summary is empty"
 
 
-def _facts(step: CompactionStep, answer: Message) -> dict[str, Any]:
+def _facts(policy: CompactionPolicy, step: CompactionStep, answer: Message) -> dict[str, Any]:
+    """What `Session.compact` is given besides the summary."""
     facts = {"model": answer.model, "request": answer.request, "usage": answer.usage}
-    return {"trigger": "auto", "tokens_before": step.tokens, **facts}
+    kept = {"keep_turns": policy.kept.turns, "keep_tokens": policy.kept.tokens}
+    return {"trigger": "auto", "tokens_before": step.tokens, **kept, **facts}

@@ -1,15 +1,15 @@
-"""How a home in a folder is laid out: for the store, and for whoever looks at one without opening it."""
+"""How a home in a folder is laid out: for the store, and for code that looks at one without opening it."""
 
 from __future__ import annotations
 
-SESSIONS, TRASH, TENANTS = "sessions", "trash", "tenants"
+SESSIONS, TRASH, BASES, BLOBS = "sessions", "trash", "bases", "blobs"
+TENANTS, DERIVED, LISTENING = "tenants", "derived", "listening"
+ERASED, ERASING = "erased", "erasing"
 HOME_FILE = "home.json"
-MARKS = "turnlog-marks"
-"""The session with what somebody said of other agents' sessions, and its first entry: see `thread/marking.py`."""
 LAYOUT = {"layout": 1, "packs": 2, "ids": 1}
-"""What a version does not know, it leaves alone: a home of before says more once somebody writes there."""
+"""Versions by part. A home with a higher number is refused; the next write rewrites that of an older home to this."""
 ERASED_LAYOUT = {**LAYOUT, "erasures": 1}
-"""The same where something was erased: from then on, and not before."""
+"""The same, with the part that is only written once something has been erased."""
 
 
 def layout_line(layout: dict[str, int]) -> bytes:

@@ -20,7 +20,7 @@ from turnlog.exchange.handover import hand_over
 from turnlog.formats import format_of, names
 from turnlog.formats.claude_code.mirror import drafted
 from turnlog.session.interior import interior
-from turnlog.thread.handed import Handed
+from turnlog.thread.handed import HandedOver
 
 IDS = ("0191a000-0000-7000-8000-00000000000a", "0191a000-0000-7000-8000-00000000000b")
 KEEPING = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
@@ -142,7 +142,7 @@ def test_handed_over_to_every_agent_it_counts_once_and_is_shown_once(machine: Co
     paid = spent_in(source)
     assert machine.total() == paid
     for agent in AGENTS:
-        done = hand_over(session, agent, handed=Handed(str(machine.home)))
+        done = hand_over(session, agent, handed=HandedOver(str(machine.home)))
         assert machine.total() == paid, agent
         spending = [loss for loss in done.report.changed if loss.what == "spending"]
         assert agent == "claude-code" or [loss.count for loss in spending] == [6], agent

@@ -33,7 +33,7 @@ def test_without_a_terminal_it_has_to_be_said_for_whom(cli: Cli, person: Path):
 def test_from_the_environment_of_a_project_it_refuses_before_it_asks(cli: Cli, person: Path, named: list[str]):
     done = cli("hooks", "install", *named)
     assert done.code == 7
-    assert "may be gone tomorrow" in done.err
+    assert "not permanent" in done.err
     assert "--anyway" in done.err
     assert list((person / ".claude").iterdir()) == []
 

@@ -14,7 +14,7 @@ from tests.cli.scene import Cli
 from tests.cli.test_import import claude_file
 from turnlog import Invalid, Set
 from turnlog.catalog import Catalog
-from turnlog.layout import MARKS
+from turnlog.log.ids import MARKS
 from turnlog.reader.markable import MarkableSession
 from turnlog.session.interior import interior
 
@@ -149,10 +149,10 @@ def test_two_homes_bring_together_what_each_said(cli: Cli, foreign: Path, tmp_pa
 _SAY = """
 import sys, turnlog
 from turnlog.session.interior import interior
-from turnlog.thread.marking import mark_tag, say
+from turnlog.thread.marking import mark_tag, append_marks
 with turnlog.open() as home:
     for number in range(5):
-        say(interior(home).creator, mark_tag(sys.argv[1], f"{sys.argv[2]}{number}", True))
+        append_marks(interior(home).creator, mark_tag(sys.argv[1], f"{sys.argv[2]}{number}", True))
 """
 
 

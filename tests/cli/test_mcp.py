@@ -53,8 +53,8 @@ def test_of_several_all_or_none(cli: Cli, person: Path):
     "words, code, told",
     [
         (["install", "--anyway"], 2, "claude-code, codex; or --all"),
-        (["install"], 7, "may be gone tomorrow"),  # before anybody is asked for which agent
-        (["install", "claude-code"], 7, "may be gone tomorrow"),
+        (["install"], 7, "not permanent"),  # before anybody is asked for which agent
+        (["install", "claude-code"], 7, "not permanent"),
         (["install", "nobody", "--anyway"], 3, "one of claude-code, codex"),
         (["install", "codex", "--allow-rewind"], 2, "follow --"),
         (["install", "codex", "--anyway", "--", "--fly"], 2, "no such option '--fly'"),

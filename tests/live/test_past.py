@@ -21,7 +21,7 @@ from turnlog.log.entry import Start, Turn
 from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
 from turnlog.thread.creator import Creator
-from turnlog.thread.made import Made
+from turnlog.thread.made import CreatedHere
 
 RECORDED = Path(__file__).parents[1] / "formats/agents"
 AGENTS = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
@@ -59,7 +59,7 @@ def test_turns_of_before_are_counted_before(tmp_path: Path, monkeypatch: pytest.
 def exported(source: Source, *, by_hook: bool) -> list[tuple[str, bytes]]:
     form = format_of(source.agent)
     with turnlog.open("memory:") as home:
-        creator = Creator(interior(home).store, Made(None), None)
+        creator = Creator(interior(home).store, CreatedHere(None), None)
         if by_hook:  # as a hook makes it: before anybody could read the agent's file
             header = form.read(source).header
             name, known = f"{source.agent}-{header.id}", {"agent": source.agent, "id": header.id, "path": ""}

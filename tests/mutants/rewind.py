@@ -30,8 +30,8 @@ MUTANTS = [
     Mutant(
         "only sessions of the very same folder are asked",
         "rewind/others.py",
-        "        if any(folder_path.startswith(other) or other.startswith(folder_path) for other in places):\n",
-        "        if folder_path in places:\n",
+        "        if any(here.startswith(other) or other.startswith(here) for other in places):\n",
+        "        if here in places:\n",
         ("tests/workspace/test_cut_short.py",),
     ),
     Mutant(
@@ -115,8 +115,8 @@ MUTANTS = [
     Mutant(
         "what somebody collected is taken for known",
         "rewind/snapshot.py",
-        "            is_all_there = packs.issuperset(seen.packs)\n",
-        "            is_all_there = True\n",
+        "        is_all_there = look.packs.issuperset(seen.packs)\n",
+        "        is_all_there = True\n",
         (COLLECTING,),
     ),
     Mutant(

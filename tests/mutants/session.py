@@ -23,8 +23,8 @@ MUTANTS = [
     Mutant(
         "compare: what was spent on another branch counts",
         "session/comparison.py",
-        "            is_standing = entry.to in own\n",
-        "            is_standing = True\n",
+        "            is_own_branch = entry.to in own_seqs\n",
+        "            is_own_branch = True\n",
         ("tests/session/test_compare.py",),
     ),
     Mutant(

@@ -9,8 +9,8 @@ MUTANTS = [
         "a slow listener loses what its pipe does not take",
         "store/broadcast.py",
         "                yield _encode(Delta(self.id, piece, kind, block, at))\n"
-        "                told[block], is_silent = at + len(piece), False\n",
-        "                told[block], is_silent = at + len(piece), False\n"
+        "                sent[block], is_silent = at + len(piece), False\n",
+        "                sent[block], is_silent = at + len(piece), False\n"
         "                yield _encode(Delta(self.id, piece, kind, block, at))\n",
         (SHOWN,),
     ),

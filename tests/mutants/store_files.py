@@ -17,7 +17,7 @@ WAITS = "tests/store/test_waits.py"
 NEWER = "tests/cli/test_newer.py"
 DISK = "store/files/disk.py"
 STORE = "store/files/__init__.py"
-LAYOUT = "store/files/layout.py"
+LAYOUT = "store/files/homefolder.py"
 TRASH = "store/files/trash.py"
 PACKS = "store/files/packwriter.py"
 SESSION_FILE = "store/files/sessionfile.py"
@@ -27,7 +27,7 @@ MUTANTS = [
     Mutant(
         "the name of a new session is not synced",
         STORE,
-        "            self._disk.sync_folder(os.path.join(self._layout.folder, place))\n",
+        "            self._disk.sync_folder(os.path.join(self._home.folder, place))\n",
         "",
         (CRASHES,),
     ),
@@ -55,14 +55,14 @@ MUTANTS = [
     Mutant(
         "a purge does not keep what forks need",
         TRASH,
-        "            if needed:\n                from",
+        "            if needed.seq:\n                from",
         "            if False:\n                from",
         (CRASHES, FORKS),
     ),
     Mutant(
         "a purge does not ask whether it can read the forks",
         TRASH,
-        "                if row.start is None:\n                    return name, _UNKNOWN\n",
+        "                if row.start is None:\n                    return replace(needed, is_unknown=True)\n",
         "                if row.start is None:\n                    continue\n",
         (PROCESSES,),
     ),
@@ -192,8 +192,8 @@ MUTANTS = [
     Mutant(
         "a forked worker holds the locks of its parent",
         DISK,
-        '        """See `HasFiles`. The lock stays with the parent."""\n        self.close()\n',
-        '        """See `HasFiles`. The lock stays with the parent."""\n',
+        '        """See `Renewable`. The lock stays with the parent."""\n        self.close()\n',
+        '        """See `Renewable`. The lock stays with the parent."""\n',
         (WAITS,),
     ),
     Mutant(

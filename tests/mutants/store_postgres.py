@@ -36,21 +36,21 @@ MUTANTS = [
     Mutant(
         "a node of another machine is no conflict",
         PG_LOG,
-        "        if last_fence > limit or (alone and last_seq > after):\n",
-        "        if alone and last_seq > after:\n",
+        "        if last_fence > limit or (asked.alone and last_seq > asked.after):\n",
+        "        if asked.alone and last_seq > asked.after:\n",
         (PG_CONTRACT,),
     ),
     Mutant(
         "what we sent before the line was cut is taken for somebody else's",
         PG_LOG,
-        "once and lines and list(lines.values()) not in sent",
-        "once and lines",
+        "asked.once and lines and list(lines.values()) not in asked.sent",
+        "asked.once and lines",
         (PG_CUTS,),
     ),
     Mutant(
         "an append is sent again without a look whether it is there",
         PG_LOG,
-        "present = self._known(connection, drafts, once, sent)",
+        "present = self._known(connection, asked)",
         "present: dict[str, AnyEntry] = {}",
         (PG_CUTS,),
     ),
@@ -99,8 +99,8 @@ MUTANTS = [
     Mutant(
         "whose it is stays on the connection",
         "store/postgres/connection.py",
-        "_WHOSE = \"set_config('turnlog.tenant', $1, true)\"",
-        "_WHOSE = \"set_config('turnlog.tenant', $1, false)\"",
+        "_SET_TENANT_SQL = \"set_config('turnlog.tenant', $1, true)\"",
+        "_SET_TENANT_SQL = \"set_config('turnlog.tenant', $1, false)\"",
         ("tests/store/test_postgres_pooler.py",),
     ),
     Mutant(
@@ -211,7 +211,7 @@ MUTANTS = [
     Mutant(
         "a commit that no standby has is believed",
         PG_POOL,
-        "                connection.confirm()\n",
+        "                connection.await_standby()\n",
         "",
         (PG_FAILOVER,),
     ),

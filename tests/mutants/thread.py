@@ -114,8 +114,8 @@ MUTANTS = [
     Mutant(
         "a forked process keeps the locks of its parent's threads",
         "thread/history.py",
-        "        history.mutex = threading.RLock()\n",
-        "        pass\n",
+        "        self.mutex = threading.RLock()\n\n    @property\n    def store",
+        "        pass\n\n    @property\n    def store",
         (PROCESSES,),
     ),
     Mutant(
@@ -142,8 +142,8 @@ MUTANTS = [
     Mutant(
         "summary: what is kept is summarised as well",
         "thread/compaction.py",
-        "*kept], before=first)",
-        "*kept], before=0)",
+        "*cut.shown], before=cut.first)",
+        "*cut.shown], before=0)",
         ("tests/seeds/test_claw_features.py",),
     ),
     Mutant(
@@ -170,14 +170,14 @@ MUTANTS = [
     Mutant(
         "a compaction hides what came after the context it sums up",
         "thread/compaction.py",
-        "    first = cut_for_keep(kept, keep.count(kept), seen=seen)\n",
-        "    first = cut_for_keep(kept, keep.count(kept), seen=None)\n",
+        "cut_for_keep(shown, keep.count(shown), seen=seen)",
+        "cut_for_keep(shown, keep.count(shown), seen=None)",
         ("tests/session/test_random_programs.py",),
     ),
     Mutant(
         "a safety net is as good as a conversation",
         "thread/report.py",
-        'return state.start.get("agent") == NET and not spoken',
+        'return state.start.get("agent") == SAFETY_NET_AGENT and not spoken',
         "return False",
         (RUNS,),
     ),

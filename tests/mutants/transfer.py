@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         "what another sync brought meanwhile is taken for somebody's work",
         "transfer/agreement.py",
-        "        if meeting.mine is None or not meeting.has_theirs or not _agree(going, theirs, meeting.last):\n",
+        "        if meeting.mine is None or not meeting.has_theirs or not _agree(outgoing, theirs, meeting.last):\n",
         "        if True:\n",
         (MOVING_AT_ONCE,),
     ),
@@ -100,7 +100,7 @@ MUTANTS = [
     Mutant(
         "of two homes each believes its own answer",
         "transfer/merge.py",
-        "            [appended] = appender.append([_before_theirs(moved, said)])\n",
+        "            [appended] = appender.append([_before_theirs(moved, their_entries)])\n",
         "            [appended] = appender.append([moved])\n",
         ("tests/session/test_approvals.py",),
     ),

@@ -18,8 +18,8 @@ MUTANTS = [
     Mutant(
         "what somebody else changed is no conflict",
         PLAN,
-        "            broken = _conflict(path, target, now, mine, get)\n",
-        '            broken = ""\n',
+        "    broken = _conflict(path, given.target, given.now, mine, given.get)\n",
+        '    broken = ""\n',
         (REWINDS,),
     ),
     Mutant(
@@ -39,7 +39,7 @@ MUTANTS = [
     Mutant(
         "a link on the way is followed",
         RESTORE,
-        "below = os.open(name, _FOLDER_FLAGS, dir_fd=fd)\n",
+        "below = os.open(name, FOLDER_FLAGS, dir_fd=fd)\n",
         "below = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)\n",
         (ATTACKS,),
     ),
@@ -66,7 +66,7 @@ MUTANTS = [
     ),
     Mutant(
         "unknown is treated as absent",
-        "workspace/found.py",
+        "workspace/folderscan.py",
         "        self.tree[os.fsencode(name)] = TreeNode(UNKNOWN, size=size, reason=reason)\n",
         "",
         (REWINDS, RACES),
@@ -95,8 +95,8 @@ MUTANTS = [
     Mutant(
         "half of a file is taken into a checkpoint",
         SCAN,
-        "elif HALF_DONE.fullmatch(name):",
-        "elif False:",
+        "if HALF_DONE.fullmatch(name):",
+        "if False:",
         (INTERRUPTED,),
     ),
     Mutant(

@@ -16,9 +16,9 @@ import turnlog
 from turnlog import Delta, aio
 from turnlog.cli.frame.program import run
 from turnlog.store.files.disk import Disk
-from turnlog.thread import live as thread_live
-from turnlog.thread.live import Listening
+from turnlog.thread import stream as thread_stream
 from turnlog.thread.reader import history_of
+from turnlog.thread.stream import Listening
 from turnlog.wire import anthropic
 
 BEGIN = [
@@ -228,7 +228,7 @@ def test_a_writer_that_is_killed_leaves_nothing_behind(location, started, monkey
         text_until(source, "on its way")
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
-        monkeypatch.setattr(thread_live, "SILENT_S", 0.1)
+        monkeypatch.setattr(thread_stream, "SILENT_S", 0.1)
         assert next(source).is_over
         source.close()
         listening = Path(location) / "listening"
@@ -346,7 +346,7 @@ def test_a_frame_fits_into_one_write():
 
     for most in (select.PIPE_BUF, 512):
         live = LiveText("x" * 20, lambda: [("thinking", "\x01" * 5_000), ("text", "😀" * 5_000)])
-        live.look()
-        frames = list(live.due("one", most))
+        live.refresh()
+        frames = list(live.frames_for("one", most))
         assert max(map(len, frames)) < most
-        assert list(live.due("one", most)) == []
+        assert list(live.frames_for("one", most)) == []

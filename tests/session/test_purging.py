@@ -10,7 +10,7 @@ import turnlog
 from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.session.interior import interior
 from turnlog.thread.removal import expiry
-from turnlog.thread.removal.purging import Found
+from turnlog.thread.removal.purging import PlacedLog
 
 SECRET = "the launch code is " + "7" * 70_000
 
@@ -172,7 +172,7 @@ def test_what_is_used_meanwhile_stays_with_its_family(home: turnlog.Home, monkey
     look, take = expiry.Removal.look, expiry.Removal.take
 
     def use_before(step: Callable[..., None]) -> Callable[..., None]:
-        def stepped(removal: expiry.Removal, one: Found, *args: object, **fields: object) -> None:
+        def stepped(removal: expiry.Removal, one: PlacedLog, *args: object, **fields: object) -> None:
             if one.row.id == "aged fork":
                 users.user("just now")
             step(removal, one, *args, **fields)

@@ -12,7 +12,7 @@ import turnlog
 from tests.moving.scene import everything, said
 from turnlog.session.interior import interior
 from turnlog.store import derived
-from turnlog.store.files import layout
+from turnlog.store.files import homefolder
 
 SAID = {
     "kept": ["kept one", "long long "],
@@ -92,7 +92,7 @@ def test_it_moves_to_another_home_and_back(place: Path, tmp_path: Path):
 def test_an_older_version_does_not_write_to_a_home_that_a_newer_one_wrote_to(place: Path, monkeypatch):
     def version_of_before() -> None:
         for name in ("LAYOUT", "ERASED_LAYOUT"):
-            monkeypatch.setattr(layout, name, {"layout": 1, "packs": 1})
+            monkeypatch.setattr(homefolder, name, {"layout": 1, "packs": 1})
 
     with turnlog.open(place) as home, monkeypatch.context():
         home.sessions()

@@ -15,8 +15,7 @@ from turnlog.log.payload import digest
 from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store import postgres as store_postgres
-from turnlog.store.postgres.log import PostgresLog
-from turnlog.store.postgres.rows import LogEnd
+from turnlog.store.postgres.rows import LogEnd, LogRow
 from turnlog.testing import draft, said
 
 SECRET = b"a secret of one" * 100
@@ -145,7 +144,7 @@ def test_a_number_that_was_guessed_opens_nothing(server, as_role, who: str):
         [(num, root, seq, at)] = admin.execute(query).fetchall()
         before = admin.execute("select count(*), max(seq) from turnlog.entry where session = %s", (num,)).fetchall()
     store = store_postgres.connect(f"{as_role(who)}?tenant=two")
-    log = PostgresLog(store._pool, store._watch, store._clock, "only one", num, root, LogEnd(seq, at))
+    log = store._log(LogRow("only one", num, root, LogEnd(seq, at)))
     with pytest.raises(NotFound):
         list(log.read())
     with pytest.raises(NotFound):

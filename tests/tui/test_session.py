@@ -13,7 +13,7 @@ from tests.tui.conftest import drive, lines, text_of, until
 from turnlog import Message, ToolCall, ToolResult
 from turnlog.catalog import Catalog
 from turnlog.session.interior import interior
-from turnlog.thread.marking import mark_note, mark_tag, mark_title, say
+from turnlog.thread.marking import append_marks, mark_note, mark_tag, mark_title
 from turnlog.tui.browser import Browser, BrowserOutcome
 from turnlog.tui.screens.reading import SessionScreen
 from turnlog.view.visible import width
@@ -136,7 +136,7 @@ def test_what_somebody_says_of_another_agents_session_is_shown_and_found(machine
     machine.claude("marked11")
     with turnlog.open(str(machine.home)) as home:
         marks = mark_title(name, "The blue parser"), mark_tag(name, "urgent", True), mark_tag(name, "star", True)
-        say(interior(home).creator, *marks, mark_note(name, "ask Zebedee \x1b]0;owned\x07 first"))
+        append_marks(interior(home).creator, *marks, mark_note(name, "ask Zebedee \x1b]0;owned\x07 first"))
     with Catalog(str(machine.home), agents=True) as catalog:
         catalog.sync()
 

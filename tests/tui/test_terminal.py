@@ -16,7 +16,7 @@ from tests.catalog.machine import Machine
 from tests.pgserver import Server
 from tests.tui.emulator import Emulator
 from turnlog.session.interior import interior
-from turnlog.thread.marking import mark_note, mark_tag, say
+from turnlog.thread.marking import append_marks, mark_note, mark_tag
 
 TURNLOG = (sys.executable, "-m", "turnlog")
 
@@ -51,7 +51,7 @@ def test_a_home_in_a_database_and_what_it_says_of_other_agents_sessions(machine:
     location = f"{postgres.url}?tenant={uuid.uuid4()}"
     with turnlog.open(location, checkpoints=False) as home:
         home.create(id="far1", title="Kept far away").user("hello from the database")
-        say(
+        append_marks(
             interior(home).creator,
             mark_tag("codex:bbbb2222", "urgent", True),
             mark_note("codex:bbbb2222", "ask Zebedee"),

@@ -14,7 +14,7 @@ import turnlog
 from tests.web.conftest import HOSTILE, PNG, Outline, Served
 from turnlog.log.payload import digest
 from turnlog.session.interior import interior
-from turnlog.thread.marking import mark_note, mark_tag, say
+from turnlog.thread.marking import append_marks, mark_note, mark_tag
 
 ONE = "talk-one"
 
@@ -224,7 +224,7 @@ def test_another_agents_session_is_given_a_title_and_shows_its_tags_and_notes(se
     name = "claude-code:aaaa1111"
     path = f"/s/{quote(name, safe='')}"
     with turnlog.open(str(served.machine.home)) as home:
-        say(interior(home).creator, mark_tag(name, "urgent", True), mark_note(name, "ask <Ann>"))
+        append_marks(interior(home).creator, mark_tag(name, "urgent", True), mark_note(name, "ask <Ann>"))
     served.post(f"{path}/title", {"title": "The blue parser"})
     page = served.get(path)
     assert "<h1>The blue parser</h1>" in page.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
-from turnlog.workspace.found import REPOSITORY
+from turnlog.workspace.folderscan import REPOSITORY
 
 
 @pytest.fixture

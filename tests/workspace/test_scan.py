@@ -8,7 +8,7 @@ import pytest
 
 from turnlog.log.payload import digest
 from turnlog.workspace import cache
-from turnlog.workspace.found import REPOSITORY
+from turnlog.workspace.folderscan import REPOSITORY
 from turnlog.workspace.read import Glance
 from turnlog.workspace.scan import Scan, Scanner
 from turnlog.workspace.tree import decode_tree, files

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from turnlog import catalog as blocking
+from turnlog.aio.closing import Closing
 from turnlog.aio.threads import Threads
 from turnlog.session import Home
 
@@ -27,7 +27,7 @@ def _call(
     return call
 
 
-class Catalog:
+class Catalog(Closing):
     """See `turnlog.catalog.Catalog`: the same questions, on threads, answered one after the other."""
 
     def __init__(self, location: str | os.PathLike[str] | Home | None = None, **options: Any) -> None:
@@ -35,28 +35,20 @@ class Catalog:
         self._location = location
         self._options = options
         self._mutex = threading.Lock()
-        self._made: blocking.Catalog | None = None
+        self._blocking: blocking.Catalog | None = None
 
     def _answering(self) -> blocking.Catalog:
         """The one that answers; made where the first question runs, for that may wait for a disk."""
         with self._mutex:
-            if self._made is None:
-                self._made = blocking.Catalog(self._location, **self._options)
-            return self._made
-
-    async def __aenter__(self) -> Catalog:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+            if self._blocking is None:
+                self._blocking = blocking.Catalog(self._location, **self._options)
+            return self._blocking
 
     async def close(self) -> None:
         """See `turnlog.catalog.Catalog.close`."""
         if not self._threads.is_closed:
-            if self._made is not None:
-                await self._threads.run(self._made.close)
+            if self._blocking is not None:
+                await self._threads.run(self._blocking.close)
             self._threads.close()
 
     cards = _call(blocking.Catalog.cards)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import tzinfo
-from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from turnlog import session as blocking
 from turnlog.aio.catalog import Catalog
+from turnlog.aio.closing import Closing
 from turnlog.aio.session import ReadOnlySession, Session
 from turnlog.aio.threads import Threads
 from turnlog.catalog.answer import Hits, Spending
 from turnlog.errors import Invalid
 from turnlog.log.entry import AnyEntry
-from turnlog.session.said import SessionFields
+from turnlog.session.messagefields import SessionFields
 from turnlog.store.capability import Following
-from turnlog.transfer.report import Transferred
+from turnlog.transfer.report import TransferOptions, Transferred
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -34,29 +34,13 @@ def _home_call(
     return call
 
 
-class TransferOptions(TypedDict, total=False):
-    """The options of `push`, `pull` and `sync`; see `turnlog.Home.push`. `progress` is called on another thread."""
-
-    dry_run: bool
-    include_ignored: bool
-    progress: Callable[[int, int, str], None] | None
-
-
-class Home:
+class Home(Closing):
     """See `turnlog.Home`."""
 
     def __init__(self, home: blocking.Home, threads: Threads) -> None:
         self._blocking = home
         self._threads = threads
         self._catalog: Catalog | None = None
-
-    async def __aenter__(self) -> Home:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """See `turnlog.Home.close`."""
@@ -66,7 +50,7 @@ class Home:
             await self._threads.run(self._blocking.close)
             self._threads.close()
 
-    def _asked(self) -> Catalog:
+    def _own_catalog(self) -> Catalog:
         """What answers over its sessions, and over no others; on threads of its own."""
         if self._threads.is_closed:
             raise Invalid("this home is closed", hint="open it again")
@@ -81,14 +65,14 @@ class Home:
 
         See `turnlog.Catalog.search`, which answers without `await`: `turnlog.Catalog(home, agents=False)`.
         """
-        return await self._asked().search(query, workspace=workspace, limit=limit, before=before)
+        return await self._own_catalog().search(query, workspace=workspace, limit=limit, before=before)
 
     async def usage(self, query: str = "", *, by: str = "day", timezone: tzinfo | None = None) -> list[Spending]:
         """What was spent in this home, in groups: `by="label:customer"`, `by="month,model"`; the last one is all of it.
 
         See `turnlog.Catalog.usage`, which answers without `await`: `turnlog.Catalog(home, agents=False)`.
         """
-        return await self._asked().usage(query, by=by, timezone=timezone)
+        return await self._own_catalog().usage(query, by=by, timezone=timezone)
 
     @property
     def backend(self) -> str:

@@ -9,29 +9,27 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from itertools import islice
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from turnlog import session as blocking
+from turnlog.aio.closing import Closing
 from turnlog.aio.threads import Threads
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.codec import Damage
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.session.document import Document, DocumentForm
-from turnlog.session.said import SessionFields
+from turnlog.session.messagefields import SessionFields
 from turnlog.store import derived
 from turnlog.thread.call.ending import LastTurn
-from turnlog.thread.live import Listening
 from turnlog.thread.reader import FOLLOW_PAUSE_S, LOOK_S, history_of, refuse_purged
+from turnlog.thread.stream import Listening
 from turnlog.thread.target import Target, seq_of
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from turnlog.exchange.transcript import Exported
     from turnlog.store.broadcast import Delta
-    from turnlog.thread.live import Live
+    from turnlog.thread.stream import Live
     from turnlog.wire import Feed
 
 _P = ParamSpec("_P")
@@ -43,17 +41,17 @@ _CHUNK = 64
 def _call(
     method: Callable[Concatenate[Any, _P], _R], *, long: bool = False
 ) -> Callable[Concatenate[ReadOnlySession, _P], Coroutine[Any, Any, _R]]:
-    """The method of a blocking session as a coroutine; a `long` one keeps nobody waiting who appends."""
+    """The method of a blocking session as a coroutine; a `long` one keeps no append waiting."""
 
     async def call(self: ReadOnlySession, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         session, threads = self._blocking, self._threads  # pyright: ignore[reportPrivateUsage]
 
         def job() -> _R:
             try:
-                made = method(session, *args, **kwargs)
-                if isinstance(made, Context):
-                    made.load()  # here, and not on the loop when a request is made of it
-                return made
+                result = method(session, *args, **kwargs)
+                if isinstance(result, Context):
+                    result.load()  # here, and not on the loop when a request is made of it
+                return result
             except TurnlogError:
                 with contextlib.suppress(TurnlogError):
                     _ = session.seq  # what a failed append left behind is looked at here, not on the loop
@@ -65,7 +63,7 @@ def _call(
     return call
 
 
-class ReadOnlySession:
+class ReadOnlySession(Closing):
     """See `turnlog.Home.read`. What is only looked up in memory needs no `await`."""
 
     def __init__(self, session: blocking.ReadOnlySession, threads: Threads) -> None:
@@ -74,14 +72,6 @@ class ReadOnlySession:
 
     def __repr__(self) -> str:
         return repr(self._blocking)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     @property
     def id(self) -> str:
@@ -212,7 +202,7 @@ class ReadOnlySession:
         loop, news, looked = asyncio.get_running_loop(), asyncio.Event(), 0.0
 
         def tell() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to be told
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and with it this follower
                 loop.call_soon_threadsafe(news.set)
 
         stop, listening = await self._begin_follow(tell, deltas=deltas)
@@ -229,11 +219,11 @@ class ReadOnlySession:
                     last = entry.seq
                     listening.saw(entry)
                     yield entry
-                found = listening.deltas()
-                for delta in found:
+                new = listening.deltas()
+                for delta in new:
                     yield delta
-                if last == before and not found:
-                    # Who is told still looks for himself now and then: messages get lost.
+                if last == before and not new:
+                    # A follower that is notified still looks now and then: notifications get lost.
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(news.wait(), FOLLOW_PAUSE_S if stop is None else LOOK_S)
         except Invalid:

@@ -111,7 +111,7 @@ class Authors:
 
 
 def blame(store: Store, path: str | os.PathLike[str], *, lines: tuple[int, int] | None = None) -> Blame:
-    """Who wrote the lines of a file as it is now; only these lines (the first and the last, from 1) if told."""
+    """Who wrote the lines of a file as it is now; with `lines`, the first and the last of those asked for, from 1."""
     file = file_place(path)
     data = _content(file)
     texts = lines_of(data)
@@ -119,15 +119,15 @@ def blame(store: Store, path: str | os.PathLike[str], *, lines: tuple[int, int] 
     if texts is None:
         raise Unsupported(f"{name} is binary, and has no lines", hint="`turnlog diff --turn N` tells what a turn did")
     first, last = _chosen(name, lines, len(texts))
-    history, versions = timeline(store, file), Versions(store)
-    is_ignored = refuse_uncovered(history, versions, file)
+    seen, versions = timeline(store, file), Versions(store)
+    is_ignored = refuse_uncovered(seen, versions, file)
     with repository_of(file) as repository:
-        verdicts = LineTrail(history, versions, repository).follow(file, texts, digest(data), len(history.sightings))
+        verdicts = LineTrail(seen, versions, repository).follow(file, texts, digest(data), len(seen.sightings))
         commit = repository.head() if repository is not None else None
         is_commit = repository is not None and commit is not None and repository.lines(commit, file) == texts
     authors = Authors(store)
-    lines_told = [authors.line(n, texts[n - 1], verdicts[n - 1]) for n in range(first, last + 1)]
-    return Blame(name, lines_told, is_ignored, commit if is_commit else None)
+    blamed = [authors.line(n, texts[n - 1], verdicts[n - 1]) for n in range(first, last + 1)]
+    return Blame(name, blamed, is_ignored, commit if is_commit else None)
 
 
 def file_place(path: str | os.PathLike[str]) -> bytes:

@@ -112,7 +112,7 @@ def _history(store: Store, repository: Repository, names: list[tuple[bytes, byte
 def _files(
     store: Store, history: Timeline, repository: Repository, commit: str, names: list[tuple[bytes, bytes]]
 ) -> list[Blame]:
-    looker = _Looker(history, Versions(store), repository, commit)
+    looker = _CommitLines(history, Versions(store), repository, commit)
     authors, parents = Authors(store), repository.parents(commit)
     blames: list[Blame] = []
     for new, old in names:
@@ -127,7 +127,7 @@ def _files(
     return blames
 
 
-class _Looker:
+class _CommitLines:
     """Finds the authors of the lines of a commit, wherever it came from: by what they say."""
 
     def __init__(self, history: Timeline, versions: Versions, repository: Repository, commit: str) -> None:

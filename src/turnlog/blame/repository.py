@@ -28,7 +28,7 @@ _STEP = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t\n]*> (\d+) [+-]\d
 _GIT = ("git", "--no-optional-locks", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 _QUIET = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
 _SWITCH = re.compile(r"checkout: moving from (\S+) to (\S+)")
-_NOTHING = "0" * 40
+NO_COMMIT = "0" * 40
 _MOST_COMMITS = 200
 _MOST_IN_RANGE = 2_000
 _LINE = re.compile(rb"\^?([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?")
@@ -99,7 +99,9 @@ class Repository:
             second = None if at is None else int(at.timestamp())
             lowest = last if second is None else max(last, bisect_left(self.steps, second, key=_at))
             highest = len(self.steps) if second is None else bisect_right(self.steps, second + 1, key=_at)
-            fits = [index for index in range(lowest, highest + 1) if heads and heads[index] == (git.commit or _NOTHING)]
+            fits = [
+                index for index in range(lowest, highest + 1) if heads and heads[index] == (git.commit or NO_COMMIT)
+            ]
             if git.branch is not None:
                 fits = [index for index in fits if branches[index] in (None, git.branch)]
             exact = ends.get(git.log_bytes)
@@ -159,7 +161,7 @@ class Repository:
 
     def _authors(self, old: str | None, new: str, path: bytes) -> dict[int, str]:
         """Of the lines of a file in a commit (from 0) the commits that brought them, those behind `old` only."""
-        span = new if old is None or old == _NOTHING else f"{old}..{new}"
+        span = new if old is None or old == NO_COMMIT else f"{old}..{new}"
         name = path[len(self.top) :]
         output = self.run("blame", "--porcelain", "--no-textconv", span, "--", name)
         commits: dict[int, str] = {}

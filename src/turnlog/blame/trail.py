@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from turnlog.blame.alignment import NEW, matches, tells
 from turnlog.blame.rename import ALIKE, earlier_name
-from turnlog.blame.repository import HeadStep, Repository
+from turnlog.blame.repository import NO_COMMIT, HeadStep, Repository
 from turnlog.blame.version import UNTOLD, Versions
 from turnlog.log.entry import Git
 from turnlog.rewind.timeline import Period, Timeline, TurnWork
@@ -121,7 +121,7 @@ class LineTrail:
         if back is not None and not walk.waiting:
             walk.upper = back
             return back
-        if back is not None:  # who waits goes the long way
+        if back is not None:  # waiting lines still need every step
             self._back(_Walk(walk.path, walk.lines, walk.digest, back, walk.pending, walk.found))
             walk.pending = {}
         old = () if node is None else self._versions.lines(node.digest) or ()
@@ -267,8 +267,8 @@ class LineTrail:
         first, last = self._place(older), self._place(upper)
         if first is not None and last is not None:
             return self._repository.steps[first:last]
-        # Without a record it may have been either, and nobody gets what may be somebody else's.
-        return [HeadStep(before.commit or "0" * 40, after.commit or "0" * 40, 0, "unknown")]
+        # Without a record it may have been either, and so no turn is credited with lines that git may have brought.
+        return [HeadStep(before.commit or NO_COMMIT, after.commit or NO_COMMIT, 0, "unknown")]
 
     def _place(self, number: int) -> int | None:
         """How many steps HEAD had made at a sighting."""

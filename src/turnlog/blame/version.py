@@ -11,8 +11,8 @@ from turnlog.rewind.overlay import private_root
 from turnlog.rewind.snapshot import WORKSPACE, load_rules
 from turnlog.rewind.timeline import Sighting
 from turnlog.store import Store
-from turnlog.workspace.ignore import ALWAYS, was_covered
-from turnlog.workspace.ignored import CACHES
+from turnlog.workspace.ignore import was_covered
+from turnlog.workspace.ignored import NEVER_KEPT
 from turnlog.workspace.tree import (
     FILE,
     FOLDER,
@@ -27,9 +27,8 @@ from turnlog.workspace.tree import (
 
 LARGEST_BYTES = 16 << 20
 UNTOLD = TreeNode(UNKNOWN)
-"""What nobody can say."""
+"""The checkpoint does not cover this file."""
 _LOOKED_AT = 8000
-_CACHES = ALWAYS.union(name.encode() for name in CACHES)
 
 
 class Versions:
@@ -97,7 +96,7 @@ class Versions:
         for root, inside in sighting.roots(path):
             rules = load_rules(self._store.get(root.rules)) if root.rules else []
             if not was_covered(self._tree(root.tree), inside, rules, self._tree, self._store.get):
-                return not covers_ignored or not _CACHES.isdisjoint(inside.split(b"/"))
+                return not covers_ignored or not NEVER_KEPT.isdisjoint(inside.split(b"/"))
         return False
 
     def _lines(self, digest: str) -> tuple[bytes, ...] | None:

@@ -165,9 +165,9 @@ class Catalog:
 
     def _tables(self) -> TableConnection | None:
         """Where the store keeps what is known of its sessions; None if that is kept here."""
-        from turnlog.store.capability import KeepsTables, ability
+        from turnlog.store.capability import KeepTables, ability
 
-        if self._server is None and (database := ability(interior(self._open_home()).store, KeepsTables)) is not None:
+        if self._server is None and (database := ability(interior(self._open_home()).store, KeepTables)) is not None:
             self._server = database.dedicated("catalog")
         return self._server
 

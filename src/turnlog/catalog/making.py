@@ -5,8 +5,8 @@ There is one at a time, it ends by itself, and whoever asks next starts it again
 
 from __future__ import annotations
 
+from turnlog.machine.deferred import defer
 from turnlog.machine.detached import begin, is_allowed, is_taken
-from turnlog.machine.rest import leave
 
 __all__ = ["is_allowed", "lock_of", "start"]
 
@@ -22,5 +22,5 @@ def start(path: str, location: str, *, at_end: bool = False) -> bool:
         return True
     arguments = ["--home", location, "index", "--background"]
     if at_end:
-        leave(lambda: begin(lock_of(path), arguments))
+        defer(lambda: begin(lock_of(path), arguments))
     return at_end or bool(begin(lock_of(path), arguments))

@@ -28,7 +28,8 @@ from turnlog.catalog.waiter import still_wanted
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
 from turnlog.errors import Invalid, OutOfSpace, Unavailable
-from turnlog.layout import HOME_FILE, LAYOUT_LINES, MARKS, SESSIONS, TRASH
+from turnlog.layout import HOME_FILE, LAYOUT_LINES, SESSIONS, TRASH
+from turnlog.log.ids import MARKS
 from turnlog.machine.environment import default_home, environment, user_folder
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import folder_of
@@ -378,9 +379,9 @@ def _slices(largest: int) -> Iterator[int]:
 def database_for(home: Home | None, location: str, *, agents: bool) -> Database:
     """Where what is known of this machine is kept: nowhere, if all of it lies in the database of that home."""
     if home is not None and not agents:
-        from turnlog.store.capability import KeepsTables, ability
+        from turnlog.store.capability import KeepTables, ability
 
-        if ability(interior(home).store, KeepsTables) is not None:
+        if ability(interior(home).store, KeepTables) is not None:
             return MemoryDatabase()
     return database_of(location, agents=agents)
 

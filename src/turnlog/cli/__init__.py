@@ -60,11 +60,11 @@ def leave_the_rest() -> None:
     """Let other processes make the index and keep what agents would delete, if that is wanted: see `turnlog keep`."""
     from turnlog.cli.frame.home import home_location
     from turnlog.errors import TurnlogError
+    from turnlog.machine.deferred import run_deferred
     from turnlog.machine.environment import default_home
     from turnlog.machine.keepstate import keep_going
-    from turnlog.machine.rest import do_rest
 
-    do_rest()
+    run_deferred()
     try:
         keep_going(home_location() or default_home())
     except (TurnlogError, OSError):

@@ -14,7 +14,7 @@ from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
 from turnlog.session.interior import interior
-from turnlog.store.capability import InFiles, Region, ability
+from turnlog.store.capability import KeepFiles, Region, ability
 from turnlog.thread.history import History
 
 _REMEMBERED = 4096
@@ -43,7 +43,7 @@ class _Examination:
         self._unknown: Counter[str] = Counter()
 
     def run(self, title: str | None) -> Checkup:
-        files = ability(interior(self._home).store, InFiles)
+        files = ability(interior(self._home).store, KeepFiles)
         path, size, regions = "", 0, []
         first = next((item for item in self._history.log.read() if isinstance(item, Entry)), None)
         if isinstance(first, Start) and first.format > FORMAT:

@@ -7,12 +7,12 @@ from turnlog.errors import Unsupported
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
 from turnlog.session.interior import interior
-from turnlog.store.capability import InFiles, ability
+from turnlog.store.capability import KeepFiles, ability
 
 
-def files_of(home: Home, *, hint: str = "this needs a home that is a folder") -> InFiles:
+def files_of(home: Home, *, hint: str = "this needs a home that is a folder") -> KeepFiles:
     """The store of a home as one that keeps files. Raises `Unsupported`."""
-    files = ability(interior(home).store, InFiles)
+    files = ability(interior(home).store, KeepFiles)
     if files is None:
         raise Unsupported(f"the {home.backend} store keeps no files", hint=hint)
     return files

@@ -19,7 +19,7 @@ from turnlog.cli.frame.shape import DRY_RUN
 from turnlog.cli.pick.catalog import catalog
 from turnlog.cli.pick.session import names
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError, Unavailable
-from turnlog.layout import MARKS
+from turnlog.log.ids import MARKS
 from turnlog.machine.folder import expand
 from turnlog.session import Home, open_home
 from turnlog.session.interior import interior

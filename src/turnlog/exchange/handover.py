@@ -45,7 +45,7 @@ from turnlog.formats import (
 from turnlog.log.context import text_of
 from turnlog.log.entry import Head, Message
 from turnlog.machine.folder import places_of, workspace_path
-from turnlog.thread.handed import Handed
+from turnlog.thread.handed import HandedOver
 from turnlog.thread.reader import SessionReader, history_of
 from turnlog.thread.report import is_net
 
@@ -66,7 +66,7 @@ def hand_over(
     workspace: str | os.PathLike[str] | None = None,
     format_version: int | None = None,
     dry_run: bool = False,
-    handed: Handed | None = None,
+    handed: HandedOver | None = None,
 ) -> Resumable:
     """Place a session in an agent's home, the one it came from if not told, and say how to go on with it.
 
@@ -157,7 +157,7 @@ def _place(
     transcript: Transcript,
     cwd: str,
     format_version: int | None,
-    handed: Handed | None,
+    handed: HandedOver | None,
 ) -> Resumable:
     writing = writing_of(form, agent)
     folder = _home_of(form, agent, transcript, cwd)

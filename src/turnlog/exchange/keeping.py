@@ -110,7 +110,7 @@ class Keeping:
         self._seen = {path: stamp for path, stamp in self._seen.items() if path in now}
         self._write_seen()
         report = KeepReport(datetime.now(UTC), self._files, self._problems)
-        put_file(self._state.told, msgspec.json.encode(report), mode=0o600, force=True)
+        put_file(self._state.report_path, msgspec.json.encode(report), mode=0o600, force=True)
         return report
 
     def _bring(self, agent: str, form: Format, path: str, stamp: tuple[int, int]) -> None:
@@ -140,19 +140,19 @@ class Keeping:
 
     def _read_seen(self) -> dict[str, tuple[int, int]]:
         try:
-            with open(self._state.seen, "rb") as file:
+            with open(self._state.seen_path, "rb") as file:
                 return msgspec.msgpack.decode(file.read(), type=dict[str, tuple[int, int]])
         except (OSError, msgspec.DecodeError):
             return {}  # then every file is looked into once more
 
     def _write_seen(self) -> None:
-        put_file(self._state.seen, msgspec.msgpack.encode(self._seen), mode=0o600, force=True)
+        put_file(self._state.seen_path, msgspec.msgpack.encode(self._seen), mode=0o600, force=True)
 
 
 def last_report(state: KeepState) -> KeepReport | None:
     """What came of the last look."""
     try:
-        with open(state.told, "rb") as file:
+        with open(state.report_path, "rb") as file:
             return msgspec.json.decode(file.read(), type=KeepReport)
     except (OSError, msgspec.DecodeError):
         return None

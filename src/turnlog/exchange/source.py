@@ -41,9 +41,9 @@ from turnlog.store import Store
 from turnlog.thread.alias import session_under
 from turnlog.thread.appender import Appender, appending
 from turnlog.thread.creator import Creator
-from turnlog.thread.handed import Handed
+from turnlog.thread.handed import HandedOver
 from turnlog.thread.history import History, loaded
-from turnlog.thread.marking import marks_in, put_on
+from turnlog.thread.marking import copy_marks, marks_in
 from turnlog.thread.reader import SessionReader
 
 _FOLDERS = 2000
@@ -217,7 +217,7 @@ def bring(creator: Creator, source: Source, reading: Reading) -> Imported:
         importer = Importer(creator.store, appender, source, reading, written_at(source), carried)
         importer.run(steps)
         keep(creator.store, here, source, reading, before, importer.carry())
-        put_on(appender, marks_in(creator.store).get(f"{source.agent}:{reading.header.id}"))
+        copy_marks(appender, marks_in(creator.store).get(f"{source.agent}:{reading.header.id}"))
         _link(creator.store, source, reading.header, name)
     finally:
         here.close()
@@ -246,7 +246,7 @@ def _known_copy(creator: Creator, source: Source, header: SessionHeader) -> Sess
     """What a session of another agent says of itself, and what we know of it that it cannot say."""
     if header.copied is not None:
         return header
-    return replace(header, copied=Handed(creator.made.location).all().get((source.agent, header.id)))
+    return replace(header, copied=HandedOver(creator.made.location).all().get((source.agent, header.id)))
 
 
 def _repeated(store: Store, source: Source, header: SessionHeader) -> str | None:

@@ -11,7 +11,7 @@ from turnlog.hooks import HookedAgent
 from turnlog.hooks.entries import added, removed
 from turnlog.hooks.ownfile import program_of
 from turnlog.hooks.trust import CONFIG, hashes, trusted, untrusted
-from turnlog.machine.edit import FileEdit, about_file, emptied, imprint_of, make_edit, restored
+from turnlog.machine.edit import FileEdit, emptied, imprint_of, make_edit, naming_file, restored
 from turnlog.machine.imprint import Imprints
 from turnlog.machine.replace import read_bytes, text_of
 from turnlog.machine.settings import plain
@@ -57,7 +57,7 @@ def installing(agent: HookedAgent, places: HookPlaces, scope: str, program: str,
         after = agent.file.render(program, places.filled)
         _refuse_others(path, before, agent)
         return [FileEdit(agent.name, path, before, after.encode(), imprint_of(places.imprints, path, None, after))]
-    with about_file(path, agent.title):
+    with naming_file(path, agent.title):
         now = text_of(path, before)
         after = added(now, agent, program, places.filled)
         rest = restored(
@@ -78,7 +78,7 @@ def uninstalling(agent: HookedAgent, places: HookPlaces, scope: str) -> list[Fil
         if program_of(text_of(path, before), agent.name) is None:
             return []
         return [FileEdit(agent.name, path, before, None)]
-    with about_file(path, agent.title):
+    with naming_file(path, agent.title):
         now = text_of(path, before)
         settings = plain(now, dialect=agent.file.dialect)
         rest = restored(
@@ -91,7 +91,7 @@ def uninstalling(agent: HookedAgent, places: HookPlaces, scope: str) -> list[Fil
     config = places.config(agent)
     written = read_bytes(config) if gone else None
     if written is not None:
-        with about_file(config, agent.title):
+        with naming_file(config, agent.title):
             now = text_of(config, written)
             rest = restored(places.imprints, config, now, lambda _: untrusted(now, gone), toml_value)
         edits.append(emptied(agent.name, places.imprints, config, written, rest, is_empty=not toml_value(rest)))
@@ -110,7 +110,7 @@ def _settings(agent: HookedAgent) -> Callable[[str], Any]:
 def _trusting(agent: HookedAgent, places: HookPlaces, path: str, after: str) -> list[FileEdit]:
     config = places.config(agent)
     before = read_bytes(config)
-    with about_file(config, agent.title):
+    with naming_file(config, agent.title):
         now = text_of(config, before)
         wanted = hashes(plain(after, dialect=agent.file.dialect), agent, path)
         new = trusted(now, wanted)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from turnlog.hooks import HookedAgent
     from turnlog.live.payload import Payload
 
-LATE = "it took too long to look at the files, so nobody can tell what this turn changed"
+LATE = "it took too long to look at the files, so it is not known what this turn changed"
 
 
 class TooLate(BaseException):
@@ -63,8 +63,9 @@ class LiveEvent:
             return
         with self._relay(is_new=means == "begin") as relay:
             if relay is None:
-                return  # of a session that nothing is known of, nothing began
-            getattr(self, f"_{means}")(relay)
+                return  # unknown session: no turn was begun
+            taking = {"begin": self._begin, "tool": self._tool, "end": self._end, "leave": self._leave}
+            taking[means](relay)
 
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 
@@ -72,7 +73,7 @@ class LiveEvent:
         self._enter(relay)
         native, worker = self._payload.turn_or_digest(), worker_of(process_of(self._pid) if self._pid else None)
         if self._agent.takes_context:
-            from turnlog.live.context import taken_back
+            from turnlog.live.notice import taken_back
 
             self.context = taken_back(relay.history)
         try:
@@ -140,7 +141,7 @@ class LiveEvent:
         return (is_own or self._is_at_home(path)) and was_interrupted(self._agent, turn, path) and relay.cut(turn)
 
     def look(self) -> None:
-        """What took too long, with all the time it needs: it helps the next turn."""
+        """Take the checkpoint that timed out, unhurried, so that the next turn has one."""
         with self._relay(is_new=False) as relay:
             if relay is not None:
                 relay.look()
@@ -152,7 +153,7 @@ class LiveEvent:
         (follow if is_over else catch_up)(self.store, self.name, self._payload.path, self._payload.session)
 
     def _refused(self) -> str:
-        """Why no checkpoint is to be taken of itself."""
+        """Why automatic checkpoints are off; empty if they are on."""
         if not self._space.is_short:
             return ""
         return f"only {(self._space.free_bytes or 0) // 10**6} MB are free on the disk of {self._folder}"
@@ -214,10 +215,10 @@ class LiveEvent:
         # Its first entry is called like it: whoever imports the same has the same session.
         start = Start(id=name, session=name, agent=self._agent.name, workspace=workspace, origin=origin)
         from turnlog.thread.creator import Creator
-        from turnlog.thread.made import Made
+        from turnlog.thread.made import CreatedHere
 
         try:
-            session = Creator(self.store, Made(self._location), None).begin([start])
+            session = Creator(self.store, CreatedHere(self._location), None).begin([start])
         except AlreadyExists:  # another hook of the same session was faster
             return self._opened(name)
         self.name = name

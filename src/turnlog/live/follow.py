@@ -17,6 +17,7 @@ from turnlog.exchange.source import bring, source_of
 from turnlog.exchange.sourceindex import origin_of
 from turnlog.formats import Source, format_of, is_known
 from turnlog.hooks import agent
+from turnlog.layout import DERIVED
 from turnlog.live.interruption import was_interrupted
 from turnlog.log.digest import blake2b
 from turnlog.machine.detached import in_turn
@@ -24,11 +25,11 @@ from turnlog.machine.environment import state_folder
 from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.relay import TurnRelay, native_of
 from turnlog.store import Store
-from turnlog.store.capability import InFiles, ability
+from turnlog.store.capability import KeepFiles, ability
 from turnlog.thread.appender import appending
 from turnlog.thread.creator import Creator
 from turnlog.thread.history import History, opened
-from turnlog.thread.made import Made
+from turnlog.thread.made import CreatedHere
 from turnlog.thread.settings import Settings
 
 _PAUSE_S = 0.25
@@ -40,17 +41,17 @@ _WAIT_S = 10.0
 def catch_up(store: Store, name: str, path: str = "", native: str = "") -> int:
     """Bring in what is new of a session, wherever its agent keeps it; gives how much that was."""
     with one_at_a_time(store, name):
-        return _brought(store, name, path, native)
+        return _import_new(store, name, path, native)
 
 
 def one_at_a_time(store: Store, name: str) -> AbstractContextManager[None]:
     """Imports and moves of the conversation are exclusive: each leaves it in a consistent state."""
-    files = ability(store, InFiles)
+    files = ability(store, KeepFiles)
     folder = files.folder if files is not None else state_folder()
-    return in_turn(f"{folder}/derived/follow-{blake2b(name.encode(), digest_size=16).hexdigest()}", _WAIT_S)
+    return in_turn(f"{folder}/{DERIVED}/follow-{blake2b(name.encode(), digest_size=16).hexdigest()}", _WAIT_S)
 
 
-def _brought(store: Store, name: str, path: str, native: str) -> int:
+def _import_new(store: Store, name: str, path: str, native: str) -> int:
     added = 0
     with opened(store, store.open(name, read_only=True)) as history:
         if not history.state.is_relayed:
@@ -66,7 +67,7 @@ def _brought(store: Store, name: str, path: str, native: str) -> int:
             reading = format_of(source.agent).read(source)
         except OSError:
             continue  # it is not there yet
-        added += bring(Creator(store, Made(None), None), source, reading).added
+        added += bring(Creator(store, CreatedHere(None), None), source, reading).added
     return added
 
 

@@ -52,13 +52,13 @@ def _work(arguments: list[str], write: int, parent: int, began: float) -> NoRetu
         data = _stdin(began)
         quiet = os.open(os.devnull, os.O_RDWR)
         os.dup2(quiet, 0)
-        _take(arguments, data, write, parent, began)
+        _handle(arguments, data, write, parent, began)
     finally:
         os._exit(0)
 
 
 def _let_go(write: int) -> None:
-    """Of everything that is the agent's but what it says."""
+    """Close all inherited descriptors but stdin."""
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
@@ -101,7 +101,7 @@ def _is_whole(data: bytearray) -> bool:
     return True
 
 
-def _take(arguments: list[str], data: bytes, write: int, parent: int, began: float) -> None:
+def _handle(arguments: list[str], data: bytes, write: int, parent: int, began: float) -> None:
     """The event, and what is to be done behind the agent's back; what goes wrong is written down."""
     import signal
     from types import FrameType
@@ -137,14 +137,14 @@ def _take(arguments: list[str], data: bytes, write: int, parent: int, began: flo
     except TurnlogError as problem:
         error = f"{type(problem).__name__}: {problem}"
     except Exception as problem:  # whatever it is: written down, and the agent's business never
-        error = _told(problem)
+        error = _describe(problem)
     note(folder, name, event, happened.name if happened is not None else "", began, error)
     _tell(write, happened)
     if happened is not None and happened.name:
         try:
-            _behind(happened, means, is_late=is_late)
+            _afterwards(happened, means, is_late=is_late)
         except Exception as problem:
-            note(folder, name, f"{event} (afterwards)", happened.name, began, _told(problem))
+            note(folder, name, f"{event} (afterwards)", happened.name, began, _describe(problem))
 
 
 def _event(name: str, event: str, data: bytes, parent: int) -> tuple[LiveEvent, str]:
@@ -172,7 +172,7 @@ def _tell(write: int, happened: LiveEvent | None) -> None:
     os.close(write)
 
 
-def _behind(happened: LiveEvent, means: str, *, is_late: bool) -> None:
+def _afterwards(happened: LiveEvent, means: str, *, is_late: bool) -> None:
     """What nobody waits for, behind other work."""
     os.nice(10)
     gc.enable()
@@ -184,7 +184,7 @@ def _behind(happened: LiveEvent, means: str, *, is_late: bool) -> None:
         happened.keep_limit(is_over=means == "end")
 
 
-def _told(problem: Exception) -> str:
+def _describe(problem: Exception) -> str:
     import traceback
 
     last = traceback.extract_tb(problem.__traceback__)[-1:]

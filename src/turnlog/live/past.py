@@ -9,7 +9,7 @@ from turnlog.exchange.source import bring, source_of
 from turnlog.formats import Record, Step, format_of
 from turnlog.store import Store
 from turnlog.thread.creator import Creator
-from turnlog.thread.made import Made
+from turnlog.thread.made import CreatedHere
 
 _MOST_BYTES = 8 << 20
 """More than that takes longer than an agent should wait: it is brought in later, and its turns are counted later."""
@@ -29,4 +29,4 @@ def bring_past(store: Store, agent: str, native: str, path: str, turn: str) -> N
         return not isinstance(step, Record) or not turn or turn not in (step.turn, step.entry.turn)
 
     reading.steps = takewhile(is_before, reading.steps)
-    bring(Creator(store, Made(None), None), source, reading)
+    bring(Creator(store, CreatedHere(None), None), source, reading)

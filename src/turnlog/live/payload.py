@@ -1,4 +1,4 @@
-"""What an agent tells a hook, as far as it matters. Anybody may have written it: what is not as it should be is none.
+"""What an agent tells a hook, as far as it matters. Untrusted input: fields of the wrong type or form count as missing.
 
 The agents have different words for the same things; those of all of them are known here.
 """
@@ -75,7 +75,7 @@ class Payload:
         """Whether a beginning is one: some agents tell of a tool's answer as if something empty had been asked."""
         self.is_interrupted = raw.interrupted is True
         """Whether a turn ends because somebody stopped it."""
-        self._told = (raw.timestamp, raw.prompt, raw.parent_id)
+        self._identity = (raw.timestamp, raw.prompt, raw.parent_id)
         self._tool = str(raw.tool_name or raw.toolName or "")
         self._input: Any = raw.tool_input if raw.tool_input is not None else raw.toolArgs
         self._failed = raw.hook_event_name == "PostToolUseFailure" or _says_failed(raw.tool_response, raw.toolResult)
@@ -86,7 +86,7 @@ class Payload:
             return self.turn
         from turnlog.log.digest import sha256
 
-        parts = self._told if self._told[0] is not None or self._told[2] is not None else (os.urandom(8),)
+        parts = self._identity if self._identity[0] is not None or self._identity[2] is not None else (os.urandom(8),)
         return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
     def edited(self) -> list[str]:

@@ -34,6 +34,8 @@ class _Process:
         self.counter = itertools.count(1)
 
 
+MARKS = "turnlog-marks"
+"""The id of the session with the marks of other agents' sessions, and of its first entry: see `thread/marking.py`."""
 process = _Process()
 """For code that appends all the time; everything else uses the functions below."""
 os.register_at_fork(after_in_child=process.renew)

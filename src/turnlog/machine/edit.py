@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from turnlog.errors import Corrupt, Invalid, Unavailable
@@ -94,18 +95,13 @@ def _remove(edit: FileEdit, folders: list[str]) -> None:
             raise Unavailable(f"{edit.path} could not be removed: {error.strerror}") from None
 
 
-class about_file:
-    """Says of which file it is that something is wrong with, and whose."""
-
-    def __init__(self, path: str, owner: str) -> None:
-        self._path = path
-        self._owner = owner
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (Corrupt, Invalid)) and not error.message.startswith(self._path):
-            message = f"{self._path}, {error.message}"
-            hint = f"{self._owner} would not read it as it is: mend it first; nothing was changed"
-            raise type(error)(message, hint=hint) from None
+@contextmanager
+def naming_file(path: str, owner: str) -> Generator[None]:
+    """Errors inside name the file, and say whose it is."""
+    try:
+        yield
+    except (Corrupt, Invalid) as error:
+        if error.message.startswith(path):
+            raise
+        hint = f"{owner} would not read it as it is: mend it first; nothing was changed"
+        raise type(error)(f"{path}, {error.message}", hint=hint) from None

@@ -69,5 +69,5 @@ def running_in() -> str | None:
 
 
 def allows_agent() -> bool:
-    """Whether an agent may do what only people may."""
+    """Whether `TURNLOG_ALLOW_AGENT` lifts the checks that stop agents."""
     return os.environ.get("TURNLOG_ALLOW_AGENT", "") not in ("", "0")

@@ -8,7 +8,7 @@ import time
 from turnlog.machine.environment import state_folder
 
 _PAUSE_S = 60
-"""So long nobody looks again."""
+"""The pause between two looks for sessions to keep."""
 
 
 class KeepState:
@@ -29,18 +29,18 @@ class KeepState:
         return bool(self._stem)
 
     @property
-    def lock(self) -> str:
-        """Held by whoever keeps."""
+    def lock_path(self) -> str:
+        """The path of the lock that is held while sessions are kept."""
         return f"{self._stem}.lock"
 
     @property
-    def seen(self) -> str:
-        """How the files looked that are kept."""
+    def seen_path(self) -> str:
+        """The path of the file with how the kept files looked."""
         return f"{self._stem}.seen"
 
     @property
-    def told(self) -> str:
-        """What came of the last time."""
+    def report_path(self) -> str:
+        """The path of the report of the last time."""
         return f"{self._stem}.told"
 
     def agents(self) -> list[str]:
@@ -62,7 +62,7 @@ class KeepState:
         if not self.agents():
             return False
         try:
-            return abs(time.time() - os.stat(self.told).st_mtime) > _PAUSE_S
+            return abs(time.time() - os.stat(self.report_path).st_mtime) > _PAUSE_S
         except OSError:
             return True
 
@@ -77,7 +77,7 @@ def keep_going(location: str) -> int:
         return 0
     from turnlog.machine.detached import begin, is_allowed
 
-    return is_allowed() and begin(state.lock, ["keep", "--now"], TURNLOG_HOME=location)
+    return is_allowed() and begin(state.lock_path, ["keep", "--now"], TURNLOG_HOME=location)
 
 
 def _base() -> str:

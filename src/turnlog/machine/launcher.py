@@ -29,7 +29,7 @@ def launcher(install: str = "hooks install") -> str:
     why = _why_not(this_launcher()) or f"{this_launcher()} is not on the PATH"
     tool = f"`{others[0]} {install}` is another installation" if others else "`uv tool install turnlog`, then again"
     raise Unsupported(
-        f"this turnlog may be gone tomorrow: {why}", hint=f"{tool}; or --anyway, if you know that it stays"
+        f"this installation is not permanent: {why}", hint=f"{tool}; or --anyway, if you know that it stays"
     )
 
 

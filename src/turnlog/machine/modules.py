@@ -37,6 +37,7 @@ def use_own() -> None:
 
 
 def _is_here() -> bool:
+    """As `folder.is_here`, which this module must not load: it runs before anything of ours is imported."""
     try:
         os.getcwd()
     except OSError:

@@ -95,7 +95,7 @@ def _read_word(path: str, *, after: str = "", index: int = 0) -> str | None:
 
 
 def lives(who: dict[str, Any]) -> bool | None:
-    """Whether that process still runs; None for one on another machine or in another PID namespace: who knows."""
+    """Whether that process still runs; None if it cannot be checked from here."""
     here = this_process()
     if who.get("host") != here["host"]:
         return None

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, cast
 
 from turnlog.errors import Corrupt, Invalid
@@ -36,13 +37,13 @@ class SettingsFile:
 
     def value(self, path: Path) -> Any:
         """What is set at a path of keys, or `MISSING`."""
-        with _named(self.path):
+        with _naming_file(self.path):
             return value_at(self.text(), path, dialect=self.dialect)
 
     def change(self, edit: Callable[[str], str]) -> bool:
         """Put the edited text in its place, whole or not at all; gives whether that made a difference."""
         before = read_bytes(self.path)
-        with _named(self.path):
+        with _naming_file(self.path):
             text = edit(text_of(self.path, before))
             plain(text, dialect=self.dialect)
         after = text.encode()
@@ -52,18 +53,15 @@ class SettingsFile:
         return True
 
 
-class _named:
-    """Says of which file it is that something is wrong with."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (Corrupt, Invalid)) and not error.message.startswith(self._path):
-            raise type(error)(f"{self._path}: {error.message}", hint=error.hint) from None
+@contextmanager
+def _naming_file(path: str) -> Generator[None]:
+    """Errors inside name the file."""
+    try:
+        yield
+    except (Corrupt, Invalid) as error:
+        if error.message.startswith(path):
+            raise
+        raise type(error)(f"{path}: {error.message}", hint=error.hint) from None
 
 
 # ── text in, text out ─────────────────────────────────────────────────────────────────────────────
@@ -276,7 +274,7 @@ class _Document:
         line = self._text[self._text.rfind("\n", 0, at) + 1 : at]
         return line[: len(line) - len(line.lstrip(" \t\ufeff"))].lstrip("\ufeff")
 
-    def _said(self, value: Any, blanks: str | None) -> str:
+    def _encoded(self, value: Any, blanks: str | None) -> str:
         """A value as text: on one line, or on several that begin with those blanks."""
         if blanks is None:
             return json.dumps(value, ensure_ascii=False)
@@ -286,10 +284,10 @@ class _Document:
     def replaced(self, node: _Node, value: Any) -> str:
         if node is self.root and self._is_empty:
             return self._new(value)
-        return self._text[: node.start] + self._said(value, self._blanks(node.start)) + self._text[node.end :]
+        return self._text[: node.start] + self._encoded(value, self._blanks(node.start)) + self._text[node.end :]
 
     def _new(self, value: Any) -> str:
-        return self._text.rstrip(_SPACE) + self._said(value, "") + self._line
+        return self._text.rstrip(_SPACE) + self._encoded(value, "") + self._line
 
     def added(self, node: _Node, key: str | None, value: Any, path: Path) -> str:
         if node.kind != ("[" if key is None else "{"):
@@ -303,16 +301,16 @@ class _Document:
             outer = self._blanks(node.start)
             inner = outer + self._unit()
             inside = text[node.start + 1 : node.end - 1].rstrip(_SPACE)
-            item = f"{inside}{self._line}{inner}{name}{self._said(value, inner)}{self._line}{outer}"
+            item = f"{inside}{self._line}{inner}{name}{self._encoded(value, inner)}{self._line}{outer}"
             return text[: node.start + 1] + item + text[node.end - 1 :]
         first, end = node.places[0][0], node.places[-1][1]
         if "\n" not in text[node.start : first]:
-            return f"{text[:end]}, {name}{self._said(value, None)}{text[end:]}"
+            return f"{text[:end]}, {name}{self._encoded(value, None)}{text[end:]}"
         inner = self._blanks(first)
         after = self._skip(end)
         has_comma = text.startswith(",", after)
         rest = self._rest_of_line(after + 1 if has_comma else end)
-        new = f"{self._line}{inner}{name}{self._said(value, inner)}{',' if has_comma else ''}"
+        new = f"{self._line}{inner}{name}{self._encoded(value, inner)}{',' if has_comma else ''}"
         return f"{text[:end]}{'' if has_comma else ','}{text[end:rest]}{new}{text[rest:]}"
 
     def _rest_of_line(self, at: int) -> int:

@@ -33,7 +33,7 @@ class Space(NamedTuple):
 def space(folder: str | None) -> Space:
     """The room of the home in that folder, if it is one. Raises `Invalid` for a limit that is no size."""
     free = free_bytes(folder) if folder is not None else None
-    chosen = environment().get(_VARIABLE) or _written(folder)
+    chosen = environment().get(_VARIABLE) or _configured(folder)
     most = _MOST_BYTES if free is None else min(_MOST_BYTES, int(free * _SHARE))
     return Space(size_of(chosen) if chosen else most, free)
 
@@ -66,5 +66,5 @@ def size_of(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
-def _written(folder: str | None) -> str:
+def _configured(folder: str | None) -> str:
     return (read_bytes(os.path.join(folder, _FILE)) or b"").decode(errors="replace") if folder is not None else ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnlog.errors import AlreadyExists, Invalid, TurnlogError, Unsupported
-from turnlog.machine.edit import FileEdit, about_file, emptied, imprint_of, restored
+from turnlog.machine.edit import FileEdit, emptied, imprint_of, naming_file, restored
 from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.imprint import Imprints
 from turnlog.machine.launcher import is_this
@@ -80,7 +80,7 @@ def installing(
     """
     path = places.file(agent, scope)
     before = read_bytes(path)
-    with about_file(path, agent.title):
+    with naming_file(path, agent.title):
         now = text_of(path, before)
         entry = _entry_in(now, agent)
         _refuse_others(now, entry, agent, path)
@@ -98,7 +98,7 @@ def uninstalling(agent: ServerAgent, places: ServerPlaces, scope: str) -> list[F
     before = read_bytes(path)
     if before is None:
         return []
-    with about_file(path, agent.title):
+    with naming_file(path, agent.title):
         now = text_of(path, before)
         entry = _entry_in(now, agent)
         if entry is None:

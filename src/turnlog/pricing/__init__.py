@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from turnlog.log.entry import Compaction, Entry, Message, Spent
 from turnlog.log.usage import Usage
-from turnlog.pricing.book import Rates, in_tokens, prices_of, rates_at
+from turnlog.pricing.book import prices_of, rates_at
 
 
 class Cost(Struct, frozen=True):
@@ -161,30 +161,21 @@ class Terms(Struct, frozen=True):
 
 
 def terms_of(model: str, at: datetime) -> Terms:
-    """What a request to a model costs at a time. Prices that change with the hour hold for no day."""
+    """What a request to a model costs at a time.
+
+    Hourly prices give an empty validity range, so they are looked up each time.
+    """
     prices = prices_of(model)
     if not prices:
         return Terms(None)
-    tariff = _tariff_of(rates_at(prices, at))
+    rates = rates_at(prices, at)
+    tariff = Tariff(rates.starts, rates.has_input, rates.has_output, rates.per_token)
     starts = sorted(one.since for one in prices if one.since is not None)
     day = at.astimezone(UTC).date()
     if any(one.hours is not None for one in prices):
         return Terms(tariff, day, day)
     before, after = [one for one in starts if one <= day], [one for one in starts if one > day]
     return Terms(tariff, before[-1] if before else None, after[0] if after else None)
-
-
-_tariffs: dict[int, tuple[Rates, Tariff]] = {}
-"""By the id of the prices, which are kept so that no others get it."""
-
-
-def _tariff_of(rates: Rates) -> Tariff:
-    cached = _tariffs.get(id(rates))
-    if cached is not None:
-        return cached[1]
-    tariff = Tariff(rates.starts, rates.has_input, rates.has_output, in_tokens(rates))
-    _tariffs[id(rates)] = (rates, tariff)
-    return tariff
 
 
 def _sum(these: dict[str, Usage], others: dict[str, Usage]) -> dict[str, Usage]:

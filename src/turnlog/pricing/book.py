@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from turnlog.errors import Invalid
 from turnlog.log.text import pattern
 from turnlog.machine.pricelist import bundled, own, updated
 
-_MILLION = -6
+_PER_MILLION_EXPONENT = -6
 _COMPACT_DATE = pattern(r"(?<=-)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
 _BEDROCK = ("anthropic.", "amazon.", "us.", "eu.", "apac.", "global.")
 """How model ids of Amazon Bedrock begin."""
@@ -37,7 +37,7 @@ Clause = str | list[Any]
 """Which names are meant: see `matches`."""
 
 
-class Rates(Struct, frozen=True, omit_defaults=True):
+class Rates(Struct, frozen=True, omit_defaults=True, dict=True):
     """Prices of a model, from a day on or at some hours. In dollars for a million tokens, and for a request."""
 
     since: date | None = None
@@ -59,6 +59,14 @@ class Rates(Struct, frozen=True, omit_defaults=True):
         start, end = self.hours
         moment = at.time()
         return start <= moment < end if start <= end else moment >= start or moment < end
+
+    @cached_property
+    def per_token(self) -> list[list[Decimal] | None]:
+        """The same for one token instead of a million; the first of each is for the request itself."""
+        return [
+            None if each is None else [each[0], *(rate.scaleb(_PER_MILLION_EXPONENT) for rate in each[1:])]
+            for each in self.rates
+        ]
 
 
 class Model(Struct, frozen=True, omit_defaults=True):
@@ -98,15 +106,15 @@ class Book(Struct, frozen=True):
     providers: list[Provider]
 
     def find(self, name: str, provider: str | None) -> Model | None:
-        """The model of that name, of that provider or else of whoever serves it."""
+        """The model of that name, of that provider or else of one that serves it."""
         name = name.lower()
         dashed = _COMPACT_DATE.sub(lambda match: "-".join(match.groups()) if _is_date(match) else match.group(), name)
-        provider_found = self._server(name) if provider is None else self._provider(provider.lower().strip())
-        model = None if provider_found is None else self._of(provider_found, name) or self._of(provider_found, dashed)
+        server = self._server(name) if provider is None else self._provider(provider.lower().strip())
+        model = None if server is None else self._of(server, name) or self._of(server, dashed)
         return self._resold(name) if model is None and provider is None else model
 
     def _resold(self, name: str) -> Model | None:
-        """One that is not on the list of its maker: whoever resells those of all has them at their prices."""
+        """One that is not on the list of its maker: the reseller of all has them at their prices."""
         others = (model for one in self.providers if one.id == _RESELLER for model in one.listed())
         return next((model for model in others if model.id.rpartition("/")[2] == name), None)
 
@@ -182,7 +190,7 @@ def own_prices() -> dict[str, list[Rates]]:
     """A person's own, by the name of the model; one with `*` at its end is for all that begin so."""
     try:
         with open(own(), "rb") as file:
-            pattern = msgspec.json.decode(file.read(), type=dict[str, _Own | list[_Own]])
+            listed = msgspec.json.decode(file.read(), type=dict[str, _Own | list[_Own]])
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -192,7 +200,7 @@ def own_prices() -> dict[str, list[Rates]]:
         raise Invalid(f"{own()}: {error}", hint=hint) from None
     return {
         name.lower(): [one.rates() for one in (prices if isinstance(prices, list) else [prices])]
-        for name, prices in pattern.items()
+        for name, prices in listed.items()
     }
 
 
@@ -209,15 +217,15 @@ def prices_of(model: str) -> list[Rates]:
         return mine[name] if name in mine else mine[max(starred, key=len)]
     tries: list[tuple[str, str | None]] = [(model, None)]
     for mark in ("/", ":"):
-        provider, price, rest = model.partition(mark)
-        if price and provider and rest:
+        provider, separator, rest = model.partition(mark)
+        if separator and provider and rest:
             tries.insert(0, (rest, provider))
     if model.startswith(_BEDROCK):
         tries.insert(0, (model, "aws"))
     for name, provider in tries:
-        price = book().find(name, provider)
-        if price is not None:
-            return price.rates()
+        priced = book().find(name, provider)
+        if priced is not None:
+            return priced.rates()
     return []
 
 
@@ -225,8 +233,3 @@ def rates_at(prices: list[Rates], at: datetime) -> Rates:
     """Those of a time: the last that hold, else the first."""
     moment = at.astimezone(UTC)
     return next((one for one in reversed(prices) if one.hold(moment)), prices[0])
-
-
-def in_tokens(rates: Rates) -> list[list[Decimal] | None]:
-    """For one token instead of a million; the first of each is for the request itself."""
-    return [None if each is None else [each[0], *(rate.scaleb(_MILLION) for rate in each[1:])] for each in rates.rates]

@@ -14,7 +14,7 @@ from turnlog.reader.candidate import Candidate, SeveralFit
 from turnlog.session import Home, open_home
 from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
-from turnlog.thread.marking import ForeignMarks, put_on
+from turnlog.thread.marking import ForeignMarks, copy_marks
 
 if TYPE_CHECKING:
     from turnlog.formats import Problem, SessionHeader, Source
@@ -66,7 +66,7 @@ def read_from(
             raise Unavailable(f"{mine.source.path}: {mine.problems[-1].what}")
         if marks is not None:
             with appending(interior(home).store, interior(home).store.open(mine.id)) as appender:
-                put_on(appender, marks)
+                copy_marks(appender, marks)
         yield ForeignSession(home, mine.id, chosen.header.id, mine.source, mine.problems)
 
 

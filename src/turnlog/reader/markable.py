@@ -10,13 +10,13 @@ from turnlog.log.entry import Note, Set
 from turnlog.session.interior import interior
 from turnlog.thread.marking import (
     ForeignMarks,
+    append_marks,
     checked_note,
     mark_archived,
     mark_note,
     mark_tag,
     mark_title,
     marks_in,
-    say,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class MarkableSession:
     def call(self, title: str | None) -> str | None:
         """Give it a title; None for what its agent calls it, or nothing. Gives what it is called then."""
         if self._session is None:
-            say(interior(self._home).creator, mark_title(self._name, title))
+            append_marks(interior(self._home).creator, mark_title(self._name, title))
             return title
         if title is None:
             self._session.unset("title")
@@ -103,7 +103,7 @@ class MarkableSession:
             if not changed:
                 return after
             if self._session is None:
-                say(interior(self._home).creator, *(mark_tag(self._name, tag, is_on) for tag in changed))
+                append_marks(interior(self._home).creator, *(mark_tag(self._name, tag, is_on) for tag in changed))
                 return after
             try:
                 self._session.append(Set(key="tags", value=after), alone=True)
@@ -114,13 +114,13 @@ class MarkableSession:
     def archive(self, is_archived: bool) -> None:
         """Have listings leave it out, or no longer."""
         if self._session is None:
-            say(interior(self._home).creator, mark_archived(self._name, is_archived))
+            append_marks(interior(self._home).creator, mark_archived(self._name, is_archived))
         elif self.archived != is_archived:
             self._session.set("archived", is_archived)
 
     def note(self, text: str) -> None:
         """Something for people to read with it; no model does."""
         if self._session is None:
-            say(interior(self._home).creator, mark_note(self._name, text))
+            append_marks(interior(self._home).creator, mark_note(self._name, text))
         else:
             self._session.note(checked_note(text))

@@ -28,7 +28,7 @@ from turnlog.reader.lastseen import last_seen
 from turnlog.session.interior import interior
 from turnlog.session.lookup import is_net_in
 from turnlog.store import derived
-from turnlog.store.capability import InFiles, ability
+from turnlog.store.capability import KeepFiles, ability
 from turnlog.thread.alias import is_relayed, session_of
 from turnlog.view.visible import one_line
 
@@ -229,7 +229,7 @@ class SessionNames:
             self._warn(f"other agents' sessions are left out: {error.message}")
         for place in anywhere:
             rows = [(card.updated_at, _ref(card)) for card in by_place.get(place, ())]
-            is_in_files = ability(interior(self._home).store, InFiles) is not None
+            is_in_files = ability(interior(self._home).store, KeepFiles) is not None
             if not rows or not is_in_files:  # the catalog is sure to know what is in files
                 own_ids = {ref.id for _, ref in rows if ref.source is None}
                 rows += [row for row in self._ours(anywhere=place) if row[1].id not in own_ids]

@@ -7,8 +7,9 @@ from itertools import islice
 from msgspec.structs import replace
 
 from turnlog.errors import TurnlogError, Unavailable
-from turnlog.log.entry import Entry, Note, Turn
+from turnlog.log.entry import Entry, Turn
 from turnlog.rewind.coverage import Coverage
+from turnlog.rewind.nocheckpoint import no_checkpoint, reason_of
 from turnlog.rewind.register import Worker, enter, here, leave
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
@@ -50,12 +51,12 @@ class Bracket:
         if not refused and not is_inside:
             refused = self._missing()
         if refused:
-            return [] if self._is_noted(refused) else [_note("turns take no checkpoints", refused, turn)]
+            return [] if self._is_noted(refused) else [no_checkpoint("turns take no checkpoints", refused, turn)]
         try:
             taken = self._files.take(when=when)
         except (TurnlogError, OSError) as error:
             hint = f" ({error.hint})" if isinstance(error, TurnlogError) and error.hint else ""
-            return [_note(f"no checkpoint at the {when} of this turn", f"{error}{hint}", turn)]
+            return [no_checkpoint(f"no checkpoint at the {when} of this turn", f"{error}{hint}", turn)]
         self._begun = turn.turn
         return [replace(taken, turn=turn.turn, gone=gone)]
 
@@ -75,13 +76,5 @@ class Bracket:
         if self._noted != refused:
             self._noted = refused
             last = islice(self._history.back(), _LOOK_BACK)
-            return any(isinstance(entry, Note) and entry.data == _data(refused) for entry in last)
+            return any(reason_of(entry) == refused for entry in last)
         return True
-
-
-def _note(what: str, reason: str, turn: Turn) -> Note:
-    return Note(text=f"{what}: {reason}", data=_data(reason), turn=turn.turn)
-
-
-def _data(reason: str) -> dict[str, str]:
-    return {"no_checkpoint": reason}

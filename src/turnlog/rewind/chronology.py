@@ -25,7 +25,7 @@ from turnlog.workspace.tree import path_bytes
 
 
 class _Witness(Struct):
-    """What one log says, by the way."""
+    """Facts collected from one log while its spans are computed."""
 
     row: Info
     place: bytes
@@ -82,7 +82,7 @@ def timeline(store: Store, path: bytes) -> Timeline:
 def timeline_of(store: Store, sessions: Collection[str]) -> Timeline:
     """What these sessions know of all their files."""
     rows = [row for row in _rows(store) if row.id in sessions]
-    return _timeline([_witness(store, row, place_of(row.workspace or "/")) for row in rows])
+    return _timeline([_witness(store, row, folder_path(row.workspace or "/")) for row in rows])
 
 
 def _rows(store: Store) -> list[Info]:
@@ -129,7 +129,7 @@ def _at_once(sightings: list[tuple[Sighting, _Witness]]) -> dict[int, range]:
 
 def _around(store: Store, rows: list[Info], path: bytes) -> list[_Witness]:
     """What sessions say whose folder the file is in, or lies in the folder."""
-    places = {row.workspace: place_of(row.workspace) for row in rows if row.workspace}
+    places = {row.workspace: folder_path(row.workspace) for row in rows if row.workspace}
     is_folder = path.endswith(b"/")
     near = {
         name for name, folder in places.items() if path.startswith(folder) or (is_folder and folder.startswith(path))
@@ -145,7 +145,7 @@ def _tracking(store: Store, rows: list[Info], path: bytes) -> list[_Witness]:
         with opened(store, store.open(row.id, read_only=True)) as history:
             folders = tuple(path_bytes(folder) + b"/" for folder in history.state.folders)
             if path in map(path_bytes, history.state.tracked) or path.startswith(folders):
-                witnesses.append(_heard(store, history, _Witness(row, place_of(row.workspace or "/"))))
+                witnesses.append(_heard(store, history, _Witness(row, folder_path(row.workspace or "/"))))
     return witnesses
 
 
@@ -249,6 +249,6 @@ def _absolute(folder: bytes, checkpoint: Checkpoint, paths: Iterable[str]) -> fr
     return frozenset(absolute | {path_bytes(path) for path in paths})
 
 
-def place_of(folder: str) -> bytes:
-    """A folder as it is now, whatever links lead to it, with a slash behind it."""
+def folder_path(folder: str) -> bytes:
+    """A folder as it is now, whatever links lead to it, with a slash behind it: a prefix is then a folder above."""
     return os.path.join(os.path.realpath(path_bytes(folder)), b"")

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import NotFound
@@ -14,8 +15,8 @@ from turnlog.log.entry import Changed, Checkpoint, Intent, Root
 from turnlog.log.payload import digest
 from turnlog.rewind.appearance import Appearances
 from turnlog.rewind.coverage import Coverage
-from turnlog.rewind.intent import carry_out, place_of
-from turnlog.rewind.others import Work, seen_by_others
+from turnlog.rewind.intent import carry_out, step_path
+from turnlog.rewind.others import ForeignSpan, seen_by_others
 from turnlog.rewind.overlay import Overlay, same_root
 from turnlog.rewind.snapshot import WORKSPACE, load_rules, roots_of
 from turnlog.rewind.span import Span, paths_in, spans
@@ -28,12 +29,24 @@ from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.folder import PRIVATE, why_not_made
 from turnlog.workspace.git import git_left
 from turnlog.workspace.ignore import Outside, was_covered
-from turnlog.workspace.plan import CREATE, DELETE, SKIPPED, UNSURE, Plan, Step, Stretch, make_plan
+from turnlog.workspace.plan import CREATE, DELETE, SKIPPED, UNSURE, Plan, PlanInput, Step, Stretch, make_plan
 from turnlog.workspace.read import Glance, is_below, read_below
 from turnlog.workspace.restore import Outcome
 from turnlog.workspace.tree import FOLDER, Tree, TreeNode, lookup, path_bytes, path_text
 
 GONE = "the folder is gone"
+
+
+class _WayBack(Struct, frozen=True):
+    """What a plan is asked for: from where to where, and what is known of the work between."""
+
+    target: Checkpoint
+    now: Checkpoint
+    spans: list[Span]
+    others: list[ForeignSpan]
+    testimony: Testimony
+    only: list[str] | None
+    force: bool
 
 
 class Files(Coverage):
@@ -44,7 +57,7 @@ class Files(Coverage):
         self._glance = Glance()
         self._overlay = Overlay(lambda name: self._glance.trees.get(name) or self._store.get(name))
         self._tree = self._overlay.get
-        self._came = (-1, Appearances(()))
+        self._appearances = (-1, Appearances(()))
 
     # ── checkpoints ───────────────────────────────────────────────────────────────────────────────
 
@@ -88,7 +101,7 @@ class Files(Coverage):
         now: Checkpoint,
         spans: list[Span] | None,
         *,
-        others: list[Work] | None = None,
+        others: list[ForeignSpan] | None = None,
         only: list[str] | None = None,
         force: bool = False,
     ) -> Plan:
@@ -96,7 +109,6 @@ class Files(Coverage):
 
         None for them means that all that changed since goes back.
         """
-        steps: list[Step] = []
         note = ""
         if spans is not None and any(span.is_theirs for span in spans):
             note = "no turn of the session since, so whatever else changed was changed by somebody else"
@@ -105,54 +117,56 @@ class Files(Coverage):
             spans = [Span(target, now, "the time since the checkpoint")]
         testimony = self.testimony({work.session for work in others or ()}, target, now)
         asked, target = target, self._filled(target, None)
-        for root in target.roots:
-            if root.is_private:
-                continue  # it lies over that of the workspace
-            base, here = self._overlay.tree(target, root), same_root(now, root)
-            current = self._overlay.tree(now, root)
-            if base is None or here is None or current is None:
-                steps += self._unmatched(root)
-                continue
-            stretches = self._stretches(root, spans, now)
-            is_gone = here.is_gone and not root.is_gone
-            if is_gone:  # whoever removed it: a missing file cannot be overwritten
-                stretches = [Stretch(base, current, "the folder")]
-            work = [] if is_gone or others is None else others
-            foreign = seen_by_others(root, self._place_of(root), work, now, self._overlay, testimony)
-            # What hooks track was edited by a tool once: that makes it nobody's whenever it changes.
-            tracked = frozenset(() if self._history.state.is_relayed else map(path_bytes, root.tracked))
-
-            plan = make_plan(
-                base,
-                current,
-                stretches,
-                self._tree,
-                was_covered=partial(self._covers, target, root),
-                is_covered=partial(self._is_absent, now, root),
-                declared=self._declared(target.seq, root),
-                tracked=tracked,
-                foreign=foreign,
-                only=only_paths(only),
-                is_named=bool(only),
-                force=force,
-            )
-            if is_gone:
-                plan = _made_anew(root, plan)
-            folder = self._place_of(root)
-            inside = [one for other in now.roots if (one := _below(folder, other))]
-            steps += [replace(step, root=folder) for step in plan.steps if not _holds(step, inside)]
+        way = _WayBack(target, now, spans, others or [], testimony, only, force)
+        # A private root lies over that of the workspace.
+        steps = [step for root in target.roots if not root.is_private for step in self._plan_root(way, root)]
         late = [f"what happened in {root.path} before it was first seen stays" for root in _added(asked, target)]
         return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git), *late))))
+
+    def _plan_root(self, way: _WayBack, root: Root) -> list[Step]:
+        """What happens to the files of one folder."""
+        now = way.now
+        base, here = self._overlay.tree(way.target, root), same_root(now, root)
+        current = self._overlay.tree(now, root)
+        if base is None or here is None or current is None:
+            return self._unmatched(root)
+        folder = self._place_of(root)
+        is_gone = here.is_gone and not root.is_gone
+        # A missing file cannot be overwritten, whoever removed the folder.
+        stretches = [Stretch(base, current, "the folder")] if is_gone else self._stretches(root, way.spans, now)
+        work = [] if is_gone else way.others
+        # Files tracked by hooks were edited once by a tool; later changes to them are not attributed.
+        is_relayed = self._history.state.is_relayed
+        plan = make_plan(
+            PlanInput(
+                target=base,
+                now=current,
+                stretches=stretches,
+                get=self._tree,
+                was_covered=partial(self._covers, way.target, root),
+                is_covered=partial(self._is_absent, now, root),
+                declared=self._declared(way.target.seq, root),
+                tracked=frozenset(() if is_relayed else map(path_bytes, root.tracked)),
+                foreign=seen_by_others(root, folder, work, now, self._overlay, way.testimony),
+                only=only_paths(way.only),
+                is_named=bool(way.only),
+                force=way.force,
+            )
+        )
+        if is_gone:
+            plan = _made_anew(root, plan)
+        inside = [one for other in now.roots if (one := _below(folder, other))]
+        return [replace(step, root=folder) for step in plan.steps if not _holds(step, inside)]
 
     def _filled(self, checkpoint: Checkpoint, until: Checkpoint | None) -> Checkpoint:
         """A checkpoint with the folders that were first covered later, as they were when they were first seen."""
         state = self._history.state
-        if self._came[0] != state.seq:
+        if self._appearances[0] != state.seq:
             entries = self._history.forward() if state.folders or state.tracked else ()
             checkpoints = [entry for entry in entries if isinstance(entry, Checkpoint)]
             gone = self._given_up(checkpoints)
-            self._came = state.seq, Appearances(entry for entry in checkpoints if entry.id not in gone)
-        return self._came[1].fill(checkpoint, until)
+            self._appearances = state.seq, Appearances(entry for entry in checkpoints if entry.id not in gone)
+        return self._appearances[1].fill(checkpoint, until)
 
     def testimony(self, others: set[str], since: Checkpoint, until: Checkpoint) -> Testimony:
         """Whose the changes between two checkpoints are, where those sessions worked at the same time."""
@@ -243,9 +257,9 @@ class Files(Coverage):
     # ── doing it ──────────────────────────────────────────────────────────────────────────────────
 
     def run(self, intent: Intent, steps: list[Step], *, again: bool = False) -> list[Outcome]:
-        """Carry out the steps of an intent. `again`: somebody began before us."""
+        """Carry out the steps of an intent. `again`: they were begun before, and interrupted."""
         roots = roots_of(self._history.state)
-        covered = {path_text(os.fsencode(path)): (names, partial) for _, path, names, partial in roots}
+        covered = {path_text(os.fsencode(root.path)): (root.tracked, root.is_partial) for root in roots}
         places = self._places_in(intent)
         steps = [replace(step, root=places.get(step.root, step.root)) for step in steps]
         return carry_out(intent, steps, covered, self._store.stream, again=again, tell=self._telling("restoring"))
@@ -253,7 +267,7 @@ class Files(Coverage):
     def kept(self, intent: Intent, problems: list[Outcome]) -> list[str]:
         """The paths that stay as they are, as the intent names them."""
         written = {now: then for then, now in self._places_in(intent).items()}
-        return [place_of(replace(o.step, root=written.get(o.step.root, o.step.root))) for o in problems]
+        return [step_path(replace(o.step, root=written.get(o.step.root, o.step.root))) for o in problems]
 
     def _places_in(self, intent: Intent) -> dict[str, str]:
         """Where the folders of an intent lie now: the project may have moved since it was written down."""

@@ -87,7 +87,7 @@ def head_of(intent: Intent) -> Head:
         raise _unreadable(intent) from None
 
 
-def place_of(step: Step) -> str:
+def step_path(step: Step) -> str:
     """Where a step is, whatever the root."""
     return path_text(path_bytes(step.root) + b"/" + step.raw)
 
@@ -95,7 +95,7 @@ def place_of(step: Step) -> str:
 def paths_of(intent: Intent, head: Head) -> frozenset[str]:
     """What a rewind changed: not all that differs between the checkpoints before and after it was its doing."""
     try:
-        return frozenset(place_of(step) for step in steps_of(intent)).difference(head.kept)
+        return frozenset(step_path(step) for step in steps_of(intent)).difference(head.kept)
     except Corrupt:
         return frozenset()
 

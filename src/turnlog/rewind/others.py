@@ -14,6 +14,7 @@ from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint, Root, Turn, Writer
 from turnlog.log.ids import word_of
 from turnlog.rewind.appearance import Appearances
+from turnlog.rewind.chronology import folder_path
 from turnlog.rewind.overlay import Overlay
 from turnlog.rewind.snapshot import WORKSPACE, roots_of
 from turnlog.rewind.span import Span, paths_in, spans
@@ -26,7 +27,7 @@ from turnlog.workspace.plan import is_same
 from turnlog.workspace.tree import Tree, lookup, path_bytes, path_text
 
 
-class Work(Struct, frozen=True):
+class ForeignSpan(Struct, frozen=True):
     """A stretch of another session's work."""
 
     begin: Checkpoint
@@ -53,7 +54,9 @@ class _Ours(Struct):
     """Turns of others that ours are parts of: what an agent did in a `turnlog run` is not another's work."""
 
 
-def work_of_others(store: Store, history: History, since: Checkpoint, until: Checkpoint | None = None) -> list[Work]:
+def work_of_others(
+    store: Store, history: History, since: Checkpoint, until: Checkpoint | None = None
+) -> list[ForeignSpan]:
     """Stretches of other sessions' work that ended, or may have gone on, after that checkpoint; not what came later.
 
     Asked is every session whose folder is one of those that are covered, lies in one or is around one; and those of
@@ -61,20 +64,20 @@ def work_of_others(store: Store, history: History, since: Checkpoint, until: Che
     """
     ours = _ours(history)
     workspace = history.state.wide.get("workspace")
-    now = [path_text(os.fsencode(path)) for _, path, _, _ in roots_of(history.state)]
+    now = [path_text(os.fsencode(root.path)) for root in roots_of(history.state)]
     then = [_where(root, workspace) for root in since.roots if not root.is_private]
-    places = [_place(path) for path in {*now, *then}]
+    places = [folder_path(path) for path in {*now, *then}]
     last = None if until is None else until.at
-    repositories = {_repository(folder_path) for folder_path in places} - {None}
+    repositories = {_repository(place) for place in places} - {None}
 
     @cache
     def is_near(folder: str) -> bool:
-        folder_path = _place(folder)
-        if any(folder_path.startswith(other) or other.startswith(folder_path) for other in places):
+        here = folder_path(folder)
+        if any(here.startswith(other) or other.startswith(here) for other in places):
             return True
-        return bool(repositories) and _repository(folder_path) in repositories
+        return bool(repositories) and _repository(here) in repositories
 
-    works: list[Work] = []
+    works: list[ForeignSpan] = []
     for row in map(info_of, sorted(store.listing(), key=lambda row: row.order, reverse=True)):
         if row.id == history.id or row.workspace is None or since.at is None:
             continue
@@ -102,7 +105,7 @@ def _ours(history: History) -> _Ours:
     return ours
 
 
-def _of_one(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _Ours) -> Iterator[Work]:
+def _of_one(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _Ours) -> Iterator[ForeignSpan]:
     entries = list(theirs.forward())
     shared = [entry for entry in entries if isinstance(entry, Checkpoint) and entry.id in ours.checkpoints]
     writers = {entry.word: asdict(entry) for entry in entries if isinstance(entry, Writer)}
@@ -122,7 +125,7 @@ def _of_one(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _
             how = "may have changed it, too" if span.doubt else "changed it at the same time"
             what = f"session {row.handle}, {span.what}, {how}"
             begin = came.fill(span.begin, span.end)
-            yield Work(begin, span.end, until, what, span.paths, span.is_turn, row.id, row.workspace or "")
+            yield ForeignSpan(begin, span.end, until, what, span.paths, span.is_turn, row.id, row.workspace or "")
 
 
 def _was_over(span: Span, writers: dict[str, dict[str, Any]], since: Checkpoint, ours: _Ours) -> bool:
@@ -149,13 +152,13 @@ class _View(Struct):
 
 
 def seen_by_others(
-    root: Root, folder: str, others: list[Work], now: Checkpoint, overlay: Overlay, testimony: Testimony
+    root: Root, folder: str, others: list[ForeignSpan], now: Checkpoint, overlay: Overlay, testimony: Testimony
 ) -> Callable[[bytes], str | None]:
     """Says of a path in a root, which lies there now, which of these stretches may have changed it, too.
 
     Nothing if none did; None where it was another session, and not this one.
     """
-    here, get = _place(folder), overlay.get
+    here, get = folder_path(folder), overlay.get
     views = [view for work in others for view in _views(work, root, here, now, overlay)]
 
     def who(path: bytes) -> str | None:
@@ -181,11 +184,11 @@ def seen_by_others(
     return who
 
 
-def _views(work: Work, ours: Root, here: bytes, now: Checkpoint, overlay: Overlay) -> Iterator[_View]:
+def _views(work: ForeignSpan, ours: Root, here: bytes, now: Checkpoint, overlay: Overlay) -> Iterator[_View]:
     for root in work.begin.roots:
         if root.is_private:
             continue  # it lies over that of the workspace
-        folder = _place(_where(root, work.workspace))
+        folder = folder_path(_where(root, work.workspace))
         if not (here.startswith(folder) or folder.startswith(here)):
             continue
         paths = None
@@ -215,8 +218,3 @@ def _where(root: Root, workspace: str | None) -> str:
 
 def _repository(folder: bytes) -> str | None:
     return repository_place(os.fsdecode(folder))
-
-
-def _place(path: str) -> bytes:
-    """A folder as it is now, whatever links lead to it, with a slash behind it: then a beginning is a folder above."""
-    return os.path.join(os.path.realpath(path_bytes(path)), b"")

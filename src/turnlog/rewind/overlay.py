@@ -1,7 +1,7 @@
 """The folder of a checkpoint as one tree: what the workspace's own tree has, and the ignored files beside it.
 
-They are kept apart because the contents of the ones stay in this home. Where a file lies is nobody's concern who goes
-back or compares: a rule that changed moves it from the one to the other, and the file is what it was.
+They are kept apart because the contents of ignored files stay in this home. Callers see one tree, because a changed
+ignore rule moves a file between the two without changing it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from msgspec.structs import replace
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint, Root
-from turnlog.workspace.ignore import ALWAYS
-from turnlog.workspace.ignored import CACHES
+from turnlog.workspace.ignored import NEVER_KEPT
 from turnlog.workspace.tree import FOLDER, GetTree, Tree, decode_tree, lookup
-
-_UNTOLD = ALWAYS.union(name.encode() for name in CACHES)
 
 
 def same_root(checkpoint: Checkpoint, root: Root) -> Root | None:
@@ -90,6 +87,6 @@ class Overlay:
 
     def is_known(self, private: Tree | None, path: bytes) -> bool:
         """Whether an ignored path that is in none of the trees was not there."""
-        if private is None or _UNTOLD.intersection(path.split(b"/")):
+        if private is None or NEVER_KEPT.intersection(path.split(b"/")):
             return False
         return lookup(private, path, self.get) is None

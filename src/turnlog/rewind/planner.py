@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.fold import Undoable
-from turnlog.rewind.chronology import place_of
+from turnlog.rewind.chronology import folder_path
 from turnlog.rewind.files import Files
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.others import work_of_others
@@ -52,7 +52,7 @@ class Planner:
         if not others or not differences:
             return differences
         testimony = self._files.testimony(others, before, after)
-        folder = place_of(str(self._history.state.wide.get("workspace") or "/"))
+        folder = folder_path(str(self._history.state.wide.get("workspace") or "/"))
         return [
             item for item in differences if testimony.is_ours(os.path.join(folder, path_bytes(item.path))) is not False
         ]

@@ -13,10 +13,11 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.errors import Conflict
-from turnlog.log.entry import Changed, Checkpoint, Entry, Note, Track, Turn, TurnState, Writer
+from turnlog.log.entry import Changed, Checkpoint, Entry, Track, Turn, TurnState, Writer
 from turnlog.log.ids import word, word_for
 from turnlog.rewind.bracket import Bracket
 from turnlog.rewind.coverage import Coverage
+from turnlog.rewind.nocheckpoint import no_checkpoint
 from turnlog.rewind.register import Worker
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
@@ -64,7 +65,7 @@ class TurnRelay:
     def begin(self, native: str, worker: Worker, refused: str = "", within: str | None = None) -> bool:
         """A turn begins. One that is still open was interrupted: it ended where its last tool ended.
 
-        Told again, it is nothing; gives whether it was new. `refused` says why there is to be no checkpoint.
+        Idempotent; returns whether the turn was new. `refused` says why there is to be no checkpoint.
         """
         if self._has_begun(native):
             return False
@@ -136,8 +137,7 @@ class TurnRelay:
 
     def _files_at(self, turn: Turn, when: str, refused: str, gone: list[str]) -> list[Entry]:
         if refused:
-            text = f"no checkpoint at the {when} of this turn: {refused}"
-            return [Note(text=text, data={"no_checkpoint": refused}, turn=turn.turn)]
+            return [no_checkpoint(f"no checkpoint at the {when} of this turn", refused, turn)]
         return self._bracket.files_at(turn, when, gone=gone, is_inside=when == "end")
 
     def look(self) -> None:
@@ -154,7 +154,7 @@ class TurnRelay:
         return self._append(lambda: [Turn(state="aborted", turn=turn)] if self.open_turn == turn else None)
 
     def stop(self, native: str | None, refused: str = "") -> None:
-        """Somebody stopped the open turn. What he does behind this checkpoint is his for sure."""
+        """Somebody stopped the open turn. Changes after this checkpoint are the user's."""
         if self.cut(native) and not refused and not self._files.why_not():
             with self._store.keeping():
                 self._appender.append([self._files.take(when="end")])

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint, Root
@@ -16,12 +17,12 @@ from turnlog.log.fold import State
 from turnlog.log.payload import digest
 from turnlog.machine.environment import config_folder, user_folder
 from turnlog.machine.folder import expand
-from turnlog.store import Adding, OpenFile, Store, derived
+from turnlog.store import AddBlob, OpenFile, Store, derived
 from turnlog.thread.settings import Settings
 from turnlog.workspace import cache
 from turnlog.workspace.exclude import global_excludes, outside_rules
 from turnlog.workspace.folder import permissions_of
-from turnlog.workspace.found import Scan
+from turnlog.workspace.folderscan import Scan
 from turnlog.workspace.git import git_now
 from turnlog.workspace.ignore import Outside, rules_of_tree
 from turnlog.workspace.ignored import IgnoredScanner
@@ -32,7 +33,7 @@ from turnlog.workspace.tree import encode_tree, path_bytes, path_text
 WORKSPACE = "workspace"
 IGNORED = "ignored"
 _MOST_SKIPPED = 1000
-_GONE, _UNTOLD = -1, -2
+_GONE, _UNREAD = -1, -2
 _RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
 _MORE_FILES = "let this process open more files (`ulimit -n`), or end what has many open; then try again"
 _HINTS = {
@@ -47,12 +48,50 @@ Progress = Callable[[int], None]
 class _Batch:
     """See `Sink`: what is in the files becomes blobs."""
 
-    def __init__(self, add: Adding) -> None:
+    def __init__(self, add: AddBlob) -> None:
         self.add = add
 
     def add_file(self, fd: int, size: int) -> str:
         """See `Sink.add_file`."""
         return self.add(OpenFile(fd, size))
+
+
+class CoveredRoot(Struct, frozen=True):
+    """A folder that checkpoints cover."""
+
+    name: str
+    path: str
+    tracked: frozenset[bytes] = frozenset()
+    is_partial: bool = False
+    """Whether only what is tracked in it is covered."""
+
+    def root(self, tree: str, *, rules: str | None = None, mode: int | None = None, is_gone: bool = False) -> Root:
+        """It, as a checkpoint has it."""
+        names = sorted(path_text(item) for item in self.tracked)
+        path = path_text(os.fsencode(self.path))
+        return Root(self.name, path, tree, rules, names, self.is_partial, mode, is_gone=is_gone)
+
+
+class _Look(Struct, frozen=True):
+    """How folders are looked at."""
+
+    sink: Sink
+    """Where new content goes."""
+    has: Callable[[str], bool]
+    packs: frozenset[str]
+    """What holds the blobs: what an earlier scan saw may be relied on if all of its are there."""
+    progress: Progress | None
+    is_start: bool = False
+    """What is not there now may come any time, as a disk does, and is not covered yet."""
+
+
+class _RootScan(Struct, frozen=True):
+    """What a scan of one folder gave."""
+
+    roots: list[Root] = []
+    skipped: list[dict[str, Any]] = []
+    key: str = ""
+    scan: Scan | None = None
 
 
 class Snapshots:
@@ -66,18 +105,17 @@ class Snapshots:
 
     def take(self, state: State, *, label: str | None, when: str | None, progress: Progress | None) -> Checkpoint:
         """A draft of a checkpoint. What is new is on the disk when this returns."""
-        scans: list[tuple[str, Scan]] = []
         quota = self._settings.quota_bytes
-        # What a rewind did has to be told, or nobody could undo it.
+        # What a rewind did has to be recorded, or it could not be undone.
         within = self._within(quota) if quota is not None and when != "after" else None
-        with self._store.add(told=within) as add, _whole(state):
+        with self._store.add(progress=within) as add, _whole(state):
             is_start = when in (None, "begin")
             before = derived.packs(self._store, add)
-            draft = self._scan(state, _Batch(add), self._store.has, before, progress, scans, is_start=is_start)
+            draft, scans = self._scan(state, _Look(_Batch(add), self._store.has, before, progress, is_start=is_start))
         for key, value in self._news.items():
             derived.save(self._store, key, value)
         self._news.clear()
-        # Those of before are still there: nobody collects while the caller is inside `keeping`.
+        # Those of before are still there: nothing is collected while the caller is inside `keeping`.
         packs = sorted(derived.packs(self._store, add))
         for key, scan in scans:
             # Only now: what a scan has seen must not be relied on unless it is kept.
@@ -107,70 +145,62 @@ class Snapshots:
         """The files as they are; nothing is written. Trees that no checkpoint has are in the glance."""
         glance = Glance()
         with _whole(state):
-            return self._scan(state, glance, glance.has, derived.packs(self._store), progress, []), glance
+            draft, _ = self._scan(state, _Look(glance, glance.has, derived.packs(self._store), progress))
+            return draft, glance
 
-    def _scan(
-        self,
-        state: State,
-        sink: Sink,
-        has: Callable[[str], bool],
-        packs: frozenset[str],
-        progress: Progress | None,
-        scans: list[tuple[str, Scan]],
-        *,
-        is_start: bool = False,
-    ) -> Checkpoint:
-        """`is_start`: what is not there now may come any time, as a disk does, and is not covered yet."""
-        roots: list[Root] = []
-        skipped: list[dict[str, Any]] = []
-        for name, path, tracked, is_partial in roots_of(state):
-            names = sorted(path_text(item) for item in tracked)
-            is_extra = name != WORKSPACE
-            mode = _mode(path, is_extra)
-            if mode == _GONE and not is_start and (is_partial or not is_extra):
-                tree = sink.add(encode_tree({}))
-                roots.append(Root(name, path_text(os.fsencode(path)), tree, None, names, is_partial, is_gone=True))
-                if self._settings.covers_ignored and not is_partial:
-                    roots.append(Root(IGNORED, roots[-1].path, tree, is_private=True))
-            if mode < 0:
-                continue
-            outside = [] if is_partial else _outside(path)
-            what = (path, sorted(tracked), is_partial, self._settings.max_file_bytes)
-            key = "scan-" + digest(repr(what).encode())[7:39]
-            seen = cache.load(derived.load(self._store, key))
-            is_all_there = packs.issuperset(seen.packs)
-            scanner = Scanner(
-                sink,
-                outside=outside,
-                tracked=tracked,
-                max_file=self._settings.max_file_bytes,
-                seen=seen,
-                has=None if is_all_there else has,
-                avoid=derived.own_folders(self._store),
-                progress=progress,
-            )
-            scan = scanner.scan(path, only_tracked=is_partial)
-            is_whole = self._settings.covers_ignored and not is_partial
-            if is_whole:
-                self._scan_ignored(path, scan, seen, sink, tracked, None if is_all_there else has)
-            scan.seen.packs = seen.packs
-            rules = None
-            if outside:
-                top = rules_of_tree(outside).key
-                is_known = is_all_there and seen.outside[0] == top
-                rules = seen.outside[1] if is_known else sink.add(dump_rules(outside))
-                scan.is_news = scan.is_news or not is_known
-                scan.seen.outside = (top, rules)
-            scans.append((key, scan))
-            roots.append(Root(name, path_text(os.fsencode(path)), scan.tree, rules, names, is_partial, mode))
-            if is_whole:
-                roots.append(Root(IGNORED, roots[-1].path, scan.seen.ignored.tree, is_private=True))
-            skipped += [
-                {"root": name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in scan.skipped
-            ]
-        project = next((path for name, path, _, _ in roots_of(state) if name == WORKSPACE), None)
+    def _scan(self, state: State, look: _Look) -> tuple[Checkpoint, list[tuple[str, Scan]]]:
+        """The folders as they are, and each scan with the key under which the next one finds what it saw."""
+        covered = list(roots_of(state))
+        scanned = [self._scan_root(one, look) for one in covered]
+        project = next((one.path for one in covered if one.name == WORKSPACE), None)
         git = git_now(project, self._remembered) if project is not None else None
-        return Checkpoint(roots=roots, skipped=skipped[:_MOST_SKIPPED], git=git)
+        roots = [root for one in scanned for root in one.roots]
+        skipped = [item for one in scanned for item in one.skipped]
+        scans = [(one.key, one.scan) for one in scanned if one.scan is not None]
+        return Checkpoint(roots=roots, skipped=skipped[:_MOST_SKIPPED], git=git), scans
+
+    def _scan_root(self, covered: CoveredRoot, look: _Look) -> _RootScan:
+        is_extra = covered.name != WORKSPACE
+        mode = _mode(covered.path, is_extra)
+        if mode == _GONE and not look.is_start and (covered.is_partial or not is_extra):
+            return self._gone(covered, look)
+        if mode < 0:
+            return _RootScan()
+        outside = [] if covered.is_partial else _outside(covered.path)
+        what = (covered.path, sorted(covered.tracked), covered.is_partial, self._settings.max_file_bytes)
+        key = "scan-" + digest(repr(what).encode())[7:39]
+        seen = cache.load(derived.load(self._store, key))
+        is_all_there = look.packs.issuperset(seen.packs)
+        has = None if is_all_there else look.has
+        scanner = Scanner(
+            look.sink,
+            outside=outside,
+            tracked=covered.tracked,
+            max_file=self._settings.max_file_bytes,
+            seen=seen,
+            has=has,
+            avoid=derived.own_folders(self._store),
+            progress=look.progress,
+        )
+        scan = scanner.scan(covered.path, only_tracked=covered.is_partial)
+        is_whole = self._settings.covers_ignored and not covered.is_partial
+        if is_whole:
+            self._scan_ignored(covered, scan, seen, look.sink, has)
+        scan.seen.packs = seen.packs
+        rules = _keep_rules(outside, scan, seen if is_all_there else None, look.sink)
+        root = covered.root(scan.tree, rules=rules, mode=mode)
+        private = [Root(IGNORED, root.path, scan.seen.ignored.tree, is_private=True)] if is_whole else []
+        skipped = [
+            {"root": covered.name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in scan.skipped
+        ]
+        return _RootScan([root, *private], skipped, key, scan)
+
+    def _gone(self, covered: CoveredRoot, look: _Look) -> _RootScan:
+        """A folder that is not there, and was: then nothing is in it."""
+        tree = look.sink.add(encode_tree({}))
+        root = covered.root(tree, is_gone=True)
+        is_whole = self._settings.covers_ignored and not covered.is_partial
+        return _RootScan([root, Root(IGNORED, root.path, tree, is_private=True)] if is_whole else [root])
 
     def _remembered(self, key: str, value: bytes | None) -> bytes | None:
         if value is not None:
@@ -178,23 +208,17 @@ class Snapshots:
         return derived.load(self._store, key)
 
     def _scan_ignored(
-        self,
-        path: str,
-        scan: Scan,
-        seen: cache.Seen,
-        sink: Sink,
-        tracked: frozenset[bytes],
-        has: Callable[[str], bool] | None,
+        self, covered: CoveredRoot, scan: Scan, seen: cache.Seen, sink: Sink, has: Callable[[str], bool] | None
     ) -> None:
         scanner = IgnoredScanner(
             sink,
             seen=seen.ignored if seen.owner == scan.seen.owner else cache.SeenIgnored(),
-            tracked=tracked,
+            tracked=covered.tracked,
             max_file=self._settings.max_file_bytes,
             has=has,
             avoid=derived.own_folders(self._store),
         )
-        scan.seen.ignored = scanner.scan(path, scan.seen)
+        scan.seen.ignored = scanner.scan(covered.path, scan.seen)
         scan.is_news = scan.is_news or scan.seen.ignored is not seen.ignored
 
 
@@ -217,7 +241,7 @@ def _mode(path: str, is_extra: bool) -> int:
         mode = permissions_of(path)
     except PermissionError:
         if is_extra:
-            return _UNTOLD
+            return _UNREAD
         raise
     return _GONE if mode is None else mode
 
@@ -226,8 +250,20 @@ def _outside(path: str) -> Outside:
     return outside_rules(path, expand(global_excludes(user_folder(), config_folder())))
 
 
-def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
-    """The folders that checkpoints cover: name, path, tracked paths in it, and whether only those are covered."""
+def _keep_rules(outside: Outside, scan: Scan, seen: cache.Seen | None, sink: Sink) -> str | None:
+    """The rules from outside a folder, kept; `seen` is what the last scan saw, if its contents are still there."""
+    if not outside:
+        return None
+    top = rules_of_tree(outside).key
+    is_known = seen is not None and seen.outside[0] == top
+    rules = seen.outside[1] if seen is not None and is_known else sink.add(dump_rules(outside))
+    scan.is_news = scan.is_news or not is_known
+    scan.seen.outside = (top, rules)
+    return rules
+
+
+def roots_of(state: State) -> Iterator[CoveredRoot]:
+    """The folders that checkpoints cover."""
     named = state.wide.get("workspace")
     workspace = os.fsdecode(path_bytes(str(named))) if named else None
     folders = [os.fsdecode(path_bytes(text)) for text in state.folders]
@@ -243,11 +279,11 @@ def roots_of(state: State) -> Iterator[tuple[str, str, frozenset[bytes], bool]]:
         else:
             inside.add(os.fsencode(relative))
     if workspace is not None:
-        yield WORKSPACE, workspace, frozenset(inside), False
+        yield CoveredRoot(WORKSPACE, workspace, frozenset(inside))
     for folder in folders:
-        yield folder, folder, frozenset(), False
+        yield CoveredRoot(folder, folder)
     for folder, names in sorted(others.items()):
-        yield folder, folder, frozenset(names), True
+        yield CoveredRoot(folder, folder, frozenset(names), is_partial=True)
 
 
 def dump_rules(outside: Outside) -> bytes:

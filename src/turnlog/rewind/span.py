@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -14,6 +14,7 @@ from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Note,
 from turnlog.log.ids import process_word, word_of
 from turnlog.machine.process import lives
 from turnlog.rewind.intent import paths_of
+from turnlog.rewind.nocheckpoint import reason_of
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.store import Store
 from turnlog.thread.appender import turns_here
@@ -94,7 +95,7 @@ class _Finder:
         if begun is not None and self._last is not None and _is_sign(entry, begun):
             begun.sure, begun.after = self._last, None
         if isinstance(entry, Note) and entry.turn is not None and begun is None and self._last is not None:
-            if isinstance(entry.data, dict) and "no_checkpoint" in cast("dict[str, Any]", entry.data):
+            if reason_of(entry) is not None:
                 self._begun[entry.turn] = _Begun(self._last, self._last, is_blind=True)
         elif isinstance(entry, Turn) and entry.turn is not None:
             self._turn(entry, entry.turn)
@@ -162,7 +163,7 @@ class _Finder:
         return _in_order(self.found)
 
     def _is_running(self, turn: str, begun: _Begun) -> bool:
-        """Whether it is known to: this process knows its own, of others only that they are there."""
+        """Whether the turn is known to be running: exactly for this process, by liveness for others."""
         if word_of(turn) == process_word():
             return turn in turns_here()
         who = self._writers.get(word_of(turn))

@@ -7,14 +7,14 @@ from functools import cached_property, lru_cache, partial
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
-from turnlog.rewind.chronology import place_of, timeline_of
+from turnlog.rewind.chronology import folder_path, timeline_of
 from turnlog.rewind.overlay import Overlay
 from turnlog.rewind.timeline import Seen, Sighting, Timeline
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.workspace.tree import UNKNOWN, TreeNode, lookup
 
-_UNTOLD = TreeNode(UNKNOWN)
+_UNOBSERVED = TreeNode(UNKNOWN)
 
 
 class Testimony:
@@ -38,7 +38,9 @@ class Testimony:
     @cached_property
     def _timeline(self) -> Timeline:
         timeline = timeline_of(self._store, {self._ours.id, *self._others})
-        timeline.sightings.append(Sighting(self._ends[1], place_of(str(self._ours.state.wide.get("workspace") or "/"))))
+        timeline.sightings.append(
+            Sighting(self._ends[1], folder_path(str(self._ours.state.wide.get("workspace") or "/")))
+        )
         return timeline
 
     @cached_property
@@ -76,7 +78,7 @@ class Testimony:
         try:
             for root, inside in sighting.roots(path):
                 tree = self._overlay.tree(sighting.checkpoint, root)
-                return _UNTOLD if tree is None else lookup(tree, inside, self._overlay.get)
+                return _UNOBSERVED if tree is None else lookup(tree, inside, self._overlay.get)
         except (NotFound, Corrupt):
             pass  # nobody can look any more
-        return _UNTOLD
+        return _UNOBSERVED

@@ -81,7 +81,7 @@ class Period(Struct, eq=False):
     """Of a turn: whether it was cut short, and nobody can tell whether it still went on then."""
 
 
-Step = tuple[int, int]
+ChangeRange = tuple[int, int]
 """Two sightings between which a file changed."""
 
 
@@ -98,10 +98,10 @@ class Timeline(Struct):
     ) -> tuple[tuple[TurnWork, ...], bool]:
         """The turns in which a file may have been changed between two sightings, and whether it surely was in one.
 
-        Where turns overlap, the change is that one's which declared it. `doubtful`: turns that were cut short count as
+        If turns overlap, the declaring turn owns the change. `doubtful`: turns that were cut short count as
         far as they may have gone on.
         """
-        by_session: dict[str, TurnWork] = {}
+        by_turn: dict[str, TurnWork] = {}
         is_sure = True
         for step in range(first, last):
             here = (one.work for one in self.turns if one.first <= step < one.last and one.is_doubtful <= doubtful)
@@ -109,8 +109,8 @@ class Timeline(Struct):
             if len(works) > 1 and (declarer := self.declarer(first, last, path, seen)) in works:
                 works = [declarer]
             is_sure = is_sure and bool(works)
-            by_session.update((work.turn, work) for work in works)
-        return tuple(by_session.values()), is_sure
+            by_turn.update((work.turn, work) for work in works)
+        return tuple(by_turn.values()), is_sure
 
     def declarer(self, first: int, last: int, path: bytes, seen: Seen) -> TurnWork | None:
         """The turn that surely declared what happened to a file between two sightings.
@@ -130,7 +130,7 @@ class Timeline(Struct):
         ]
         return _declared(within).get((first, last))
 
-    def changes(self, numbers: Iterable[int], seen: Seen) -> Iterator[Step]:
+    def changes(self, numbers: Iterable[int], seen: Seen) -> Iterator[ChangeRange]:
         """Between which of these sightings a file changed; those that do not say are passed over."""
         before: tuple[int, TreeNode | None] | None = None
         for number in numbers:
@@ -147,13 +147,13 @@ class Timeline(Struct):
         return next((one for one in within if _has(one, path)), None)
 
 
-def _declared(declarations: list[tuple[set[Step], TurnWork | None]]) -> dict[Step, TurnWork | None]:
+def _declared(declarations: list[tuple[set[ChangeRange], TurnWork | None]]) -> dict[ChangeRange, TurnWork | None]:
     """Whose changes are, given which of them each declaration may mean; None for one that two may mean."""
-    owners: dict[Step, TurnWork | None] = {}
+    owners: dict[ChangeRange, TurnWork | None] = {}
     left = declarations
     while True:
-        claimed: dict[Step, TurnWork | None] = {}
-        rest: list[tuple[set[Step], TurnWork | None]] = []
+        claimed: dict[ChangeRange, TurnWork | None] = {}
+        rest: list[tuple[set[ChangeRange], TurnWork | None]] = []
         for steps, work in left:
             if len(open_steps := steps - owners.keys()) == 1:
                 step = open_steps.pop()

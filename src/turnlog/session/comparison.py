@@ -162,7 +162,7 @@ class _Node(NamedTuple):
 
 def compare(a: Comparable, b: Comparable) -> Comparison:
     """Both are read twice: once for where they part, once from there on."""
-    ways = [_way(one) for one in (a, b)]
+    ways = [_path(one) for one in (a, b)]
     spines = [[node for node in way if node.says is not None] for way in ways]
     shared = 0
     for one, other in zip(*spines, strict=False):
@@ -180,7 +180,7 @@ def compare(a: Comparable, b: Comparable) -> Comparison:
     return Comparison(common, *sides)
 
 
-def _way(one: Comparable) -> list[_Node]:
+def _path(one: Comparable) -> list[_Node]:
     """The nodes that lead to its head, oldest first."""
     nodes = {entry.seq: _node(entry, entry.parent) for entry in one.forward(0) if entry.parent is not None}
     if one.head and one.head not in nodes:
@@ -217,7 +217,7 @@ class _Stretch:
         """Whether an agent did something in it, or a prompt began it."""
         self.begun = self.ended = at
         self.messages = self.tool_calls = 0
-        self.paid: list[AnyEntry] = []
+        self.billed: list[AnyEntry] = []
         self.turns: list[str] = []
         self.children: list[str] = []
 
@@ -239,19 +239,21 @@ class _Stretch:
             if entry.role == "assistant":
                 self.answer = _beginning(entry, _ANSWER) or self.answer
 
-    def done(self, spent: list[tuple[Usage, Cost]], files: list[ChangedFile] | None) -> ComparedTurn:
-        """It, with what others know of it."""
-        usages = [entry.usage for entry in self.paid if isinstance(entry, (Message, Compaction, Spent)) and entry.usage]
+    def finish(self, spent: list[tuple[Usage, Cost]], files: list[ChangedFile] | None) -> ComparedTurn:
+        """The finished turn, with its subagents' costs and the files it changed."""
+        usages = [
+            entry.usage for entry in self.billed if isinstance(entry, (Message, Compaction, Spent)) and entry.usage
+        ]
         usage = sum((*usages, *(usage for usage, _ in spent)), Usage())
-        cost = sum((cost for _, cost in spent), cost_of(self.paid))
+        cost = sum((cost for _, cost in spent), cost_of(self.billed))
         duration = self.ended - self.begun if self.begun is not None and self.ended is not None else timedelta()
         return ComparedTurn(
             self.first, self.prompt, self.answer, self.messages, self.tool_calls, usage, cost, duration, files
         )
 
 
-def _side(one: Comparable, own: set[int], last: _Node | None, prompts: list[str]) -> ComparedSide:
-    stretches = list(_stretches(one, own, last, prompts))
+def _side(one: Comparable, own_seqs: set[int], last: _Node | None, prompts: list[str]) -> ComparedSide:
+    stretches = list(_turns(one, own_seqs, last, prompts))
     ids = list(dict.fromkeys(turn for stretch in stretches for turn in stretch.turns))
     changes = one.changes(ids) if ids else {}
     counted, started = set[str](), set[str]()
@@ -262,22 +264,22 @@ def _side(one: Comparable, own: set[int], last: _Node | None, prompts: list[str]
         counted.update(new)
         children = [child for child in dict.fromkeys(stretch.children) if child not in started]
         started.update(children)
-        turns.append(stretch.done([one.spent_by(child) for child in children], files))
+        turns.append(stretch.finish([one.spent_by(child) for child in children], files))
     files = files_of(changes[turn] for turn in ids if turn in changes) if changes else None
     return ComparedSide(one.name, one.title, one.agent, one.head, turns, files)
 
 
-def _stretches(one: Comparable, own: set[int], last: _Node | None, prompts: list[str]) -> Iterator[_Stretch]:
+def _turns(one: Comparable, own_seqs: set[int], last: _Node | None, prompts: list[str]) -> Iterator[_Stretch]:
     """What is its own, turn by turn. A mark counts where the conversation stood at something of its own."""
     stretch: _Stretch | None = None
-    paid: set[str] = set()
-    is_standing = False
+    billed: set[str] = set()
+    is_own_branch = False
     for entry in one.forward(0 if last is None else last.seq):
         if isinstance(entry, Head):
-            is_standing = entry.to in own
+            is_own_branch = entry.to in own_seqs
         elif entry.parent is not None:
-            is_standing = entry.seq in own
-        if not is_standing or (stretch is None and not isinstance(entry, (Message, Compaction))):
+            is_own_branch = entry.seq in own_seqs
+        if not is_own_branch or (stretch is None and not isinstance(entry, (Message, Compaction))):
             continue
         asked = _beginning(entry, _PROMPT) if isinstance(entry, Message) and is_prompt(entry) else None
         if asked is not None and stretch is not None and stretch.is_opened:
@@ -290,10 +292,10 @@ def _stretches(one: Comparable, own: set[int], last: _Node | None, prompts: list
             stretch.begun = stretch.ended = None
         stretch.take(entry)
         request: str | None = getattr(entry, "request", None)
-        if getattr(entry, "usage", None) is not None and (request is None or request not in paid):
-            stretch.paid.append(entry)  # a request that became several entries is paid once
+        if getattr(entry, "usage", None) is not None and (request is None or request not in billed):
+            stretch.billed.append(entry)  # a request that became several entries is paid once
         if request is not None:
-            paid.add(request)
+            billed.add(request)
     if stretch is not None:
         yield stretch
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from turnlog.errors import Invalid
-from turnlog.layout import MARKS
+from turnlog.log.ids import MARKS
 from turnlog.session.interior import Interior
-from turnlog.session.lookup import exactly, log_to_read
+from turnlog.session.lookup import log_to_read, with_exact_id
 from turnlog.store import Store
 from turnlog.thread.alias import aliases_changed
 from turnlog.thread.history import History
@@ -38,8 +38,8 @@ class Disposal:
         """
         store, last = self._store, None if after is None else seq_of(after)
         _refuse_marks(session)
-        exactly(lambda name: store.delete(name, after=last), session)
-        self._empty_by_itself()
+        with_exact_id(lambda name: store.delete(name, after=last), session)
+        self._expire_trash()
 
     def expire(
         self, older_than: timedelta, *, keep: Keep = (), only_deleted: bool = False, dry_run: bool = False
@@ -57,7 +57,7 @@ class Disposal:
         now = None if clock is None else datetime.fromtimestamp(clock() / 1000, UTC)
         return expire(self._store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
 
-    def _empty_by_itself(self) -> Purged | None:
+    def _expire_trash(self) -> Purged | None:
         stays = self._interior.settings.trash_for
         return None if stays is None else self.expire(stays, only_deleted=True)
 
@@ -67,13 +67,13 @@ class Disposal:
         Under another id it is another session, with all that was in it; forks of the old one keep what they need.
         """
         if as_ is None or as_ == session:
-            exactly(self._store.restore, session)
+            with_exact_id(self._store.restore, session)
             aliases_changed(self._store)
             return
         from turnlog.transfer.renaming import restore_as
 
         store = self._store
-        exactly(lambda name: restore_as(store, name, as_), session)
+        with_exact_id(lambda name: restore_as(store, name, as_), session)
         aliases_changed(store)
 
     def purge(
@@ -96,19 +96,19 @@ class Disposal:
         store, last = self._store, None if after is None else seq_of(after)
         _refuse_marks(session)
         self._interior.finish_erasing()
-        return exactly(
+        return with_exact_id(
             lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks, after=last),
             session,
         )
 
     def forks(self, session: str, *, deleted: bool = False) -> list[Info]:
         """The sessions that continue the one with that id, the newest first; those in the trash if `deleted`."""
-        from turnlog.thread.removal.purging import Found, forks_of
+        from turnlog.thread.removal.purging import PlacedLog, forks_of
 
         with closing(log_to_read(self._store, session)) as log:
             first = History(self._store, log).first
         place = "deleted" if deleted else "live"
-        forks = forks_of((Found(place, row) for row in self._store.listing(place)), first)
+        forks = forks_of((PlacedLog(place, row) for row in self._store.listing(place)), first)
         return [info_of(one.row) for one in sorted(forks, key=lambda one: one.row.order, reverse=True)]
 
 

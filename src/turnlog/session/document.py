@@ -24,5 +24,5 @@ class Document(Struct, frozen=True):
 
 
 def document_of(session: SessionReader, home: Any, form: str, *, redact: bool, content: bool) -> Document:
-    """That session of that home, as it knows itself."""
+    """The session as a document in `form`."""
     return import_module(_WRITER).document_of(home, session, form, redact=redact, content=content)

@@ -22,9 +22,9 @@ class ErasableSession(ReadOnlySession):
     def erase(self, *entries: Target, reason: str = "", by: str | None = None) -> ErasureReceipt:
         """What these entries say is gone for good; their numbers, places, times and ids stay, with who did it and why.
 
-        Whoever reads them, in this session and in its forks, is told that something was erased. Nothing brings it back:
-        neither another home that still has it, nor the file of an agent that it was imported from. `by` is you, if not
-        told. The receipt says what was removed, and what is out of reach.
+        Readers of this session and of its forks see that something was erased. Nothing brings it back: neither another
+        home that still has it, nor the file of an agent that it was imported from. `by` is you by default. The receipt
+        says what was removed, and what is out of reach.
         """
         from turnlog.thread.removal.erasing import erase
 
@@ -38,9 +38,9 @@ class ErasableSession(ReadOnlySession):
 
     def _copies(self) -> list[str]:
         """Where else it may be: in files that other agents were given, or that it was read from."""
-        from turnlog.thread.handed import Handed
+        from turnlog.thread.handed import HandedOver
 
-        handed = Handed(interior(self._home).made.location).all().items()
+        handed = HandedOver(interior(self._home).made.location).all().items()
         copies = [f"{agent}:{id}" for (agent, id), copied in handed if any(one.session == self.id for one in copied.of)]
         copies += [path for path in self._state.aliases.values() if path]
         origins = (cast("dict[str, Any]", entry.origin) for entry in self.entries() if isinstance(entry.origin, dict))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from weakref import WeakSet
 
 from turnlog.errors import Invalid, NotFound
@@ -13,11 +13,11 @@ from turnlog.log.entry import AnyEntry
 from turnlog.log.payload import digest
 from turnlog.session.disposal import Disposal
 from turnlog.session.interior import Interior, interior
-from turnlog.session.lookup import chosen, find_id, log_to_read, log_to_write, newest_id, rows
+from turnlog.session.lookup import find_id, log_to_read, log_to_write, matching, newest_id, rows
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store import Clock, Store, derived
 from turnlog.thread.history import loaded
-from turnlog.thread.made import Made
+from turnlog.thread.made import CreatedHere
 from turnlog.thread.report import Info
 from turnlog.thread.settings import Settings
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from turnlog.session.comparison import Comparison
     from turnlog.session.session import Session
     from turnlog.store.capability import Following
-    from turnlog.store.tenant import DroppedTenant, KeepsTenants
-    from turnlog.thread.garbage import Collected, Kept
+    from turnlog.store.tenant import DroppedTenant, HoldTenants
+    from turnlog.thread.garbage import Collected, KeptCheckpoint
     from turnlog.transfer.mover import Tell
-    from turnlog.transfer.report import Transferred
+    from turnlog.transfer.report import TransferOptions, Transferred
 
 
 class Home(Disposal):
@@ -43,10 +43,10 @@ class Home(Disposal):
         *,
         clock: Clock | None = None,
         settings: Settings | None = None,
-        made: Made | None = None,
+        made: CreatedHere | None = None,
         tenant: str | None = None,
     ) -> None:
-        super().__init__(Interior(store, clock, settings or Settings(), made or Made(None)))
+        super().__init__(Interior(store, clock, settings or Settings(), made or CreatedHere(None)))
         self._tenant = tenant
         self._guests: WeakSet[Home] = WeakSet()
 
@@ -99,14 +99,14 @@ class Home(Disposal):
             raise Invalid(f"the name of a tenant is a line of text, not {name!r:.80}", hint='home.tenant("acme")')
         keeps = self._keeper
         store = keeps.tenant(name, create=create)
-        made = Made(keeps.tenant_location(name))
+        made = CreatedHere(keeps.tenant_location(name))
         inner = self._interior
         home = Home(store, clock=inner.clock, settings=inner.settings, made=made, tenant=name)
         self._guests.add(home)
         return home
 
     @property
-    def _keeper(self) -> KeepsTenants:
+    def _keeper(self) -> HoldTenants:
         from turnlog.store.tenant import tenants_of
 
         return tenants_of(self._store)
@@ -202,13 +202,13 @@ class Home(Disposal):
     ) -> list[Info]:
         """Sessions, the one with the newest entry first. `after` is the `cursor` of the last one of the page before.
 
-        No session comes twice, and none that stays as it is is left out, whatever becomes of the one at the cursor; one
+        No session is listed twice; none that is unchanged is skipped, whatever becomes of the one at the cursor; one
         that grows meanwhile is at the top of a new listing. An id will do, as long as that session is there.
         """
         if limit is not None and limit < 0:
             raise Invalid(f"a limit of {limit}", hint="how many sessions at most, or None for all")
         listing = rows(self._store, deleted=deleted, is_paged=limit is not None, after=after)
-        return list(islice(chosen(listing, workspace, labels, parent), limit))
+        return list(islice(matching(listing, workspace, labels, parent), limit))
 
     def session_of(self, entry_id: str) -> str | None:
         """The id of the session whose own log has that entry; None if no session has it.
@@ -249,63 +249,45 @@ class Home(Disposal):
         return list(bring_all(self._interior.creator, sources(path, agent=agent, workspace=workspace), progress))
 
     def push(
-        self,
-        other: Home,
-        ids: Iterable[str] | None = None,
-        *,
-        dry_run: bool = False,
-        include_ignored: bool = False,
-        progress: Tell | None = None,
+        self, other: Home, ids: Iterable[str] | None = None, **options: Unpack[TransferOptions]
     ) -> list[Transferred]:
         """Bring sessions to another home (all of them, without `ids`): only what is missing, verified, and in such an
         order that it can be interrupted anywhere and done again.
 
         A session that went on there, too, becomes a fork of theirs. What it builds on and its subagents come with it.
-        What is in ignored files that checkpoints cover stays here, unless `include_ignored`.
+        What is in ignored files that checkpoints cover stays here, unless `include_ignored=True`. `dry_run=True` writes
+        nothing; `progress` is called with a number, how many there are, and an id.
         """
-        return _moved(self, other, ids, dry_run, include_ignored, progress)
+        return _transfer(self, other, ids, **options)
 
     def pull(
-        self,
-        other: Home,
-        ids: Iterable[str] | None = None,
-        *,
-        dry_run: bool = False,
-        include_ignored: bool = False,
-        progress: Tell | None = None,
+        self, other: Home, ids: Iterable[str] | None = None, **options: Unpack[TransferOptions]
     ) -> list[Transferred]:
-        """The same, from another home to this one."""
-        return _moved(other, self, ids, dry_run, include_ignored, progress)
+        """The same as `push`, from another home to this one."""
+        return _transfer(other, self, ids, **options)
 
     def sync(
-        self,
-        other: Home,
-        ids: Iterable[str] | None = None,
-        *,
-        dry_run: bool = False,
-        include_ignored: bool = False,
-        progress: Tell | None = None,
+        self, other: Home, ids: Iterable[str] | None = None, **options: Unpack[TransferOptions]
     ) -> tuple[list[Transferred], list[Transferred]]:
-        """Both: what was pushed, and what was pulled. Ids may be of sessions that only one side has."""
+        """Push, then pull. Ids may be of sessions that only one side has."""
         from turnlog.transfer.mover import sides
 
         here, there = (None, None) if ids is None else sides(self._store, other._store, ids)
-        pushed = _moved(self, other, here, dry_run, include_ignored, progress)
-        return pushed, _moved(other, self, there, dry_run, include_ignored, progress)
+        return _transfer(self, other, here, **options), _transfer(other, self, there, **options)
 
     # ── who wrote it ──────────────────────────────────────────────────────────────────────────────
 
     def blame(self, path: str | os.PathLike[str], *, lines: tuple[int, int] | None = None) -> Blame:
         """Which turn of which session wrote each line of a file as it is now, or why none did.
 
-        Told by the checkpoints of all sessions of its folder. `lines` are the first and the last, counted from 1.
+        The checkpoints of all sessions of its folder tell. `lines` are the first and the last, counted from 1.
         """
         from turnlog.blame.authorship import blame
 
         return blame(self._store, path, lines=lines)
 
     def blame_commit(self, revision: str, path: str | os.PathLike[str] | None = None) -> CommitBlame:
-        """Which turns wrote the lines that a git commit added, and what those turns cost; in one file if told.
+        """Which turns wrote the lines that a git commit added, and what those turns cost; with `path`, in one file.
 
         The repository is the one that the file, or else the current folder, is in.
         """
@@ -329,10 +311,10 @@ class Home(Disposal):
         if dry_run:
             return estimate(self._store, quota_bytes=quota_bytes)
         self._interior.finish_erasing(again=True)
-        self._empty_by_itself()
+        self._expire_trash()
         return collect(self._store, quota_bytes=quota_bytes, drop=self._drop)
 
-    def _drop(self, given_up: list[Kept]) -> None:
+    def _drop(self, given_up: list[KeptCheckpoint]) -> None:
         from turnlog.thread.garbage import drop
 
         drop(self._store, given_up)
@@ -355,8 +337,14 @@ class Home(Disposal):
         return self._store.get(digest)
 
 
-def _moved(
-    source: Home, target: Home, ids: Iterable[str] | None, dry_run: bool, include_ignored: bool, progress: Tell | None
+def _transfer(
+    source: Home,
+    target: Home,
+    ids: Iterable[str] | None,
+    *,
+    dry_run: bool = False,
+    include_ignored: bool = False,
+    progress: Tell | None = None,
 ) -> list[Transferred]:
     from turnlog.transfer.mover import Mover
 

@@ -10,7 +10,7 @@ from turnlog.errors import Invalid
 if TYPE_CHECKING:
     from turnlog.store import Clock, Store
     from turnlog.thread.creator import Creator
-    from turnlog.thread.made import Made
+    from turnlog.thread.made import CreatedHere
     from turnlog.thread.reader import SessionReader
     from turnlog.thread.settings import Settings
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Interior:
     """Where a home keeps its sessions, how, and which of them are open."""
 
-    def __init__(self, store: Store, clock: Clock | None, settings: Settings, made: Made) -> None:
+    def __init__(self, store: Store, clock: Clock | None, settings: Settings, made: CreatedHere) -> None:
         self._store = store
         self.clock = clock
         self.settings = settings
@@ -47,11 +47,11 @@ class Interior:
 
     def finish_erasing(self, *, again: bool = False) -> None:
         """Somebody may have died who was erasing: what is left to do is done before anything is written."""
-        from turnlog.store.capability import Erases, ability
+        from turnlog.store.capability import EraseEntries, ability
 
         if again or not self._is_settled:
             self._is_settled = True
-            if (eraser := ability(self.store, Erases)) is not None and eraser.unsettled():
+            if (eraser := ability(self.store, EraseEntries)) is not None and eraser.unsettled():
                 from turnlog.thread.removal.erasing import settle
 
                 settle(self.store)

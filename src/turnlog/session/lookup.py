@@ -9,18 +9,18 @@ from itertools import chain
 from typing import TypeVar
 
 from turnlog.errors import Ambiguous, Invalid, NotFound
-from turnlog.layout import MARKS
-from turnlog.log.ids import handle_of
+from turnlog.log.ids import MARKS, handle_of
 from turnlog.machine.folder import workspace_path
-from turnlog.store import Listed, ListingCursor, Log, Store, behind, derived
+from turnlog.store import Listed, Log, Store, derived
+from turnlog.store.listing import ListingCursor, behind
 from turnlog.thread.history import opened
-from turnlog.thread.report import NET, Info, info_of, is_net
+from turnlog.thread.report import SAFETY_NET_AGENT, Info, info_of, is_net
 
 _FIND = "`turnlog ls` shows the sessions there are; home.find gives the id for a beginning of one"
 _R = TypeVar("_R")
 
 
-def exactly(call: Callable[[str], _R], session: str) -> _R:
+def with_exact_id(call: Callable[[str], _R], session: str) -> _R:
     """Do it with the session that has that id, or say that there is none: a beginning of another will not do."""
     _refuse_no_text(session)
     try:
@@ -36,7 +36,7 @@ def exactly(call: Callable[[str], _R], session: str) -> _R:
 def log_to_write(store: Store, session: str) -> Log:
     """The log of exactly that session."""
     try:
-        return exactly(store.open, session)
+        return with_exact_id(store.open, session)
     except NotFound as error:
         if session in derived.ids(store, like=session, deleted=True):
             raise NotFound(error.message, hint="it was deleted; home.restore brings it back") from None
@@ -48,7 +48,7 @@ def log_to_read(store: Store, session: str) -> Log:
     _refuse_no_text(session)
     if not any(session in derived.ids(store, like=session, deleted=deleted) for deleted in (False, True)):
         raise _unknown(session)
-    return exactly(partial(store.open, read_only=True), session)
+    return with_exact_id(partial(store.open, read_only=True), session)
 
 
 def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *, deleted: bool) -> str:
@@ -56,7 +56,7 @@ def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *
     _refuse_no_text(text)
     ids = list(derived.ids(store, like=text, deleted=deleted)) if text else []
     if ids and workspace is not None:
-        ids = [row.id for row in chosen(derived.sessions(store, deleted=deleted, ids=set(ids)), workspace)]
+        ids = [row.id for row in matching(derived.sessions(store, deleted=deleted, ids=set(ids)), workspace)]
     if text in ids:
         return text
     return newest_id(store, workspace) if text == "latest" and not deleted else _match(text, ids)
@@ -64,7 +64,7 @@ def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *
 
 def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
     """The id of the newest conversation, of a workspace if told: neither a hidden one nor a subagent."""
-    rows = (row for row in chosen(derived.newest(store), workspace) if not row.hidden and row.parent is None)
+    rows = (row for row in matching(derived.newest(store), workspace) if not row.hidden and row.parent is None)
     first = next(rows, None)
     if first is None:
         where = f" for {workspace_path(workspace)}" if workspace is not None else ""
@@ -76,7 +76,7 @@ def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
 
 def is_net_in(store: Store, row: Info) -> bool:
     """Whether a session of that store is a safety net."""
-    if row.agent != NET:
+    if row.agent != SAFETY_NET_AGENT:
         return False
     with opened(store, store.open(row.id, read_only=True)) as history:
         return is_net(history.state)
@@ -125,7 +125,7 @@ def _match(name: str, ids: list[str]) -> str:
     raise Ambiguous(f"{name!r} fits {len(matching)} sessions: {some}", hint="give more of the id")
 
 
-def chosen(
+def matching(
     rows: Iterable[Listed],
     workspace: str | os.PathLike[str] | None,
     labels: Mapping[str, str] | None = None,

@@ -11,7 +11,7 @@ from turnlog.machine.environment import default_home
 from turnlog.machine.location import connect
 from turnlog.session.home import Home
 from turnlog.store import Clock
-from turnlog.thread.made import Made
+from turnlog.thread.made import CreatedHere
 from turnlog.thread.settings import Settings
 
 Durability = Literal["fsync", "flush"]
@@ -55,4 +55,4 @@ def open_home(
     if clock is not None:
         options["clock"] = clock
     settings = Settings(checkpoints, max_file_bytes, quota_bytes, covers_ignored, trash_for=trash_for)
-    return Home(connect(address, **options), clock=clock, settings=settings, made=Made(address))
+    return Home(connect(address, **options), clock=clock, settings=settings, made=CreatedHere(address))

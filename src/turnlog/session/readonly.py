@@ -29,7 +29,7 @@ _Path = str | os.PathLike[str]
 _T = TypeVar("_T")
 
 
-def listed(items: Sequence[_T]) -> list[_T]:
+def as_list(items: Sequence[_T]) -> list[_T]:
     """Items that a caller gave, or `Invalid`."""
     try:
         return list(items)
@@ -105,7 +105,7 @@ class ReadOnlySession(SessionReader):
         """What a rewind would do to each file, and why; nothing is touched."""
         with self._steady():
             head = rewind_to(self._history, to=to, before=before, turns=turns)
-            return self._planner.plan(head.asof, only=None if only is None else listed(only), force=force)
+            return self._planner.plan(head.asof, only=None if only is None else as_list(only), force=force)
 
     def plan_undo(self, *, force: bool = False) -> Plan:
         """What an undo would do to each file, and why; nothing is touched."""

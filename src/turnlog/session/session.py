@@ -42,8 +42,7 @@ from turnlog.log.usage import Usage
 from turnlog.machine.folder import place_in
 from turnlog.session.erasable import ErasableSession
 from turnlog.session.interior import Housed, interior
-from turnlog.session.readonly import listed
-from turnlog.session.said import (
+from turnlog.session.messagefields import (
     AnswerFields,
     CompactionFields,
     Content,
@@ -54,6 +53,7 @@ from turnlog.session.said import (
     blocks_of,
     id_of,
 )  # fmt: skip
+from turnlog.session.readonly import as_list
 from turnlog.session.turn import bracketed
 from turnlog.thread.appender import Appender, batch_of
 from turnlog.thread.call.approval import answer, ask, start
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from turnlog.rewind.bracket import Bracket
     from turnlog.rewind.snapshot import Progress
     from turnlog.rewind.travel import Travel
-    from turnlog.thread.live import Live
+    from turnlog.thread.stream import Live
     from turnlog.wire import Feed
     from turnlog.workspace.restore import Outcome
 
@@ -187,7 +187,7 @@ class Session(ErasableSession):
 
     def live(self, stream: Feed) -> Live:
         """A response that those who follow with `deltas=True` see while it arrives. `Live` says how."""
-        from turnlog.thread.live import Live
+        from turnlog.thread.stream import Live
 
         return Live(self._history.log, stream)
 
@@ -197,14 +197,14 @@ class Session(ErasableSession):
             return ask(self._appender, Ask(call=id_of(call), text=text, data=data))
 
     def answer(self, ask: Target, *, allow: bool, by: str | None = None, text: str = "", data: Any = None) -> Answer:
-        """That it may, or not. Also from another process. `Conflict` where somebody answered before."""
+        """Answer entry `ask`: allow or deny the call. Works from any process. `Conflict` if it has an answer."""
         with self._history.mutex:
             return answer(self._appender, Answer(ask=seq_of(ask), allow=allow, by=by, text=text, data=data))
 
     def tool_start(self, call: str | ToolCall) -> Started:
-        """That open call is about to be run: after a crash, one that was not started may be run. `Conflict` where it
-        waits for an answer, or was denied.
-        """
+        """Record that an open call is about to run: after a crash, only calls that were not started are safe to run.
+
+        `Conflict` if it waits for an answer, or was denied."""
         with self._history.mutex:
             return start(self._appender, Started(call=id_of(call)))
 
@@ -273,7 +273,7 @@ class Session(ErasableSession):
         """
         if isinstance(summary, str):
             summary = [Message(role="user", blocks=[Text(summary)])]
-        replacement = None if summary is None else listed(summary)
+        replacement = None if summary is None else as_list(summary)
         check_compaction(replacement, kept := KeptEnd(keep, keep_turns, keep_tokens), of=of)
         with self._history.mutex:
             if of is None and replacement is not None:
@@ -321,7 +321,7 @@ class Session(ErasableSession):
             if after is not None:
                 self._appender.refuse_other_head(seq_of(after))
             head = rewind_to(self._history, to=to, before=before, turns=turns)
-            paths, travel = None if only is None else listed(only), self._travel
+            paths, travel = None if only is None else as_list(only), self._travel
             moved = travel.rewind(head, files=files, conversation=conversation, only=paths, force=force, plan=plan)
             return moved.entry
 

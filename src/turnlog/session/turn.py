@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from turnlog.errors import Invalid
 from turnlog.log.entry import Turn
 from turnlog.log.ids import new_id
-from turnlog.session.said import cause_of
+from turnlog.session.messagefields import cause_of
 from turnlog.thread.appender import Appender
 
 
 @contextmanager
 def bracketed(appender: Appender, append_end: Callable[[Turn, str], None]) -> Generator[str]:
-    """A turn, as long as this is not left; how it is left is how it ended."""
+    """A turn for the duration of the block; an exception marks it failed, an interrupt aborted."""
     turn = new_id()
     try:
         with appender.history.mutex:

@@ -1,7 +1,7 @@
-"""What is being said right now, on its way to those who listen. Every store has its own way to carry it; none keeps it.
+"""Live text on its way to listeners. Every store has its own way to carry it; none keeps it.
 
-Whoever speaks only notes what there is to say. A thread of the store looks at that, finds out who listens, and brings
-each of them what he lacks. So whoever comes late gets all of it, and whoever is slow slows nobody.
+A speaker only notes its text. A thread of the store reads that, finds the listeners, and sends each what it lacks. So a
+late listener gets all of it, and a slow one slows no other.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import Message
 
 PAUSE_S = 0.05
-"""Between two looks of who brings something."""
+"""Between two rounds of the sending thread."""
 BEAT_S = 1.0
-"""So often whoever speaks is heard of, though it says nothing."""
+"""The heartbeat of a silent speaker."""
 _OVERHEAD, _WIDEST = 160, 6
 """What a frame takes besides its text, and a character at most."""
-Said = list[tuple[Literal["text", "thinking"], str]]
+Texts = list[tuple[Literal["text", "thinking"], str]]
 """What each block of a message says in words, in their order; a block without words says nothing."""
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """More of a message on its way, for whoever follows with `deltas=True`. It is in no log.
+    """More of a message on its way, for followers with `deltas=True`. It is in no log.
 
     The deltas of a block come in order and without gaps: the text so far is `before[:at] + text`. The message itself
     comes as an entry with the same `id`, and then counts instead.
@@ -51,7 +51,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.json.encode({"type": self.type, **msgspec.to_builtins(self)}).decode()
 
 
-def said_in(message: Message) -> Said:
+def texts_of(message: Message) -> Texts:
     """The words of a message, block by block."""
     return [
         ("thinking", block.text) if isinstance(block, Thinking) else ("text", block.text if type(block) is Text else "")
@@ -63,53 +63,53 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LiveText:
-    """What one message says so far, and how much of it each listener has been told. Used by one thread at a time."""
+    """What one message says so far, and how much of it each listener was sent. Used by one thread at a time."""
 
-    def __init__(self, id: str, said: Callable[[], Said]) -> None:
+    def __init__(self, id: str, read: Callable[[], Texts]) -> None:
         self.id = id
-        self._look = said
-        self._said: Said = []
-        self._told: dict[str, dict[int, int]] = {}
-        self._heard_s: dict[str, float] = {}
+        self._read = read
+        self._texts: Texts = []
+        self._sent: dict[str, dict[int, int]] = {}
+        self._beat_at: dict[str, float] = {}
         self.is_over = False
-        """Set by who speaks: nothing more comes."""
+        """Set by the speaker: nothing more comes."""
 
-    def look(self) -> None:
-        """Take in what there is to say by now."""
-        before = self._said
+    def refresh(self) -> None:
+        """Read the text as it is by now."""
+        before = self._texts
         try:
-            self._said = [(kind, _sendable(text)) for kind, text in self._look()]
-        except Exception as error:  # whose stream it is, is told when the message is made; nobody waits for that here
-            import logging  # hardly anybody gets here
+            self._texts = [(kind, _sendable(text)) for kind, text in self._read()]
+        except Exception as error:  # the caller sees the error from `finish()`
+            import logging  # hardly ever needed
 
             logging.getLogger("turnlog").warning("message %s cannot be shown while it arrives: %r", self.id, error)
             self.is_over = True
         for block, (_, text) in enumerate(before):
-            if len(self._said) <= block or not self._said[block][1].startswith(text):
-                for told in self._told.values():
-                    told.pop(block, None)
+            if len(self._texts) <= block or not self._texts[block][1].startswith(text):
+                for sent in self._sent.values():
+                    sent.pop(block, None)
 
-    def due(self, listener: str, most_bytes: int) -> Iterator[bytes]:
-        """Frames of at most so many bytes that this listener lacks. One counts as told when the next is asked for."""
-        told, size = self._told.setdefault(listener, {}), (most_bytes - _OVERHEAD) // _WIDEST
+    def frames_for(self, listener: str, most_bytes: int) -> Iterator[bytes]:
+        """Frames of at most `most_bytes` that this listener lacks. One counts as sent when the next is asked for."""
+        sent, size = self._sent.setdefault(listener, {}), (most_bytes - _OVERHEAD) // _WIDEST
         is_silent = True
-        for block, (kind, text) in enumerate(self._said):
-            while (at := told.get(block, 0)) < len(text):
+        for block, (kind, text) in enumerate(self._texts):
+            while (at := sent.get(block, 0)) < len(text):
                 piece = text[at : at + size]
                 yield _encode(Delta(self.id, piece, kind, block, at))
-                told[block], is_silent = at + len(piece), False
+                sent[block], is_silent = at + len(piece), False
         if self.is_over:
             yield _encode(Delta(self.id, is_over=True))
         now = time.monotonic()
-        if is_silent and now - self._heard_s.get(listener, 0.0) > BEAT_S:
+        if is_silent and now - self._beat_at.get(listener, 0.0) > BEAT_S:
             yield _encode(Delta(self.id))
             is_silent = False
         if not is_silent:
-            self._heard_s[listener] = now
+            self._beat_at[listener] = now
 
-    def forget(self) -> None:
-        """Nobody knows what arrived: whoever listens is told from the beginning."""
-        self._told.clear()
+    def reset(self) -> None:
+        """It is not known what arrived: every listener is sent all of it again."""
+        self._sent.clear()
 
 
 def _sendable(text: str) -> str:

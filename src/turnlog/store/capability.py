@@ -1,4 +1,4 @@
-"""What some stores and logs can do beside the contract. `ability` asks for it; without it, one does without."""
+"""What some stores and logs can do beside the contract: imported as `can`, so each is a verb. `ability` asks for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from turnlog.log.entry import AnyEntry
 from turnlog.log.erasure.content import ErasingPlan, Erasure
-from turnlog.store import Blobs, Listed, ListingCursor, Log, Logs
+from turnlog.store import Blobs, Listed, Log, Logs
+from turnlog.store.listing import ListingCursor
 
 if TYPE_CHECKING:
     from turnlog.store.broadcast import Delta, LiveText
@@ -24,7 +25,7 @@ def ability(one: Logs | Blobs | Log, kind: type[_T]) -> _T | None:
 
 
 @runtime_checkable
-class Indexed(Protocol):
+class FindEntry(Protocol):
     """A log that knows where an id is."""
 
     def find(self, entry_id: str) -> AnyEntry | None:
@@ -33,26 +34,29 @@ class Indexed(Protocol):
 
 
 @runtime_checkable
-class Vouched(Protocol):
+class VouchIds(Protocol):
     """A log that has to look through all of itself for an id that another process may have written."""
 
     def vouch(self, ids: frozenset[str]) -> None:
-        """These ids are in nothing that the caller has seen: who appends them `alone` waits for no such look."""
+        """The caller vouches that none of these ids is in the log as it has read it.
+
+        So an `alone` append need not look for them.
+        """
         ...
 
 
 @runtime_checkable
-class Stamping(Protocol):
+class StampLog(Protocol):
     """A log that knows whether it is still the same."""
 
     def stamp(self) -> object:
-        """Another value whenever the log is another."""
+        """A value that changes whenever the log changes."""
         ...
 
 
 @runtime_checkable
-class Telling(Protocol):
-    """A log that hears of news."""
+class TellNews(Protocol):
+    """A log that can notify of new entries."""
 
     def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
         """Have `tell` called, on any thread, when there may be new entries, until what this returns is called.
@@ -63,7 +67,7 @@ class Telling(Protocol):
 
 
 class Inbox(Protocol):
-    """Where one listener gets what is being said."""
+    """Where one listener gets live text."""
 
     def take(self) -> list[Delta]:
         """What came since the last time; never waits, for anything."""
@@ -75,20 +79,20 @@ class Inbox(Protocol):
 
 
 @runtime_checkable
-class Broadcasts(Protocol):
-    """A log that carries what is being said to who listens at that moment, in whichever process, and keeps nothing."""
+class CarryLiveText(Protocol):
+    """A log that carries live text to its listeners of that moment, in any process, and keeps nothing."""
 
     def speak(self, text: LiveText) -> Callable[[], None]:
-        """Have it brought to whoever listens, by a thread, until what this returns is called."""
+        """Have a thread bring it to the listeners, until what this returns is called."""
         ...
 
     def hear(self) -> Inbox | None:
-        """Listen from now on. What is being said already comes from its beginning. None where nobody can listen."""
+        """Listen from now on. Live text that has begun comes from its beginning. None if the store cannot listen."""
         ...
 
 
 @runtime_checkable
-class LogIndex(Protocol):
+class IndexLogs(Protocol):
     """Answers what follows from `Logs.listing` without a look into every log."""
 
     def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
@@ -105,7 +109,7 @@ class LogIndex(Protocol):
 
 
 @runtime_checkable
-class Holding(Protocol):
+class FindHolder(Protocol):
     """Knows which session has an entry without opening them one after the other."""
 
     def holder_of(self, entry_id: str) -> str | None:
@@ -114,7 +118,7 @@ class Holding(Protocol):
 
 
 @runtime_checkable
-class BlobIndex(Protocol):
+class IndexBlobs(Protocol):
     """Answers for many blobs at once."""
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
@@ -127,8 +131,8 @@ class BlobIndex(Protocol):
 
 
 @runtime_checkable
-class ListsPacks(Protocol):
-    """An `Adding` that looks once which packs there are, and does with that."""
+class ListPacks(Protocol):
+    """An `AddBlob` that lists packs once and works from that list."""
 
     def packs(self) -> frozenset[str]:
         """See `derived.packs`: those of the first time, and what came to be known since. Only inside `keeping`."""
@@ -136,7 +140,7 @@ class ListsPacks(Protocol):
 
 
 @runtime_checkable
-class Puts(Protocol):
+class PutBlobs(Protocol):
     """Keeps a few blobs in a shorter way than by `Blobs.add`."""
 
     def put(self, blobs: dict[str, bytes]) -> None:
@@ -145,16 +149,16 @@ class Puts(Protocol):
 
 
 @runtime_checkable
-class Doubts(Protocol):
+class DoubtBlobs(Protocol):
     """May not know which blobs it has, because something is damaged."""
 
     def doubt(self) -> str:
-        """Why nobody can say for sure which blobs there are; empty if everybody can."""
+        """Why it is not certain which blobs there are; empty if it is."""
         ...
 
 
 @runtime_checkable
-class Measured(Protocol):
+class MeasureDisk(Protocol):
     """Knows how much room it takes."""
 
     def disk(self) -> dict[str, int]:
@@ -167,7 +171,7 @@ class Measured(Protocol):
 
 
 @runtime_checkable
-class Scattered(Protocol):
+class ScatterBlobs(Protocol):
     """Keeps blobs in more and more places, until they are written together by a collection."""
 
     def is_scattered(self) -> bool:
@@ -176,11 +180,11 @@ class Scattered(Protocol):
 
 
 @runtime_checkable
-class Erases(Protocol):
+class EraseEntries(Protocol):
     """Takes the content out of entries for good, wherever it keeps them, and remembers that it did."""
 
     def erase(self, plan: ErasingPlan) -> str:
-        """All of it, though whoever does it dies: then who writes next goes on. Doing it again does nothing more.
+        """Atomic across crashes: the next writer completes it. Idempotent.
 
         The blobs are left to the caller, who knows which are needed: the plan is `unsettled` under the name that this
         returns until it is settled.
@@ -188,29 +192,29 @@ class Erases(Protocol):
         ...
 
     def erasures(self, first: str | None = None) -> dict[str, list[Erasure]]:
-        """What was erased, by the first entries of the logs; that of one log, if told. They outlive the log."""
+        """What was erased, by the first entries of the logs; with `first`, of that log. They outlive the log."""
         ...
 
     def unsettled(self) -> dict[str, ErasingPlan]:
-        """The plans of which blobs may be left. Their lines are erased by then, though whoever began it died."""
+        """The plans of which blobs may be left. Their lines are erased by then, even after a crash."""
         ...
 
     def settle(self, name: str) -> None:
-        """Nothing is left of it."""
+        """Note that nothing is left of it."""
         ...
 
 
 @runtime_checkable
-class Versioned(Protocol):
+class VersionLog(Protocol):
     """A log that can tell whether lines of it became others."""
 
     def version(self) -> object:
-        """Another value when something that was there before is not what it was; None if it is not there any more."""
+        """A value that changes when an earlier line changes; None if the log is gone."""
         ...
 
 
 @runtime_checkable
-class Cache(Protocol):
+class CacheData(Protocol):
     """Keeps what can be made again. Losing it is no loss."""
 
     def load(self, name: str) -> bytes:
@@ -223,7 +227,7 @@ class Cache(Protocol):
 
 
 @runtime_checkable
-class Monitored(Protocol):
+class ReportHealth(Protocol):
     """Can say how it is."""
 
     def health(self) -> dict[str, Any]:
@@ -232,24 +236,24 @@ class Monitored(Protocol):
 
 
 class TableConnection(Protocol):
-    """A connection of one's own, for one thread at a time. What goes wrong is an error of ours."""
+    """A dedicated connection, for one thread at a time. It raises Turnlog's errors."""
 
     tenant: int
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The answer to a question."""
+        """The rows that a statement returns."""
         ...
 
     def run(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """The same with many values, and no answer."""
+        """Run a statement once for each row of values, without an answer."""
         ...
 
     def writing(self) -> AbstractContextManager[None]:
-        """All of it or nothing."""
+        """One transaction."""
         ...
 
     def lock(self, waiting: Callable[[], None] | None = None) -> AbstractContextManager[None]:
-        """Nobody else of this tenant writes these tables inside. `waiting` is told while somebody does."""
+        """Lock these tables of this tenant against other writers. `waiting` is called while another one holds it."""
         ...
 
     def close(self) -> None:
@@ -258,25 +262,25 @@ class TableConnection(Protocol):
 
 
 @runtime_checkable
-class KeepsTables(Protocol):
+class KeepTables(Protocol):
     """A store with a database that has room for the tables of others."""
 
     def dedicated(self, name: str) -> TableConnection:
-        """For whoever keeps tables of that name."""
+        """A connection for the tables of that name."""
         ...
 
 
 Following = Literal["told", "asking"]
-"""How who follows a session learns of news."""
+"""How a follower of a session learns of new entries: it is notified, or polls."""
 
 
 @runtime_checkable
-class Followed(Protocol):
-    """A store that may tell of news."""
+class NotifyFollowers(Protocol):
+    """A store that may notify followers."""
 
     @property
     def following(self) -> Following:
-        """Whether it does."""
+        """`told` if it does."""
         ...
 
 
@@ -328,7 +332,7 @@ class Repaired(Struct, frozen=True):
 
 
 @runtime_checkable
-class InFiles(Protocol):
+class KeepFiles(Protocol):
     """Keeps each log in a file that people can look at and repair."""
 
     @property

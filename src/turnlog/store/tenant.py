@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from turnlog.errors import Unsupported
 from turnlog.store import Place, Store
-from turnlog.store.capability import Measured, ability
+from turnlog.store.capability import MeasureDisk, ability
 
 
 class DroppedTenant(Struct, frozen=True):
@@ -25,7 +25,7 @@ class DroppedTenant(Struct, frozen=True):
 
 
 @runtime_checkable
-class KeepsTenants(Protocol):
+class HoldTenants(Protocol):
     """A store that has room for others, each of which knows nothing of the rest."""
 
     def tenant(self, name: str, *, create: bool = True) -> Store:
@@ -65,14 +65,14 @@ def counted(name: str, store: Store) -> DroppedTenant:
         log = store.open(row.id, read_only=True, first=row.first)
         entries += sum(1 for _ in log.lines())
         log.close()
-    measured = ability(store, Measured)
+    measured = ability(store, MeasureDisk)
     blobs, size = (measured.unneeded(())["blobs"], sum(measured.disk().values())) if measured is not None else (0, 0)
     return DroppedTenant(name, len(listings["live"]), len(listings["deleted"]), entries, blobs, size)
 
 
-def tenants_of(store: Store) -> KeepsTenants:
+def tenants_of(store: Store) -> HoldTenants:
     """The store as one that has tenants. Raises `Unsupported`."""
-    keeper = ability(store, KeepsTenants)
+    keeper = ability(store, HoldTenants)
     if keeper is None:
         raise Unsupported("this store has no tenants", hint="a folder, `memory:` and PostgreSQL have")
     return keeper

@@ -10,7 +10,7 @@ import pytest
 from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.payload import digest
 from turnlog.store import OpenFile, Store, derived
-from turnlog.store.capability import Cache, Measured, ability
+from turnlog.store.capability import CacheData, MeasureDisk, ability
 from turnlog.testing.appending import Connected, together
 
 MALFORMED = ["", "sha256:", "sha256:12", "md5:" + "0" * 64, "0" * 64, "sha256:" + "g" * 64, "../" + "0" * 64]
@@ -71,7 +71,7 @@ class Blobs(Connected):
         (tmp_path / "file").write_bytes(big)
         fd = os.open(tmp_path / "file", os.O_RDONLY)
         sizes: list[int] = []
-        with store.add(told=sizes.append) as add:
+        with store.add(progress=sizes.append) as add:
             assert add(b"one") == digest(b"one")
             assert add(b"one") == digest(b"one")
             assert add(OpenFile(fd, len(big))) == digest(big)
@@ -103,7 +103,7 @@ class Blobs(Connected):
         for name, data in blobs.items():
             derived.put(store, {name: data})
         needed = {digest(b"one"), digest(b"four" * 1000)}
-        if ability(store, Measured) is not None:
+        if ability(store, MeasureDisk) is not None:
             assert derived.unneeded(store, needed)["blobs"] == 2
         assert all(map(store.has, blobs))
         freed = store.collect(lambda: needed, expected=needed)
@@ -134,7 +134,7 @@ class Blobs(Connected):
         assert derived.load(store, "index") == b""
         derived.save(store, "index", b"first")
         derived.save(store, "index", b"second")
-        assert derived.load(store, "index") == (b"" if ability(store, Cache) is None else b"second")
+        assert derived.load(store, "index") == (b"" if ability(store, CacheData) is None else b"second")
         assert derived.load(store, "other") == b""
 
     def test_many_threads_put_the_same_blobs(self, store: Store) -> None:

@@ -11,7 +11,7 @@ from turnlog.log.entry import Head, Message, Note, Set
 from turnlog.log.erasure.content import ErasedLog, ErasingPlan, Erasure
 from turnlog.log.written import WrittenLine
 from turnlog.store import Log, Store
-from turnlog.store.capability import Erases, ability
+from turnlog.store.capability import EraseEntries, ability
 from turnlog.store.derived import find, version
 from turnlog.testing.appending import Connected
 from turnlog.testing.build import draft, read, said
@@ -34,9 +34,9 @@ class Erasing(Connected):
     """Erasing entries, for stores that can."""
 
     @pytest.fixture
-    def eraser(self, store: Store) -> Erases:
+    def eraser(self, store: Store) -> EraseEntries:
         """The store as one that erases."""
-        eraser = ability(store, Erases)
+        eraser = ability(store, EraseEntries)
         if eraser is None:
             pytest.skip("this store does not erase")
         return eraser
@@ -49,7 +49,7 @@ class Erasing(Connected):
         log.sync(4)
         return log
 
-    def test_the_content_is_gone_and_the_place_stays(self, eraser: Erases, store: Store, three: Log) -> None:
+    def test_the_content_is_gone_and_the_place_stays(self, eraser: EraseEntries, store: Store, three: Log) -> None:
         before = read(three)
         seen = version(three)
         eraser.erase(plan("s", gone(3, "m1")))
@@ -64,13 +64,13 @@ class Erasing(Connected):
             assert after[2].void
         assert version(three) != seen or seen is None
 
-    def test_backwards_and_in_a_stretch_it_is_the_same(self, eraser: Erases, three: Log) -> None:
+    def test_backwards_and_in_a_stretch_it_is_the_same(self, eraser: EraseEntries, three: Log) -> None:
         eraser.erase(plan("s", gone(3, "m1")))
         assert read(three, reverse=True) == read(three)[::-1]
         [entry] = read(three, after=2, before=4)
         assert entry.void and isinstance(entry, Message) and entry.blocks == [Text(text="[erased]")]
 
-    def test_who_did_it_when_and_why_is_known(self, eraser: Erases, three: Log) -> None:
+    def test_who_did_it_when_and_why_is_known(self, eraser: EraseEntries, three: Log) -> None:
         assert eraser.erasures() == {}
         eraser.erase(plan("s", gone(3, "m1")))
         again = Erasure(seq=3, id="m1", at=AT, by="bob", why="again")
@@ -79,7 +79,7 @@ class Erasing(Connected):
         assert eraser.erasures("s")["s"][0].by == "ada", "the first one did it"
         assert eraser.erasures("another") == {}
 
-    def test_appending_goes_on(self, eraser: Erases, store: Store, three: Log) -> None:
+    def test_appending_goes_on(self, eraser: EraseEntries, store: Store, three: Log) -> None:
         """The last line may be the one that was erased."""
         eraser.erase(plan("s", gone(4, "m2")))
         [after] = three.append([said("and on")], after=4, head=4)
@@ -90,12 +90,12 @@ class Erasing(Connected):
         assert [entry.seq for entry in read(three)] == [1, 2, 3, 4, after.seq, more.seq]
         assert "the last" not in str(read(three))
 
-    def test_a_retry_is_answered_with_what_is_left(self, eraser: Erases, three: Log) -> None:
+    def test_a_retry_is_answered_with_what_is_left(self, eraser: EraseEntries, three: Log) -> None:
         eraser.erase(plan("s", gone(3, "m1")))
         [there] = three.append([said("the secret", id="m1")], after=4, head=4)
         assert there.void and "the secret" not in str(read(three))
 
-    def test_in_the_trash_and_aside(self, eraser: Erases, store: Store, three: Log) -> None:
+    def test_in_the_trash_and_aside(self, eraser: EraseEntries, store: Store, three: Log) -> None:
         child = fork(store, "s", read(three)[3], "child")
         store.delete("s")
         eraser.erase(plan("s", gone(3, "m1")))
@@ -107,7 +107,7 @@ class Erasing(Connected):
         assert set(eraser.erasures()) == {"s"}
         child.close()
 
-    def test_a_part_that_repeats_a_fact(self, eraser: Erases, log: Log) -> None:
+    def test_a_part_that_repeats_a_fact(self, eraser: EraseEntries, log: Log) -> None:
         facts = {"pin": "the secret", "mode": "plan"}
         log.append([draft(Set(key="pin", value="the secret", id="set"))], after=99, head=0)
         log.append([draft(Head(to=0, asof=1, why="rewind", facts=facts, id="head"))], after=99, head=0)
@@ -116,7 +116,7 @@ class Erasing(Connected):
         assert isinstance(head, Head) and head.facts == {"mode": "plan"}
         assert isinstance(fact, Set) and fact.key == "pin" and fact.value is None
 
-    def test_copies_of_an_erased_log_are_the_same(self, eraser: Erases, store: Store, three: Log) -> None:
+    def test_copies_of_an_erased_log_are_the_same(self, eraser: EraseEntries, store: Store, three: Log) -> None:
         eraser.erase(plan("s", gone(3, "m1")))
         lines = [item.line for item in three.lines() if isinstance(item, WrittenLine)]
         store.purge("s")
@@ -126,7 +126,7 @@ class Erasing(Connected):
         eraser.erase(plan("s", gone(4, "m2")))
         assert [bool(entry.void) for entry in read(log)] == [False, False, True, True]
 
-    def test_it_is_unsettled_until_its_blobs_are_gone(self, eraser: Erases, three: Log) -> None:
+    def test_it_is_unsettled_until_its_blobs_are_gone(self, eraser: EraseEntries, three: Log) -> None:
         wanted = plan("s", gone(3, "m1"), blobs=["sha256:" + "0" * 64])
         name = eraser.erase(wanted)
         assert eraser.unsettled() == {name: wanted}
@@ -134,7 +134,7 @@ class Erasing(Connected):
         eraser.settle(name)
         assert eraser.unsettled() == {}
 
-    def test_what_is_not_there_is_no_error(self, eraser: Erases, store: Store, three: Log) -> None:
+    def test_what_is_not_there_is_no_error(self, eraser: EraseEntries, store: Store, three: Log) -> None:
         """It may have been purged meanwhile; the record stays, so that it does not come back either."""
         store.purge("s")
         eraser.erase(plan("s", gone(3, "m1")))

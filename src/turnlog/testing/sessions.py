@@ -10,7 +10,8 @@ import pytest
 from turnlog.errors import AlreadyExists, NotFound
 from turnlog.log.entry import Note, Set
 from turnlog.log.ids import handle_of
-from turnlog.store import ListingCursor, Log, Store, derived
+from turnlog.store import Log, Store, derived
+from turnlog.store.listing import ListingCursor
 from turnlog.testing.appending import Connected, moment, note, together
 from turnlog.testing.build import NOON, ManualClock, draft, read, said, start
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from operator import attrgetter
@@ -19,6 +18,7 @@ from turnlog.log.ids import process, word_of
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.process import this_process
 from turnlog.store import Log, Store, derived
+from turnlog.store.forked import renew_after_fork
 from turnlog.thread.fact import check_fact, masked, with_all
 from turnlog.thread.history import History, opened
 from turnlog.version import __version__
@@ -39,7 +39,7 @@ class Appender:
         self.history = history
         self.turn: str | None = None
         self.is_guest = False
-        """Whether this process only tells what another one does, so that nobody need know of it."""
+        """True for hooks: they append for another process and write no `writer` entry."""
         self._store = store
         self._log = history.log
         self._seen = history.state.seq
@@ -55,6 +55,7 @@ class Appender:
         self._entries_since_fold = history.since_fold
         self._fold_at = _FOLD_BYTES
         _appenders.add(self)
+        renew_after_fork(self)
 
     def after_fork(self) -> None:
         """In a child process: another thread of the parent may have been in the middle of something."""
@@ -258,7 +259,7 @@ class Appender:
             self._recover()
         state = self.history.state
         if state.critical:
-            self.history.understand()
+            self.history.refuse_critical()
         try:
             self._tried.update(map(_id, drafts))
             if process.word not in state.writers and not self.is_guest:
@@ -391,10 +392,4 @@ def turns_here() -> set[str]:
     return {appender.turn for appender in list(_appenders) if appender.turn is not None}
 
 
-def _renew_all() -> None:
-    for appender in list(_appenders):
-        appender.after_fork()
-
-
 _appenders: WeakSet[Appender] = WeakSet()
-os.register_at_fork(after_in_child=_renew_all)

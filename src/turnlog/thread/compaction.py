@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -75,11 +74,18 @@ def applying(history: History, head: int, which: int | None) -> int:
     raise NotFound(f"no compaction {'' if which is None else f'{which} '}applies to this conversation")
 
 
-def compaction(
-    history: History, head: int, replacement: list[Message | Ref] | None, keep: KeptEnd, *, of: Context | None
-) -> Compaction:
-    """The entry that hides all but what is to be kept, and whatever came after the context `of`."""
+class _Cut(Struct, frozen=True):
+    """Where a compaction cuts the conversation."""
 
+    replaced: list[Message]
+    """What the newest compaction put in."""
+    shown: list[Message]
+    """The rest of what a model sees, without the system messages at the beginning."""
+    first: int
+    """The `seq` of the first message that stays; 0 if none does."""
+
+
+def _cut(history: History, head: int, keep: KeptEnd, of: Context | None) -> _Cut:
     def path() -> Iterator[AnyEntry]:
         return (history.whole(node) for node in history.path(head))
 
@@ -87,22 +93,33 @@ def compaction(
         """What was said, also where an earlier compaction hides it."""
         return (node for node in path() if not isinstance(node, Compaction))
 
-    if replacement is not None and any(isinstance(item, Ref) for item in replacement):
-        replacement = _as_edited(history, head, replacement)
-    find = partial(_whole_at, history)
-    replaced, kept = visible(path(), find)
+    find = history.whole_at
+    replaced, shown = visible(path(), find)
     seen = None if of is None else newest_known(of, history.path(head), _path_of(history, of))
     if seen is not None:
         later = visible(takewhile(lambda node: node.seq > seen, said()), find)[1]
-        if later and (not kept or later[0].seq < kept[0].seq):
-            kept = split_system(visible(said(), find)[1])[1]
-    kept = kept if replaced else split_system(kept)[1]
-    first = cut_for_keep(kept, keep.count(kept), seen=seen)
-    if replacement is None:
-        from turnlog.thread.summary import summarise
+        if later and (not shown or later[0].seq < shown[0].seq):
+            shown = split_system(visible(said(), find)[1])[1]
+    shown = shown if replaced else split_system(shown)[1]
+    return _Cut(replaced, shown, cut_for_keep(shown, keep.count(shown), seen=seen))
 
-        replacement = [summarise([*replaced, *kept], before=first)]
-    return Compaction(replacement=replacement, keep=first)
+
+def compaction(
+    history: History, head: int, replacement: list[Message | Ref] | None, keep: KeptEnd, *, of: Context | None
+) -> Compaction:
+    """The entry that hides all but what is to be kept, and whatever came after the context `of`."""
+    if replacement is not None and any(isinstance(item, Ref) for item in replacement):
+        replacement = _as_edited(history, head, replacement)
+    cut = _cut(history, head, keep, of)
+    if replacement is None:
+        replacement = [_summary(cut)]
+    return Compaction(replacement=replacement, keep=cut.first)
+
+
+def _summary(cut: _Cut) -> Message:
+    from turnlog.thread.summary import summarise
+
+    return summarise([*cut.replaced, *cut.shown], before=cut.first)
 
 
 class CompactionPreview(Struct, frozen=True):
@@ -115,23 +132,14 @@ class CompactionPreview(Struct, frozen=True):
     """What it would see instead."""
 
 
-def preview(history: History, head: int, *, keep: int, summary: str | None) -> CompactionPreview:
+def preview(history: History, head: int, *, keep: KeptEnd, summary: str | None) -> CompactionPreview:
     """What compacting it now would do, with that summary or with one that is made here; nothing is written."""
-    replaced, kept = visible((history.whole(node) for node in history.path(head)), partial(_whole_at, history))
-    own = kept if replaced else split_system(kept)[1]
-    first = cut_for_keep(own, keep)
-    stay = sum(message.seq >= first for message in own if message.seq) if first else 0
-    gone = len(replaced) + len(own) - stay
+    cut = _cut(history, head, keep, None)
+    stay = sum(message.seq >= cut.first for message in cut.shown if message.seq) if cut.first else 0
+    gone = len(cut.replaced) + len(cut.shown) - stay
     if summary is None and gone:
-        from turnlog.thread.summary import summarise
-
-        summary = text_of(summarise([*replaced, *own], before=first).blocks)
+        summary = text_of(_summary(cut).blocks)
     return CompactionPreview(gone, stay, summary or "")
-
-
-def _whole_at(history: History, seq: int) -> Any:
-    entry = history.at(seq)
-    return None if entry is None else history.whole(entry)
 
 
 def _path_of(history: History, context: Context) -> Iterator[AnyEntry]:

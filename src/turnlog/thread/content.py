@@ -38,14 +38,14 @@ def stays(root: Root) -> bool:
 def given_up(store: Store, checkpoints: Iterable[Checkpoint], dropped: Collection[str] = ()) -> frozenset[str]:
     """The ids of those that were given up. `dropped` are those of which the session's log says so.
 
-    A tree at the root of a checkpoint is the first of its content to go, and the last to come.
+    A root tree is removed before and stored after the content below it, so its presence proves the rest.
     """
     left = list(checkpoints)
-    dropped_roots = frozenset(dropped)
-    trees = {tree for entry in left if entry.id not in dropped_roots for tree in trees_of(entry)}
+    dropped_ids = frozenset(dropped)
+    trees = {tree for entry in left if entry.id not in dropped_ids for tree in trees_of(entry)}
     lacking = {tree for tree in trees if not _is_digest(tree)}
     lacking |= derived.lacking(store, trees - lacking) if trees - lacking else set()
-    return frozenset(entry.id for entry in left if entry.id in dropped_roots or not lacking.isdisjoint(trees_of(entry)))
+    return frozenset(entry.id for entry in left if entry.id in dropped_ids or not lacking.isdisjoint(trees_of(entry)))
 
 
 def newest_kept(store: Store, entries: Iterable[AnyEntry], dropped: Collection[str]) -> Checkpoint | None:

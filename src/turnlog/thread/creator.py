@@ -19,13 +19,13 @@ from turnlog.machine.folder import workspace_path
 from turnlog.store import Clock, Store, derived
 from turnlog.thread.fact import masked, with_all
 from turnlog.thread.history import History, loaded
-from turnlog.thread.made import Made
+from turnlog.thread.made import CreatedHere
 
 
 class Creator:
     """Makes the sessions of one home. Each is given back as the history of a log that is open for writing."""
 
-    def __init__(self, store: Store, made: Made, clock: Clock | None) -> None:
+    def __init__(self, store: Store, made: CreatedHere, clock: Clock | None) -> None:
         self.store = store
         self.made = made
         self._clock = clock

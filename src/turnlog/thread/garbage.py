@@ -20,7 +20,7 @@ from turnlog.thread.history import refuse_newer
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
 
-class Kept(Struct):
+class KeptCheckpoint(Struct):
     """A checkpoint that has not been given up."""
 
     session: str
@@ -50,7 +50,7 @@ class Needs(Struct):
     """What the logs refer to."""
 
     blobs: set[str]
-    checkpoints: list[Kept]
+    checkpoints: list[KeptCheckpoint]
     parents: dict[str, str] = {}
     """Of forks."""
     busy: set[str] = set()
@@ -58,7 +58,7 @@ class Needs(Struct):
     gone: set[str] = set()
     """The root trees of checkpoints that were given up."""
 
-    def give_up(self, given_up: Iterable[Kept]) -> None:
+    def give_up(self, given_up: Iterable[KeptCheckpoint]) -> None:
         """These checkpoints need nothing any more."""
         names = {kept.name for kept in given_up}
         for kept in self.checkpoints:
@@ -78,11 +78,11 @@ class Collected(Struct, frozen=True):
     """What is left."""
 
 
-Known = dict[tuple[str, object], tuple[Needs, set[tuple[str, str]]]]
+NeedsCache = dict[tuple[str, object], tuple[Needs, set[tuple[str, str]]]]
 """What each log needs, by its stamp, and which checkpoints it drops: so that only what changed is read again."""
 
 
-def needs(store: Store, known: Known | None = None) -> Needs:
+def needs(store: Store, known: NeedsCache | None = None) -> Needs:
     """Everything that any session refers to. Damage that may hide a reference stops it."""
     needed = Needs(set(), [])
     dropped: set[tuple[str, str]] = set()
@@ -111,7 +111,7 @@ def needs(store: Store, known: Known | None = None) -> Needs:
     return needed
 
 
-def _needs_of(log: Log, known: Known) -> tuple[Needs, set[tuple[str, str]]]:
+def _needs_of(log: Log, known: NeedsCache) -> tuple[Needs, set[tuple[str, str]]]:
     key = (log.id, stamp(log))  # before it is read: what comes meanwhile gives it another
     if key[1] is None or key not in known:
         needed, dropped = Needs(set(), [], {}, set()), set[tuple[str, str]]()
@@ -123,7 +123,7 @@ def _needs_of(log: Log, known: Known) -> tuple[Needs, set[tuple[str, str]]]:
 def _read(log: Log, needed: Needs, dropped: set[tuple[str, str]]) -> None:
     hidden: Damage | None = None
     intent, first = 0, log.id
-    tools: dict[str | None, list[Kept]] = {}
+    tools: dict[str | None, list[KeptCheckpoint]] = {}
     for item in log.read():
         if isinstance(item, Damage):
             hidden = item if item.seq is None else hidden
@@ -135,7 +135,7 @@ def _read(log: Log, needed: Needs, dropped: set[tuple[str, str]]) -> None:
             trees, private = trees_of(item), private_of(item)
             others = [name for name in item.blobs if name not in (*trees, *private)]
             is_automatic = item.when is not None and item.label is None
-            kept = Kept(log.id, first, item.id, item.at, is_automatic, trees, private, others)
+            kept = KeptCheckpoint(log.id, first, item.id, item.at, is_automatic, trees, private, others)
             needed.checkpoints.append(kept)
             if item.when in ("tool", "end"):
                 for earlier in tools.get(item.turn, ()):
@@ -216,29 +216,29 @@ class _AllBut:
 
 
 class _Removal:
-    """Removes what is not needed. What takes long is done beside everybody else; they are kept out for the rest.
+    """Removes what is not needed. What takes long is done beside writers; they are locked out for the rest.
 
-    Then only what was appended meanwhile is looked at: somebody may have found a blob that nobody needed, and need it.
-    The root trees of what was given up go before any content: who has one of those has all of it, whatever stops this.
+    Then only what was appended meanwhile is looked at: a writer may have found a blob that was not needed, and need it.
+    A root tree is removed before the content below it, so its presence proves the rest, whatever interrupts this.
     With `drop`, as many checkpoints as hold `excess` bytes are given up first: it writes that into their sessions.
     """
 
     def __init__(
         self,
         store: Store,
-        known: Known,
+        known: NeedsCache,
         *,
         excess: int = 0,
-        drop: Callable[[list[Kept]], None] | None = None,
+        drop: Callable[[list[KeptCheckpoint]], None] | None = None,
         spared: Collection[str] = (),
     ) -> None:
-        self.given_up: list[Kept] = []
+        self.given_up: list[KeptCheckpoint] = []
         self._store = store
         self._known = known
         self._excess = excess
         self._drop = drop
         self._spared = spared
-        self._chosen: list[Kept] | None = None
+        self._chosen: list[KeptCheckpoint] | None = None
         self._needed: set[str] = set()
 
     def run(self) -> Freed:
@@ -265,7 +265,7 @@ class _Removal:
         self._needed = all_needed(self._store, needed, self._needed)
         return _AllBut(needed.gone - self._needed)
 
-    def _give_up(self, needed: Needs, drop: Callable[[list[Kept]], None]) -> None:
+    def _give_up(self, needed: Needs, drop: Callable[[list[KeptCheckpoint]], None]) -> None:
         """Have it given up. What somebody made, moved or began meanwhile is not."""
         live = {row.first for row in self._store.listing()}
         chosen = _enough(self._store, needed, self._excess, self._spared) if self._chosen is None else self._chosen
@@ -295,7 +295,7 @@ def refers_to(store: Store, session: str, first: str) -> set[str]:
 
 def forget_unneeded(store: Store, blobs: set[str]) -> Freed:
     """Remove those of these blobs that no session needs. Raises `Corrupt` where nobody can tell."""
-    known: Known = {}
+    known: NeedsCache = {}
     needed: set[str] = set()
     with store.keeping(), suppress(NotFound):  # a session is moved under us
         needed = all_needed(store, needs(store, known))
@@ -320,7 +320,7 @@ def estimate(store: Store, *, quota_bytes: int | None) -> Collected:
         needed = needs(store)
         unneeded = derived.unneeded(store, all_needed(store, needed))
         size = derived.blob_bytes(store)
-        given_up: list[Kept] = []
+        given_up: list[KeptCheckpoint] = []
         if quota_bytes is not None and size - unneeded["bytes"] > quota_bytes:
             given_up = _enough(store, needed, size - unneeded["bytes"] - quota_bytes)
             needed.give_up(given_up)
@@ -332,7 +332,7 @@ def collect(
     store: Store,
     *,
     quota_bytes: int | None,
-    drop: Callable[[list[Kept]], None],
+    drop: Callable[[list[KeptCheckpoint]], None],
     spared: Collection[str] = (),
 ) -> Collected:
     """Remove what nobody needs; where that is not enough for the quota, give up automatic checkpoints, oldest first.
@@ -340,7 +340,7 @@ def collect(
     Those of tools go before those of whole turns; `drop` writes that into their sessions. Labelled and explicit
     checkpoints are never given up, nor is any of the sessions that are `spared`, by their first entries.
     """
-    dropped, known = 0, Known()
+    dropped, known = 0, NeedsCache()
     freed = [_Removal(store, known).run()]
     # What a checkpoint takes in the packs is not known before it is gone: they are compressed together.
     while quota_bytes is not None and (left := derived.blob_bytes(store)) > quota_bytes:
@@ -353,14 +353,14 @@ def collect(
     return Collected(blobs, size, dropped, derived.disk(store).get("blobs", 0))
 
 
-def drop(store: Store, given_up: list[Kept]) -> None:
+def drop(store: Store, given_up: list[KeptCheckpoint]) -> None:
     """Written into their sessions. Forks, which have them, too, see it by what is there."""
     for session_id in {kept.session: None for kept in given_up}:
         with appending(store, store.open(session_id)) as appender:
             appender.append([Drop(checkpoints=[kept.id for kept in given_up if kept.session == session_id])])
 
 
-def _enough(store: Store, needed: Needs, wanted: int, spared: Collection[str] = ()) -> list[Kept]:
+def _enough(store: Store, needed: Needs, wanted: int, spared: Collection[str] = ()) -> list[KeptCheckpoint]:
     """The automatic checkpoints to go first that together hold at least so much that nobody else needs."""
     # Nobody can write into the log of a deleted session that something of it is gone.
     live = {row.first for row in store.listing()} - {*spared}

@@ -8,7 +8,7 @@ from functools import cached_property
 import msgspec
 
 from turnlog.formats import Copied, private_folders
-from turnlog.thread.made import beside
+from turnlog.thread.made import list_path
 
 _FILE = "handed"
 
@@ -19,15 +19,15 @@ class _Note(msgspec.Struct):
     copied: Copied
 
 
-class Handed:
+class HandedOver:
     """The list of one home. Where it cannot be written or read, such a copy is a session like others."""
 
     def __init__(self, location: str | None) -> None:
-        self._path = beside(location, _FILE)
+        self._path = list_path(location, _FILE)
 
     @cached_property
     def known(self) -> dict[tuple[str, str], Copied]:
-        """The same as `all`, as it was when it was first asked for."""
+        """`all()`, cached."""
         return self.all()
 
     def note(self, agent: str, id: str, copied: Copied) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 from bisect import bisect_left
 from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
-from weakref import WeakSet
 
 import msgspec
 
@@ -19,6 +17,7 @@ from turnlog.log.entry import FORMAT, AnyEntry, Entry, Fold, Fork, Head, Set, St
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.payload import restore
 from turnlog.store import Log, Store, derived
+from turnlog.store.forked import renew_after_fork
 
 _RECENT = 1024
 _FAR = 512
@@ -43,7 +42,11 @@ class History:
         self._parent: History | None = None
         self._has_start = False
         self._version: tuple[object, ...] = ()
-        _histories.add(self)
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a child process: a thread of the parent may have held the mutex, and will never let go of it here."""
+        self.mutex = threading.RLock()
 
     @property
     def store(self) -> Store:
@@ -91,7 +94,7 @@ class History:
         above = self._above()
         return [derived.version(above.log), *above._versions_above()]
 
-    def understand(self) -> None:
+    def refuse_critical(self) -> None:
         """Refuse to go on where a newer version said that one must understand it."""
         if self.state.critical:
             kinds = ", ".join(self.state.critical)
@@ -159,6 +162,11 @@ class History:
         """An entry with its payloads back in place."""
         return restore(entry, self._get) if entry.blobs else entry
 
+    def whole_at(self, seq: int) -> Any:
+        """The entry with that `seq`, with its payloads back in place; None if there is none."""
+        entry = self.at(seq)
+        return None if entry is None else self.whole(entry)
+
     def _get(self, digest: str) -> bytes | None:
         try:
             return self.store.get(digest)
@@ -208,7 +216,7 @@ class History:
         return self.fork.seq if self.fork is not None else 0
 
     def owner_of(self, seq: int) -> History:
-        """That of the session whose own log holds entry `seq`."""
+        """The history (this or an ancestor) whose own log holds `seq`."""
         return self._above().owner_of(seq) if seq <= self.inherited_to else self
 
     def _above(self) -> History:
@@ -347,13 +355,3 @@ def subagents(store: Store, history: History) -> Iterator[History]:
         with opened(store, log) as child:
             waiting += child.state.children
             yield child
-
-
-def _renew_all() -> None:
-    """In a child process: another thread of the parent may have held a mutex, and will never let go of it here."""
-    for history in list(_histories):
-        history.mutex = threading.RLock()
-
-
-_histories: WeakSet[History] = WeakSet()
-os.register_at_fork(after_in_child=_renew_all)

@@ -24,8 +24,8 @@ _FILE = "made"
 _DIGITS = 32
 
 
-def beside(location: str | None, name: str) -> str:
-    """Where a list of a home lies that nothing moves; "" where there is no place for one."""
+def list_path(location: str | None, name: str) -> str:
+    """The path of a list of a home that is never moved with it; "" where there is no place for one."""
     folder = None if location is None else folder_of(location)
     if folder is not None:
         return os.path.join(folder, name)
@@ -34,13 +34,13 @@ def beside(location: str | None, name: str) -> str:
     return ""
 
 
-class Made:
+class CreatedHere:
     """The list of one home. Where it cannot be written or read, nothing is known, and people are asked."""
 
     def __init__(self, location: str | None) -> None:
         self.location = location
         """Where the home is; None where nobody said."""
-        self._path = beside(location, _FILE)
+        self._path = list_path(location, _FILE)
 
     def note(self, start: Entry) -> None:
         """The session that begins with this entry was made here."""

@@ -1,4 +1,4 @@
-"""What somebody said of sessions of other agents: titles, tags, notes, in one session of the home that nobody lists.
+"""Marks of other agents' sessions: titles, tags, notes, in one session of the home that no listing shows.
 
 Each is a fact of its own, or a note: two processes, and two homes, may say something at once, and nothing is lost. In
 every home that session begins with the same entry, so that push, pull and sync bring what is in it together.
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from turnlog.errors import AlreadyExists, Invalid, NotFound
-from turnlog.layout import MARKS
 from turnlog.log.entry import Note, Set, Start
+from turnlog.log.ids import MARKS
 from turnlog.store import Store
 from turnlog.thread.history import History, opened
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STAR = "star"
 """The tag that a star is."""
 MOST_NOTE = 4_000
-"""So many characters a note may have: it stays in its line, and what is in a line can be brought together."""
+"""The most characters of a note: it stays in its line, and what is in a line can be merged."""
 _TAG = "tag:"
 
 
@@ -111,23 +111,23 @@ def checked_note(text: str) -> str:
     return text
 
 
-def say(creator: Creator, *entries: Set | Note) -> None:
-    """Write down what was said of sessions of other agents. Durable when this returns."""
+def append_marks(creator: Creator, *entries: Set | Note) -> None:
+    """Append marks of other agents' sessions. Durable when this returns."""
     from turnlog.thread.appender import appending  # readers do not load the writing side
 
     store = creator.store
     try:
         log = store.open(MARKS)
     except NotFound:
-        with suppress(AlreadyExists):  # somebody else was quicker
+        with suppress(AlreadyExists):  # another process was quicker
             creator.begin([Start(id=MARKS, hidden=True)]).close()
         log = store.open(MARKS)
     with appending(store, log) as appender:
         appender.append(list(entries))
 
 
-def put_on(appender: Appender, marks: ForeignMarks | None) -> None:
-    """Say it of a session that is ours by now. What was said of it before is not said again."""
+def copy_marks(appender: Appender, marks: ForeignMarks | None) -> None:
+    """Copy the marks of a session to the one that it became here. Those that it has already are left out."""
     if marks is None:
         return
     from turnlog.thread.reader import SessionReader

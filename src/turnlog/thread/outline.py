@@ -37,7 +37,7 @@ from turnlog.log.text import one_line
 
 PROMPT, CALLS, ERROR, SHOWN = 1, 2, 4, 8
 _NO_PARENT = -1
-_RULES = 1
+_RULES = 2
 """What is kept of other rules is not used."""
 
 
@@ -81,7 +81,7 @@ class OutlineItem(NamedTuple):
         return bool(self.flags & SHOWN)
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _KeptOutline(msgspec.Struct, array_like=True):
     rules: int
     seqs: bytes
     parents: bytes
@@ -93,6 +93,7 @@ class _Kept(msgspec.Struct, array_like=True):
     tools: bytes
     words: list[str]
     labels: dict[int, str]
+    calls: dict[str, tuple[int, str]]
 
 
 class Outline:
@@ -109,8 +110,8 @@ class Outline:
         self.tools: list[str] = []
         self.labels: dict[int, str] = {}
         """By `seq`."""
-        self._calls: dict[str, str] = {}
-        """The tool of each call that has no result yet."""
+        self._calls: dict[str, tuple[int, str]] = {}
+        """The calls that have no result yet: the entry and the tool of each, by its id."""
         self.last = 0
         """The last entry that was taken, whether it stands here or not."""
 
@@ -160,6 +161,7 @@ class Outline:
         for name in ("seqs", "parents", "times", "sizes", "flags", "kinds", "turns", "tools"):
             getattr(self, name).extend(getattr(other, name)[:end])
         self.labels.update({seq: text for seq, text in other.labels.items() if until is None or seq <= until})
+        self._calls.update({id: call for id, call in other._calls.items() if until is None or call[0] <= until})
         self.last = max(self.last, other.last if until is None else min(until, other.last))
 
     def cut(self, last: int) -> None:
@@ -168,6 +170,7 @@ class Outline:
         for name in ("seqs", "parents", "times", "sizes", "flags", "kinds", "turns", "tools"):
             del getattr(self, name)[end:]
         self.labels = {seq: text for seq, text in self.labels.items() if seq <= last}
+        self._calls = {id: call for id, call in self._calls.items() if call[0] <= last}
         self.last = min(self.last, last)
 
     def path(self, head: int) -> list[int]:
@@ -200,9 +203,9 @@ class Outline:
             return array("I", [words.setdefault(word, len(words)) for word in column]).tobytes()
 
         kinds, turns, tools = numbered(self.kinds), numbered(self.turns), numbered(self.tools)
-        kept = _Kept(
+        kept = _KeptOutline(
             _RULES, self.seqs.tobytes(), self.parents.tobytes(), self.times.tobytes(), self.sizes.tobytes(),
-            self.flags.tobytes(), kinds, turns, tools, list(words), self.labels,
+            self.flags.tobytes(), kinds, turns, tools, list(words), self.labels, self._calls,
         )  # fmt: skip
         return zlib.compress(msgspec.msgpack.encode(kept), 1)
 
@@ -210,7 +213,7 @@ class Outline:
     def decode(cls, data: bytes) -> Outline | None:
         """What was kept; None where it was kept by other rules, or is damaged."""
         try:
-            kept = msgspec.msgpack.decode(zlib.decompress(data), type=_Kept)
+            kept = msgspec.msgpack.decode(zlib.decompress(data), type=_KeptOutline)
         except (zlib.error, msgspec.DecodeError, msgspec.ValidationError):
             return None
         if kept.rules != _RULES:
@@ -224,7 +227,7 @@ class Outline:
         one.kinds, one.turns, one.tools = (
             [kept.words[number] for number in array("I", stored)] for stored in (kept.kinds, kept.turns, kept.tools)
         )
-        one.labels = kept.labels
+        one.labels, one._calls = kept.labels, kept.calls
         one.last = one.seqs[-1] if one.seqs else 0
         return one
 
@@ -252,7 +255,7 @@ def _parent(entry: AnyEntry) -> int:
     return _NO_PARENT if entry.parent is None else entry.parent
 
 
-def _about(entry: AnyEntry, calls: dict[str, str]) -> tuple[int, int, str, str]:
+def _about(entry: AnyEntry, calls: dict[str, tuple[int, str]]) -> tuple[int, int, str, str]:
     """Its size, its flags, its tools, and its label."""
     if isinstance(entry, Message):
         return _message(entry, calls)
@@ -275,7 +278,7 @@ def _about(entry: AnyEntry, calls: dict[str, str]) -> tuple[int, int, str, str]:
     return 0, 0, "", ""
 
 
-def _message(message: Message, calls: dict[str, str]) -> tuple[int, int, str, str]:
+def _message(message: Message, calls: dict[str, tuple[int, str]]) -> tuple[int, int, str, str]:
     size, flags = 0, ERROR * (message.error is not None)
     tools: list[str] = []
     for block in message.blocks:
@@ -283,12 +286,12 @@ def _message(message: Message, calls: dict[str, str]) -> tuple[int, int, str, st
             size += len(block.text)
         elif type(block) is ToolCall:
             tools.append(block.name)
-            calls[block.id] = block.name
+            calls[block.id] = message.seq, block.name
             flags |= CALLS
         elif type(block) is ToolResult:
             content = block.content
             size += len(content if isinstance(content, str) else text_of(cast("list[Any]", content)))
-            tools.append(calls.pop(block.call, "") or block.name or "")
+            tools.append(calls.pop(block.call, (0, ""))[1] or block.name or "")
             flags |= ERROR * block.is_error
     label = ""
     if message.role == "user" and is_prompt(message):

@@ -165,7 +165,7 @@ class SessionReader:
             self._history.renew()
             state = self._state if at is None else state_as_of(self._history, seq_of(at))
             head = self._history.at(state.head)
-            self._history.understand()
+            self._history.refuse_critical()
             rewrites: list[Entry] = []
             replaced, kept = self._visible(state.head, rewrites)
             leading, messages = split_system(replaced + kept)
@@ -191,7 +191,7 @@ class SessionReader:
         """The system prompt where a compaction hides it: the model still needs it."""
         hidden: list[Message] = []
         for original, seq in state.system.items():
-            entry = None if original in seen else self._whole_at(seq)
+            entry = None if original in seen else self._history.whole_at(seq)
             if isinstance(entry, (Message, Edit)) and entry.blocks:
                 hidden.append(Message(role="system", blocks=entry.blocks))
         return hidden
@@ -205,11 +205,7 @@ class SessionReader:
                     rewrites.append(node)
                 yield self._history.whole(node)
 
-        return visible(path(), self._whole_at)
-
-    def _whole_at(self, seq: int) -> Any:
-        entry = self._history.at(seq)
-        return None if entry is None else self._history.whole(entry)
+        return visible(path(), self._history.whole_at)
 
     def blob(self, digest: str) -> bytes:
         """The content of a picture, a file or a large payload, by the digest in its block."""
@@ -270,7 +266,7 @@ class SessionReader:
         `seq` of the last entry that it got as `after`, gets what it missed and then the text so far.
         A session that was purged is `NotFound`, a moment later.
         """
-        from turnlog.thread.live import Listening  # only who follows needs it
+        from turnlog.thread.stream import Listening  # only who follows needs it
 
         last = self._state.seq if after is None else seq_of(after)
         log, pause, looked = self._history.log, 0.0, 0.0

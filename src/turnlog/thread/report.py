@@ -12,16 +12,17 @@ from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Compaction, Fork, Message, Uncompact
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
-from turnlog.store import Listed, Store, place_of
+from turnlog.store import Listed, Store
+from turnlog.store.listing import cursor_of
 
-NET = "turnlog"
+SAFETY_NET_AGENT = "turnlog"
 """The agent of sessions that `turnlog run` and `turnlog checkpoint` open."""
 
 
 def is_net(state: State) -> bool:
     """Whether it is there for files alone: opened by `turnlog run` or `turnlog checkpoint`, and no agent has spoken."""
     spoken = state.counts.messages.get("assistant") or state.inherited.counts.messages.get("assistant")
-    return state.start.get("agent") == NET and not spoken
+    return state.start.get("agent") == SAFETY_NET_AGENT and not spoken
 
 
 class Info(Struct, frozen=True):
@@ -53,7 +54,7 @@ class Info(Struct, frozen=True):
     @property
     def cursor(self) -> str:
         """For the page behind this one: `home.sessions(after=…)`, whatever becomes of the session meanwhile."""
-        return str(place_of(self.updated_at, self.id))
+        return str(cursor_of(self.updated_at, self.id))
 
 
 def info_of(row: Listed) -> Info:

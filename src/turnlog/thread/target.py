@@ -105,7 +105,7 @@ def _near_the_end(history: History, asof: int) -> _Restored | None:
 
 
 def _said_later(history: History, to: int, asof: int) -> int:
-    """Where the conversation stood as of an entry, where what was said is brought in later than the turn is told of."""
+    """The head as of `asof` for relayed sessions, whose messages are imported after their turn marks."""
     here = history.at(asof)
     if not isinstance(here, (Checkpoint, Turn)):
         return to

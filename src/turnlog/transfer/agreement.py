@@ -13,7 +13,7 @@ from turnlog.store import Log
 from turnlog.transfer.outgoing import Outgoing, Shipment
 
 
-class Meeting(Struct, frozen=True):
+class Divergence(Struct, frozen=True):
     """What two logs of one session have in common."""
 
     common: Shipment | None = None
@@ -29,35 +29,35 @@ class Meeting(Struct, frozen=True):
         return self.common.entry.seq if self.common is not None else 0
 
 
-def meet(going: Outgoing, theirs: Log | None) -> Meeting:
+def divergence_of(outgoing: Outgoing, theirs: Log | None) -> Divergence:
     """Compare what is to be there with what is. Both may grow meanwhile: others write, and others bring the same."""
     if theirs is None:
-        return Meeting(mine=next(_carried(going, 0), None))
+        return Divergence(mine=next(_carried(outgoing, 0), None))
     while True:
-        meeting = _meet(going, theirs)
+        meeting = _meet(outgoing, theirs)
         # The logs were not read at one moment. What comes after the last entry that both have is only somebody else's
         # where it is another entry: an entry that is there stays what it is.
-        if meeting.mine is None or not meeting.has_theirs or not _agree(going, theirs, meeting.last):
+        if meeting.mine is None or not meeting.has_theirs or not _agree(outgoing, theirs, meeting.last):
             return meeting
 
 
-def _agree(going: Outgoing, theirs: Log, after: int) -> bool:
+def _agree(outgoing: Outgoing, theirs: Log, after: int) -> bool:
     """Whether both go on with the same entry by now."""
-    here, there = next(_carried(going, after), None), next(_written(theirs, after), None)
+    here, there = next(_carried(outgoing, after), None), next(_written(theirs, after), None)
     return here is not None and there is not None and are_same(here, there)
 
 
-def _meet(going: Outgoing, theirs: Log) -> Meeting:
+def _meet(outgoing: Outgoing, theirs: Log) -> Divergence:
     last = _last(theirs)
     # Nearly always one of them is where the other was.
-    end = min(last, going.last())
-    common = _same_end(going, theirs, end)
+    end = min(last, outgoing.last())
+    common = _same_end(outgoing, theirs, end)
     if common is None:
-        return _walk(going, theirs)
-    return Meeting(common, next(_carried(going, end), None), last > end)
+        return _walk(outgoing, theirs)
+    return Divergence(common, next(_carried(outgoing, end), None), last > end)
 
 
-def _same_end(going: Outgoing, theirs: Log, end: int) -> Shipment | None:
+def _same_end(outgoing: Outgoing, theirs: Log, end: int) -> Shipment | None:
     """Entry `end`, if both have it and all before it.
 
     A log only grows, so one line that both have says it of all before. But not one that can be merged: a third home may
@@ -66,7 +66,7 @@ def _same_end(going: Outgoing, theirs: Log, end: int) -> Shipment | None:
     near = 1
     while True:
         after = max(0, end - near)
-        here = list(takewhile(lambda item: item.entry.seq <= end, _carried(going, after)))
+        here = list(takewhile(lambda item: item.entry.seq <= end, _carried(outgoing, after)))
         there = list(takewhile(lambda item: item.entry.seq <= end, _written(theirs, after)))
         if not here or here[-1].entry.seq != end or len(here) != len(there) or not all(map(are_same, here, there)):
             return None
@@ -75,9 +75,9 @@ def _same_end(going: Outgoing, theirs: Log, end: int) -> Shipment | None:
         near *= 8
 
 
-def _walk(going: Outgoing, theirs: Log) -> Meeting:
+def _walk(outgoing: Outgoing, theirs: Log) -> Divergence:
     """Entry by entry. What only one side can read, before something that both have, was damaged on the other."""
-    ours, others = _carried(going, 0), _written(theirs, 0)
+    ours, others = _carried(outgoing, 0), _written(theirs, 0)
     a, b = next(ours, None), next(others, None)
     common: Shipment | None = None
     first: Shipment | None = None
@@ -94,7 +94,7 @@ def _walk(going: Outgoing, theirs: Log) -> Meeting:
         else:
             has_theirs = True
             b = next(others, None)
-    return Meeting(common, first or a, has_theirs or b is not None)
+    return Divergence(common, first or a, has_theirs or b is not None)
 
 
 def are_same(here: Shipment | WrittenLine, there: Shipment | WrittenLine) -> bool:
@@ -114,8 +114,8 @@ def _last(log: Log) -> int:
     return next((item.seq for item in log.read(reverse=True) if isinstance(item, Entry)), 0)
 
 
-def _carried(going: Outgoing, after: int) -> Iterator[Shipment]:
-    return (item for item in going.lines(after=after) if isinstance(item, Shipment))
+def _carried(outgoing: Outgoing, after: int) -> Iterator[Shipment]:
+    return (item for item in outgoing.lines(after=after) if isinstance(item, Shipment))
 
 
 def _written(log: Log, after: int) -> Iterator[WrittenLine]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnlog.errors import Corrupt, NotFound, TurnlogError, Unavailable
 from turnlog.log.entry import Checkpoint, Root
-from turnlog.store import Adding, OpenFile, Store, derived
+from turnlog.store import AddBlob, OpenFile, Store, derived
 from turnlog.thread.content import stays
 from turnlog.transfer.outgoing import Shipment
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
@@ -26,7 +26,7 @@ _PACK = 64 << 20
 class Cargo(Struct):
     """What some lines need, as the other side has to have it before them."""
 
-    made: dict[str, bytes] = {}
+    new_blobs: dict[str, bytes] = {}
     """Blobs that the home they come from has not."""
     needed: list[str] = []
     """Every other one, what is in a folder before the folder."""
@@ -77,7 +77,7 @@ class Carrier:
         self._look_again()
         for carried in lines:
             entry = carried.entry
-            cargo.made.update(carried.blobs)
+            cargo.new_blobs.update(carried.blobs)
             trees: list[str] = []
             if isinstance(entry, Checkpoint):
                 gone = dropped() if gone is None else gone
@@ -99,7 +99,7 @@ class Carrier:
         return self._with_lacking(cargo, needed)
 
     def _with_lacking(self, cargo: Cargo, needed: dict[str, None]) -> Cargo:
-        cargo.needed = [name for name in needed if name not in self._there and name not in cargo.made]
+        cargo.needed = [name for name in needed if name not in self._there and name not in cargo.new_blobs]
         cargo.lacking = derived.lacking(self._target, cargo.needed) if cargo.needed else set()
         return cargo
 
@@ -151,7 +151,7 @@ class Carrier:
         """Bring it, durable when this returns; what is damaged is told. Returns how many blobs and bytes it was."""
         names = iter(cargo.needed)
         blobs = size = 0
-        made: dict[str, bytes] = cargo.made
+        made: dict[str, bytes] = cargo.new_blobs
         while True:
             with self._target.add() as add:
                 for name, data in made.items():
@@ -178,9 +178,9 @@ class Carrier:
 
     def arrived(self, cargo: Cargo) -> None:
         """The entries that need it are there, too."""
-        self._there.update(cargo.made, (name for name in cargo.needed if name not in cargo.lost))
+        self._there.update(cargo.new_blobs, (name for name in cargo.needed if name not in cargo.lost))
 
-    def _add(self, add: Adding, name: str) -> int:
+    def _add(self, add: AddBlob, name: str) -> int:
         pieces: list[bytes] = []
         size = 0
         stream = iter(self._source.stream(name))
@@ -193,7 +193,7 @@ class Carrier:
         return size
 
 
-def _add_big(add: Adding, name: str, pieces: list[bytes], rest: Iterator[bytes]) -> int:
+def _add_big(add: AddBlob, name: str, pieces: list[bytes], rest: Iterator[bytes]) -> int:
     try:
         with tempfile.TemporaryFile() as file:
             file.writelines(pieces)

@@ -34,21 +34,22 @@ class Erasures:
         """Whether all that was erased in a session here was erased there."""
         return self._here.get(first, {}).keys() <= self._there.get(first, {}).keys()
 
-    def apply(self, going: Outgoing) -> int:
+    def apply(self, outgoing: Outgoing) -> int:
         """Erase there what was erased here, in a session as it is to be there; how many entries that were."""
-        here = self._here.get(going.source[1], {})
+        here = self._here.get(outgoing.source[1], {})
         if not here:
             return 0
-        wanted = {going.number(one.seq): one for one in here.values() if one.seq > going.since}
-        return self._erase(going.id, going.first, wanted)
+        wanted = (one for one in here.values() if one.seq > outgoing.since)
+        return self._erase(outgoing.id, outgoing.first, [(outgoing.number(one.seq), one) for one in wanted])
 
     def apply_to_original(self, first: str, image: Outgoing) -> int:
         """The same in what this session was once made of: its numbers are others, its ids are the same."""
-        return self._erase(*image.source, dict(enumerate(self._here.get(first, {}).values(), 1 << 60)))
+        return self._erase(*image.source, [(None, one) for one in self._here.get(first, {}).values()])
 
-    def _erase(self, session: str, first: str, wanted: dict[int, Erasure]) -> int:
+    def _erase(self, session: str, first: str, wanted: list[tuple[int | None, Erasure]]) -> int:
+        """`wanted` with the number that each entry probably has there, if that is known."""
         erased_there = self._there.setdefault(first, {})
-        if all(one.id in erased_there for one in wanted.values()):
+        if all(one.id in erased_there for _, one in wanted):
             return 0
         try:
             log = self._target.open(session, read_only=True, first=first)
@@ -56,18 +57,16 @@ class Erasures:
             return 0
         with closing(log):
             targets = [
-                target
-                for seq, one in wanted.items()
-                if one.id not in erased_there and (target := _place(log, seq, one))
+                target for seq, one in wanted if one.id not in erased_there and (target := _place(log, seq, one))
             ]
         if targets and not self._dry_run:
             erase_there(self._target, session, first, targets)
         erased_there.update((one.id, one) for one in targets)
         return len(targets)
 
-    def in_flight(self, going: Outgoing, chunk: list[Shipment]) -> list[Shipment]:
+    def in_flight(self, outgoing: Outgoing, chunk: list[Shipment]) -> list[Shipment]:
         """Lines on their way, without what was erased over there: it does not come back."""
-        gone, facts = self._there.get(going.first, {}), self._facts(going)
+        gone, facts = self._there.get(outgoing.first, {}), self._facts(outgoing)
         shipments: list[Shipment] = []
         for item in chunk:
             if item.entry.id in gone and not item.entry.void:
@@ -84,10 +83,10 @@ class Erasures:
         except (NotFound, Corrupt):
             return None  # what is lost says nothing
 
-    def _facts(self, going: Outgoing) -> list[tuple[str, Any]]:
-        """What was erased there and is still known here: lines that came since may say it again."""
+    def _facts(self, outgoing: Outgoing) -> list[tuple[str, Any]]:
+        """Facts erased there that our log still has; later lines may repeat them."""
         facts: list[tuple[str, Any]] = []
-        name = going.source
+        name = outgoing.source
         while self._there:
             with closing(self._source.open(name[0], read_only=True, first=name[1])) as log:
                 history = History(self._source, log)
@@ -106,9 +105,10 @@ def _whole(store: Store) -> dict[str, dict[str, Erasure]]:
     return {first: {one.id: one for one in some if not one.part} for first, some in erasures.items()}
 
 
-def _place(log: Log, seq: int, one: Erasure) -> Erasure | None:
+def _place(log: Log, seq: int | None, one: Erasure) -> Erasure | None:
     """The same with the number that the entry has there; None if it is not there."""
-    entry = next((item for item in log.read(after=seq - 1, before=seq + 1) if isinstance(item, Entry)), None)
+    near = () if seq is None else log.read(after=seq - 1, before=seq + 1)
+    entry = next((item for item in near if isinstance(item, Entry)), None)
     if entry is None or entry.id != one.id:
         entry = derived.find(log, one.id)  # it was merged, and has another number
     return None if entry is None else replace(one, seq=entry.seq)

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from turnlog.log.entry import WIDE_FACTS, Answer, AnyEntry, Ask, Fold, Set, Started, Writer
 from turnlog.log.field import NamesEntry, change
 from turnlog.log.ids import new_id
-from turnlog.store import Store
 from turnlog.thread.appender import Appender
 from turnlog.thread.reader import SessionReader
 from turnlog.transfer.outgoing import Outgoing, Shipment
@@ -21,26 +20,26 @@ _E = TypeVar("_E", bound=AnyEntry)
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def merges(going: Outgoing, after: int) -> bool:
+def merges(outgoing: Outgoing, after: int) -> bool:
     """Whether everything after that entry can be appended to whatever the other side has."""
     return all(
         (entry.merges or isinstance(entry, _NOT_NEEDED)) and not entry.unverified and not entry.blobs
-        for entry in _entries(going, after)
+        for entry in _entries(outgoing, after)
     )
 
 
-def merge(store: Store, appender: Appender, going: Outgoing, after: int, *, dry_run: bool) -> int:
+def merge(appender: Appender, outgoing: Outgoing, after: int, *, dry_run: bool) -> int:
     """Append it there, under its ids, at its times; what is there already is left out. Returns how many were new.
 
     Of two facts with the same name, the later one stays: where that is theirs, it is said once more. Of two answers to
     one question the earlier counts, so that both homes agree.
     """
     there = SessionReader(appender.history)
-    said = list(there.entries(after=after))
-    theirs = {entry.key: entry for entry in said if isinstance(entry, Set)}
+    their_entries = list(there.entries(after=after))
+    theirs = {entry.key: entry for entry in their_entries if isinstance(entry, Set)}
     numbers: dict[int, int] = {}
     added = 0
-    for entry in _entries(going, after):
+    for entry in _entries(outgoing, after):
         if isinstance(entry, _NOT_NEEDED):
             continue
         present = there.find(entry.id)
@@ -52,10 +51,10 @@ def merge(store: Store, appender: Appender, going: Outgoing, after: int, *, dry_
             continue
         if not isinstance(entry, Set):
             moved = change(entry, NamesEntry, lambda seq: numbers.get(seq, seq))
-            [appended] = appender.append([_before_theirs(moved, said)])
+            [appended] = appender.append([_before_theirs(moved, their_entries)])
             numbers[entry.seq] = appended.seq
             if isinstance(entry, Ask):
-                _repeat(appender, entry, said)
+                _repeat(appender, entry, their_entries)
             continue
         appender.append([_in_place(entry, appender)])
         newest = theirs.get(entry.key)
@@ -102,5 +101,5 @@ def _when(entry: AnyEntry) -> tuple[datetime, str]:
     return entry.clock or entry.at or _LONG_AGO, entry.id
 
 
-def _entries(going: Outgoing, after: int) -> Iterator[AnyEntry]:
-    return (item.entry for item in going.lines(after=after) if isinstance(item, Shipment))
+def _entries(outgoing: Outgoing, after: int) -> Iterator[AnyEntry]:
+    return (item.entry for item in outgoing.lines(after=after) if isinstance(item, Shipment))

@@ -24,12 +24,12 @@ from turnlog.thread.appender import appending
 from turnlog.thread.content import left_out
 from turnlog.thread.garbage import forget_unneeded
 from turnlog.thread.history import opened
-from turnlog.transfer.agreement import Meeting, meet
+from turnlog.transfer.agreement import Divergence, divergence_of
 from turnlog.transfer.blobs import Cargo, Carrier, held
 from turnlog.transfer.erased import Erasures
 from turnlog.transfer.image import came_from, second_of
 from turnlog.transfer.merge import merge, merges
-from turnlog.transfer.outgoing import Outgoing, Shipment, outgoing
+from turnlog.transfer.outgoing import Outgoing, Shipment, outgoing_of
 from turnlog.transfer.private import bring_private
 from turnlog.transfer.report import Transferred
 
@@ -129,7 +129,7 @@ class Mover:
             if name in self._deleted and name in self._live:
                 self._rows[name] = Transferred(name.id, "deleted")
                 with closing(self._source.open(name.id, read_only=True, first=name.first)) as log:
-                    self._rows[name].erased = self._erasures.apply(outgoing(self._source, log))
+                    self._rows[name].erased = self._erasures.apply(outgoing_of(self._source, log))
                 return
             self._move(name)
         except Unavailable:
@@ -149,39 +149,39 @@ class Mover:
         self._moving.append(name)
         log = self._source.open(name.id, read_only=True, first=name.first)
         try:
-            going = outgoing(self._source, log)
-            image = came_from(self._target, self._there.values(), self._source, going)
-            going = self._beside_its_parent(going) if image is None else going
+            outgoing = outgoing_of(self._source, log)
+            image = came_from(self._target, self._there.values(), self._source, outgoing)
+            outgoing = self._beside_its_parent(outgoing) if image is None else outgoing
             row = self._rows[name] = Transferred(name.id)
             if image is not None:
                 row.erased = self._erasures.apply_to_original(name.first, image)
-            self._placed[name] = self._send(going, row) if image is None else []
+            self._placed[name] = self._send(outgoing, row) if image is None else []
             row.outcome = "erased" if row.erased and row.outcome == "same" else row.outcome
             return self._placed[name]
         finally:
             self._moving.pop()
             log.close()
 
-    def _beside_its_parent(self, going: Outgoing) -> Outgoing:
-        fork = going.start.fork
+    def _beside_its_parent(self, outgoing: Outgoing) -> Outgoing:
+        fork = outgoing.start.fork
         if fork is None:
-            return going
+            return outgoing
         try:
             parts = self._move(_Which(fork.session, fork.base))
         except NotFound as error:
-            raise NotFound(f"session {fork.session!r}, which {going.id} builds on: {error.message}") from None
+            raise NotFound(f"session {fork.session!r}, which {outgoing.id} builds on: {error.message}") from None
         part = next((part for part in parts if fork.seq <= part.upto), None)
         if part is None:
             # That was merged into something there, or is there under another name: now it is needed itself.
             part = next(part for part in self._bring(_Which(fork.session, fork.base)) if fork.seq <= part.upto)
         is_itself = part.there == (fork.session, fork.base) and not part.cuts
-        return going if is_itself else going.moved(*part.there, part.cuts)
+        return outgoing if is_itself else outgoing.moved(*part.there, part.cuts)
 
     def _bring(self, name: _Which) -> list[_Part]:
         """Have a session there as such."""
         with closing(self._source.open(name.id, read_only=True, first=name.first)) as log:
-            going = self._beside_its_parent(outgoing(self._source, log))
-            self._placed[name] = self._send(going, self._row(name), may_merge=False)
+            outgoing = self._beside_its_parent(outgoing_of(self._source, log))
+            self._placed[name] = self._send(outgoing, self._row(name), may_merge=False)
             return self._placed[name]
 
     def _log_there(self, name: str, first: str | None) -> Log | None:
@@ -190,110 +190,114 @@ class Mover:
         except NotFound:
             return None
 
-    def _is_another(self, going: Outgoing) -> bool:
+    def _is_another(self, outgoing: Outgoing) -> bool:
         """Whether the session there that is called so is not this one."""
         try:
-            log = self._target.open(going.id)
+            log = self._target.open(outgoing.id)
         except NotFound:
             return False
         with closing(log):
-            return next((item.id for item in log.read() if isinstance(item, Start)), going.first) != going.first
+            return next((item.id for item in log.read() if isinstance(item, Start)), outgoing.first) != outgoing.first
 
-    def _send(self, going: Outgoing, row: Transferred, *, may_merge: bool = True) -> list[_Part]:
+    def _send(self, outgoing: Outgoing, row: Transferred, *, may_merge: bool = True) -> list[_Part]:
         """Bring over what is missing; where both sides went on, as a fork."""
         parts: list[_Part] = []
         for _ in range(_TRIES):
-            if going.source in self._live and self._is_another(going):
-                raise _another(going.id)
-            row.erased += self._erasures.apply(going)
-            theirs = self._log_there(going.id, going.first)
+            if outgoing.source in self._live and self._is_another(outgoing):
+                raise _another(outgoing.id)
+            row.erased += self._erasures.apply(outgoing)
+            theirs = self._log_there(outgoing.id, outgoing.first)
             try:
-                meeting = meet(going, theirs)
+                meeting = divergence_of(outgoing, theirs)
                 if meeting.mine is None:
                     break
                 if not meeting.has_theirs:
-                    self._carry(going, meeting, row, is_new=theirs is None)
-                    row.erased += self._erasures.apply(going)
+                    self._carry(outgoing, meeting, row, is_new=theirs is None)
+                    row.erased += self._erasures.apply(outgoing)
                     row.outcome = row.outcome if row.outcome != "same" else "new" if theirs is None else "grown"
                     break
                 if meeting.common is None:
                     break
-                parts.append(_Part(meeting.common.origin, _Which(going.id, going.first), going.cuts))
-                if may_merge and self._merged(going, meeting, row):
+                parts.append(_Part(meeting.common.origin, _Which(outgoing.id, outgoing.first), outgoing.cuts))
+                if may_merge and self._merged(outgoing, meeting, row):
                     return parts
-                going = going.forked(
-                    meeting.common, meeting.mine, name=self._named(going, meeting.common, meeting.mine)
+                outgoing = outgoing.forked(
+                    meeting.common, meeting.mine, name=self._named(outgoing, meeting.common, meeting.mine)
                 )
-                row.outcome, row.into = "forked", going.id
+                row.outcome, row.into = "forked", outgoing.id
             except (Conflict, AlreadyExists):
                 continue  # somebody wrote there meanwhile: look again
             finally:
                 if theirs is not None:
                     theirs.close()
         else:
-            raise Conflict(f"session {going.id} changes faster over there than it can be brought", hint="try it again")
+            raise Conflict(
+                f"session {outgoing.id} changes faster over there than it can be brought", hint="try it again"
+            )
         if meeting.common is None and meeting.has_theirs:
-            raise _another(going.id)
+            raise _another(outgoing.id)
         if not row.entries:
             row.outcome = "same"
-        return [*parts, _Part(_END, _Which(going.id, going.first), going.cuts)]
+        return [*parts, _Part(_END, _Which(outgoing.id, outgoing.first), outgoing.cuts)]
 
-    def _named(self, going: Outgoing, common: Shipment, first: Shipment) -> str | None:
+    def _named(self, outgoing: Outgoing, common: Shipment, first: Shipment) -> str | None:
         """What the fork is called there that begins with an entry which was erased since; None if there is none."""
         for which, row in self._there.items() if first.entry.void else ():
             fork = row.start.fork if row.start is not None else None
-            if fork is None or (fork.base, fork.seq, fork.id) != (going.first, common.entry.seq, common.entry.id):
+            if fork is None or (fork.base, fork.seq, fork.id) != (outgoing.first, common.entry.seq, common.entry.id):
                 continue
             with closing(self._target.open(which.id, read_only=True, first=which.first)) as log:
-                if second_of(outgoing(self._target, log)) == first.entry.id:
+                if second_of(outgoing_of(self._target, log)) == first.entry.id:
                     return which.first
         return None
 
-    def _dropped(self, going: Outgoing) -> frozenset[str]:
-        with opened(self._source, self._source.open(going.source[0], read_only=True, first=going.source[1])) as history:
+    def _dropped(self, outgoing: Outgoing) -> frozenset[str]:
+        with opened(
+            self._source, self._source.open(outgoing.source[0], read_only=True, first=outgoing.source[1])
+        ) as history:
             return frozenset(history.state.dropped)
 
-    def _merged(self, going: Outgoing, meeting: Meeting, row: Transferred) -> bool:
+    def _merged(self, outgoing: Outgoing, meeting: Divergence, row: Transferred) -> bool:
         """Facts, notes and spending need no fork: they are appended there, as those of two processes would be."""
-        if meeting.common is None or not merges(going, meeting.last):
+        if meeting.common is None or not merges(outgoing, meeting.last):
             return False
-        if self._is_another(going):
+        if self._is_another(outgoing):
             return False
         try:
-            log = self._target.open(going.id)
+            log = self._target.open(outgoing.id)
         except NotFound:
             return False
         with appending(self._target, log) as appender:
-            added = merge(self._target, appender, going, meeting.last, dry_run=self._dry_run)
+            added = merge(appender, outgoing, meeting.last, dry_run=self._dry_run)
         if added:
             row.outcome, row.entries = "merged", row.entries + added
         return True
 
     # ── lines and what they need ──────────────────────────────────────────────────────────────────
 
-    def _carry(self, going: Outgoing, meeting: Meeting, row: Transferred, *, is_new: bool) -> None:
+    def _carry(self, outgoing: Outgoing, meeting: Divergence, row: Transferred, *, is_new: bool) -> None:
         after = 0 if is_new else meeting.last
-        is_live = going.source in self._live
-        deleted = not is_live if is_new else not (is_live and going.source in self._wanted)
+        is_live = outgoing.source in self._live
+        deleted = not is_live if is_new else not (is_live and outgoing.source in self._wanted)
         digest, sent, has_alias = sha256(), 0, False
         first = _BEGINNING_BYTES if is_new else _BYTES
-        for portion in _chunks(going.lines(after=meeting.last), row.problems, first):
-            chunk = self._erasures.in_flight(going, portion)
+        for portion in _chunks(outgoing.lines(after=meeting.last), row.problems, first):
+            chunk = self._erasures.in_flight(outgoing, portion)
             if self._dry_run:
-                cargo = self._carrier.load(chunk, lambda: self._dropped(going))
-                row.blobs += len(cargo.lacking) + len(cargo.made)
+                cargo = self._carrier.load(chunk, lambda: self._dropped(outgoing))
+                row.blobs += len(cargo.lacking) + len(cargo.new_blobs)
             else:
                 lines = [carried.line for carried in chunk]
                 adopt = partial(
                     self._target.adopt,
-                    going.id,
+                    outgoing.id,
                     lines,
                     after=after,
-                    first=going.first,
-                    parent=going.start.fork,
+                    first=outgoing.first,
+                    parent=outgoing.start.fork,
                     deleted=deleted,
                 )
-                cargo = self._bring_before(adopt, going, chunk, row)
+                cargo = self._bring_before(adopt, outgoing, chunk, row)
                 digest.update(b"".join(line + b"\n" for line in lines))
             row.problems += [problem for problem in cargo.problems if problem not in row.problems]
             after = chunk[-1].entry.seq
@@ -304,10 +308,10 @@ class Mover:
         if has_alias and not self._dry_run:
             aliases_changed(self._target)
         if sent and not self._dry_run:
-            self._compare(_Which(going.id, going.first), meeting.last, after, digest.digest())
+            self._compare(_Which(outgoing.id, outgoing.first), meeting.last, after, digest.digest())
 
     def _bring_before(
-        self, adopt: Callable[[], None], going: Outgoing, chunk: list[Shipment], row: Transferred
+        self, adopt: Callable[[], None], outgoing: Outgoing, chunk: list[Shipment], row: Transferred
     ) -> Cargo:
         """Bring what lines need, then the lines."""
         if not any(carried.blobs or carried.entry.blobs for carried in chunk):
@@ -317,8 +321,8 @@ class Mover:
         for is_last in (False, True):
             # From finding out what is there until an entry refers to it, nobody collects any of it.
             with held(source), target.keeping():
-                cargo = self._carrier.load(chunk, lambda: self._dropped(going))
-                if cargo.lacking or cargo.made or cargo.lost:
+                cargo = self._carrier.load(chunk, lambda: self._dropped(outgoing))
+                if cargo.lacking or cargo.new_blobs or cargo.lost:
                     blobs, size = self._carrier.bring(cargo)
                     row.blobs += blobs
                     row.blob_bytes += size

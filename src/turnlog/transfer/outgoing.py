@@ -22,6 +22,9 @@ from turnlog.store import Log, Store
 from turnlog.thread.history import History
 from turnlog.transfer.renumber import line_of, renumbered
 
+_WORD = 8
+"""The letters that tell a derived id from the one that it was made of."""
+
 
 class Shipment(Struct, frozen=True, gc=False):
     """One line on its way."""
@@ -143,7 +146,7 @@ class Outgoing:
         return self.forked(common, first, name=name) if cut and first.entry.void and first.entry.id == second else None
 
     def _called(self, *what: bytes) -> Start:
-        """Its first line, with the id of what comes of it for this reason: always the same."""
+        """Its first line under a deterministic id derived from `what`."""
         parts = what if self.first == self.id else (*what, self.first.encode("utf-8", "surrogatepass"))
         return replace(self.start, id=derived_id(self.id, *parts), session=None)
 
@@ -180,7 +183,7 @@ class Outgoing:
         return Outgoing(self._store, self._log, start=self._original, made=start, since=since, cuts=cuts)
 
 
-def outgoing(store: Store, log: Log) -> Outgoing:
+def outgoing_of(store: Store, log: Log) -> Outgoing:
     """A session just as it is."""
     first = next((item for item in log.lines() if isinstance(item, WrittenLine)), None)
     if first is None or not isinstance(first.entry, Start):
@@ -197,7 +200,12 @@ def derived_id(session_id: str, *what: bytes) -> str:
     """The id of a session that comes of another one: for the same reason always the same."""
     parts = [session_id.encode("utf-8", "surrogatepass"), *what]
     digest = sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
-    word = letters(digest[:8])
+    word = letters(digest[:_WORD])
     handle = handle_of(session_id)
     stem = session_id.removesuffix(f"-{handle}") if handle != session_id else session_id
     return f"{stem[:1000]}-{word}"
+
+
+def origin_id(derived: str) -> str:
+    """The id that `derived_id` made another one of, if it did and that one had no handle at its end."""
+    return derived[: -1 - _WORD]

@@ -9,7 +9,7 @@ from turnlog.log.codec import Damage
 from turnlog.log.draft import MAX_ID
 from turnlog.store import Store, derived
 from turnlog.thread.removal.erasing import erase_there
-from turnlog.transfer.outgoing import outgoing
+from turnlog.transfer.outgoing import outgoing_of
 
 
 def restore_as(store: Store, session: str, name: str) -> None:
@@ -20,10 +20,10 @@ def restore_as(store: Store, session: str, name: str) -> None:
     if listed is None:
         raise NotFound(f"no deleted session {session!r}")
     with closing(store.open(session, read_only=True, first=listed.first)) as log:
-        going = outgoing(store, log).renamed(name)
+        outgoing = outgoing_of(store, log).renamed(name)
         lines: list[bytes] = []
         with store.keeping():
-            for item in going.lines():
+            for item in outgoing.lines():
                 if isinstance(item, Damage):
                     raise Corrupt(
                         f"session {session} is damaged at byte {item.offset}, and cannot be copied whole",
@@ -32,7 +32,9 @@ def restore_as(store: Store, session: str, name: str) -> None:
                 if item.blobs:
                     derived.put(store, item.blobs)
                 lines.append(item.line)
-            store.adopt(name, lines, after=0, parent=going.start.fork)
+            store.adopt(name, lines, after=0, parent=outgoing.start.fork)
         if erased := derived.erasures(store, listed.first).get(listed.first):
-            erase_there(store, name, going.first, [one for one in erased if not one.part and one.seq > going.since])
+            erase_there(
+                store, name, outgoing.first, [one for one in erased if not one.part and one.seq > outgoing.since]
+            )
     store.purge(session, deleted=True)

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypedDict
+
 from msgspec import Struct
 
 from turnlog.errors import TurnlogError
+
+
+class TransferOptions(TypedDict, total=False):
+    """The options of `push`, `pull` and `sync`."""
+
+    dry_run: bool
+    """Nothing is written: the report says what would be."""
+    include_ignored: bool
+    """Also what is in ignored files that checkpoints cover."""
+    progress: Callable[[int, int, str], None] | None
+    """Called with each session: its number, how many there are, its id."""
 
 
 class Transferred(Struct):

@@ -21,9 +21,9 @@ WIDTH = 32
 SIGNATURE = 5
 """Numbers that tell a file from what it was: size, mtime, ctime, inode and mode."""
 NONE = bytes(WIDTH)
-"""In place of a digest that there is none of, or that is too young to trust."""
+"""Placeholder for a missing digest, or one of a file changed too recently."""
 
-IS_FILE, IS_FOLDER, IS_PARTLY, IS_LINK, IS_IGNORED, IS_UNKNOWN = b"fdpliu"
+IS_FILE, IS_FOLDER, IS_PARTIAL_FOLDER, IS_LINK, IS_IGNORED, IS_UNKNOWN = b"fdpliu"
 """What a name is; a folder is there partly where only what is tracked in it is covered."""
 
 

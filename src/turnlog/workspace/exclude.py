@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from turnlog.workspace.git import repository_place
-from turnlog.workspace.read import refuse_hole
+from turnlog.workspace.read import raise_if_system_error
 
 
 def outside_rules(root: str, general: str) -> list[tuple[bytes, bytes]]:
@@ -38,7 +38,7 @@ def _mode_of(path: str) -> int:
     try:
         return os.stat(path).st_mode
     except OSError as error:
-        refuse_hole(error, os.fsencode(path))
+        raise_if_system_error(error, os.fsencode(path))
         return 0
 
 
@@ -47,7 +47,7 @@ def _add_rules(rules: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None
         with open(path, "rb") as file:
             text = file.read(1 << 20)
     except OSError as error:
-        refuse_hole(error, os.fsencode(path))
+        raise_if_system_error(error, os.fsencode(path))
         return
     if text.strip():
         rules.append((lead, text))
@@ -67,5 +67,5 @@ def global_excludes(home: str, config: str) -> str:
                     if section == "core" and equals and key.strip().lower() == "excludesfile":
                         return value.strip().strip('"')
         except OSError as error:
-            refuse_hole(error, os.fsencode(path))
+            raise_if_system_error(error, os.fsencode(path))
     return os.path.join(config, "git", "ignore")

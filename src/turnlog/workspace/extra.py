@@ -16,7 +16,7 @@ def extra_of(status: os.stat_result, above: Owner, attributes: Attributes = ()) 
     return Extra(other, attributes) if other is not None or attributes else None
 
 
-def dress(fd: int, mode: int, extra: Extra | None, above: Owner) -> str:
+def apply_metadata(fd: int, mode: int, extra: Extra | None, above: Owner) -> str:
     """Give an open file or folder its owner, its mode and its attributes. Returns what the system does not allow."""
     owner = (extra and extra.owner) or above
     problems = [_own(os.fstat(fd), owner, lambda: os.fchown(fd, *owner))]

@@ -1,7 +1,7 @@
 """What git knows of a folder, read from its files: which worktree it is in, where HEAD is, what is staged.
 
 Git is never run, and nothing of it is written. Whatever stands in these files is somebody else's: files are bounded,
-special ones are not opened, and what does not look like git's is not there.
+special ones are not opened, and malformed files count as absent.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def worktrees_of(top: str) -> list[str]:
 
 
 def _linked(folder: str) -> str | None:
-    """The top of the worktree that a repository knows there, if that is of the same opinion."""
+    """The top of the worktree that a repository knows there, if its `.git` file points back here."""
     text = _read(os.path.join(folder, "gitdir"), _SMALL)
     git = None if text is None else _joined(folder, text)
     back = None if git is None else _folder(git)

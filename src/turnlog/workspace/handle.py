@@ -14,20 +14,20 @@ from contextlib import contextmanager
 from turnlog.workspace.read import FOLDER_FLAGS
 
 _MOST = 8
-"""So many are open beside the root."""
+"""The most folders that are open beside the root."""
 
 
 class FolderHandle:
     """One folder that a scan is in."""
 
-    __slots__ = ("above", "fd", "name", "who")
+    __slots__ = ("above", "fd", "identity", "name")
 
     def __init__(self, above: FolderHandle | None, name: str, fd: int) -> None:
         self.above = above
         self.name = name
         self.fd = fd
         """-1 while it is not open."""
-        self.who: tuple[int, int] = (0, 0)
+        self.identity: tuple[int, int] = (0, 0)
         """Device and inode, known when it was let go of."""
 
 
@@ -77,7 +77,7 @@ class Handles:
         if len(self._open) > _MOST:
             first = self._open[0]
             status = os.fstat(first.fd)
-            first.who = status.st_dev, status.st_ino
+            first.identity = status.st_dev, status.st_ino
             self._open.pop(0)
             os.close(first.fd)
             first.fd = -1
@@ -94,7 +94,7 @@ class Handles:
                 above, fd = fd, os.open(name, FOLDER_FLAGS, dir_fd=fd)
                 os.close(above)
             status = os.fstat(fd)
-            if (status.st_dev, status.st_ino) != handle.who:
+            if (status.st_dev, status.st_ino) != handle.identity:
                 raise OSError(errno.EBUSY, "it was moved while it was looked at")
         except BaseException:
             os.close(fd)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from turnlog.log.digest import sha256
 from turnlog.workspace.cache import (
     IS_IGNORED,
-    IS_PARTLY,
+    IS_PARTIAL_FOLDER,
     SIGNATURE,
     Seen,
     SeenFolder,
@@ -29,10 +29,10 @@ from turnlog.workspace.cache import (
     split,
 )
 from turnlog.workspace.extra import extra_of
-from turnlog.workspace.found import REPOSITORY
+from turnlog.workspace.folderscan import REPOSITORY
 from turnlog.workspace.handle import FolderHandle, Handles
 from turnlog.workspace.ignore import ALWAYS, HALF_DONE
-from turnlog.workspace.read import Sink, read_file, refuse_hole, signature
+from turnlog.workspace.read import Sink, raise_if_system_error, read_file, signature
 from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Owner, Tree, TreeNode, encode_tree
 
 MOST_FILES = 2000
@@ -58,6 +58,8 @@ DEPENDENCIES = frozenset((
 ))  # fmt: skip
 """Folders of dependencies and builds: large, and made again by a command."""
 _ALWAYS = frozenset(os.fsdecode(name) for name in ALWAYS)
+NEVER_KEPT = ALWAYS.union(name.encode() for name in CACHES)
+"""Names of folders whose contents no checkpoint has."""
 _GONE = (FileNotFoundError, NotADirectoryError)
 _TOO_MUCH = "ignored, and more than is covered of what is ignored"
 
@@ -137,7 +139,7 @@ class IgnoredScanner:
             seen, step = folders[prefix], SIGNATURE * 8
             names: list[str] = []
             for index, (name, kind) in enumerate(zip(split(seen.names), seen.kinds, strict=True)):
-                if kind in (IS_IGNORED, IS_PARTLY) and name not in _ALWAYS:
+                if kind in (IS_IGNORED, IS_PARTIAL_FOLDER) and name not in _ALWAYS:
                     mode = int.from_bytes(seen.signatures[(index + 1) * step - 8 : (index + 1) * step], sys.byteorder)
                     if not (name in CACHES and stat.S_ISDIR(mode)):
                         names.append(name)
@@ -152,7 +154,7 @@ class IgnoredScanner:
         except _GONE:
             return
         except OSError as error:
-            refuse_hole(error, prefix)
+            raise_if_system_error(error, prefix)
             for name in names:
                 self._found.unknown(prefix + os.fsencode(name), f"unreadable: {error.strerror}")
 
@@ -199,7 +201,7 @@ class IgnoredScanner:
         except _GONE:
             return
         except OSError as error:
-            refuse_hole(error, path)
+            raise_if_system_error(error, path)
             part.unknown(path, f"ignored, and unreadable: {error.strerror}")
 
     def _folder(
@@ -281,7 +283,7 @@ class IgnoredScanner:
         except _GONE:
             return
         except OSError as error:
-            refuse_hole(error, path)
+            raise_if_system_error(error, path)
             return self._found.unknown(path, f"ignored, and unreadable: {error.strerror}")
         extra = extra_of(status, self._owner, attributes)
         self._found.nodes[path] = TreeNode(FILE, stat.S_IMODE(after[4]), digest, size, extra=extra)
@@ -309,4 +311,4 @@ class IgnoredScanner:
 
 
 def _has_ignored(kinds: bytes) -> bool:
-    return IS_IGNORED in kinds or IS_PARTLY in kinds
+    return IS_IGNORED in kinds or IS_PARTIAL_FOLDER in kinds

@@ -85,64 +85,89 @@ Covered = Callable[[bytes], bool]
 """Whether a tree would have this path, were it there: not ignored, or covered all the same."""
 
 
-def make_plan(
-    target: Tree,
-    now: Tree,
-    stretches: list[Stretch],
-    get: GetTree,
-    *,
-    was_covered: Covered,
-    is_covered: Covered = lambda path: True,
-    declared: frozenset[bytes] = frozenset(),
-    tracked: frozenset[bytes] = frozenset(),
-    foreign: Callable[[bytes], str | None] = lambda path: "",
-    only: Callable[[bytes], bool] = lambda path: True,
-    is_named: bool = False,
-    force: bool = False,
-    note: str = "",
-) -> Plan:
-    """The plan for going from `now` back to `target`.
+def _anywhere(path: bytes) -> bool:
+    return True
 
-    `is_covered` says whether a path that is not in `now` is not there. What is tracked is the session's whenever it
-    changed. `foreign` says who else may have changed a path at the same time; None if only others did. `force`
-    overwrites what conflicts. `is_named` says that somebody asked for those in `only` by name: that settles whatever
-    nobody can tell the owner of.
-    """
-    steps: list[Step] = []
-    touched = _touched(stretches, get) | _touched((s for s in stretches if not s.doubt and not s.is_theirs), get)
-    for path in tracked:
+
+def _by_no_other(path: bytes) -> str | None:
+    return ""
+
+
+class PlanInput(Struct, frozen=True, kw_only=True):
+    """What a plan for going from `now` back to `target` is made of."""
+
+    target: Tree
+    now: Tree
+    stretches: list[Stretch]
+    """The stretches of work between the two."""
+    get: GetTree
+    was_covered: Covered
+    is_covered: Covered = _anywhere
+    """Whether a path that is not in `now` is not there."""
+    declared: frozenset[bytes] = frozenset()
+    """The files that tools said they changed."""
+    tracked: frozenset[bytes] = frozenset()
+    """The files that are the session's whenever they change."""
+    foreign: Callable[[bytes], str | None] = _by_no_other
+    """Which other session may have changed a path at the same time, in words; None if only others did."""
+    only: Callable[[bytes], bool] = _anywhere
+    """The paths that are asked for."""
+    is_named: bool = False
+    """Whether those were asked for by name: then files of doubtful ownership are taken back as well."""
+    force: bool = False
+    """Whether what conflicts is overwritten."""
+
+
+def make_plan(given: PlanInput, note: str = "") -> Plan:
+    """The plan for going from `now` back to `target`."""
+    own = (one for one in given.stretches if not one.doubt and not one.is_theirs)
+    # Of a path that several stretches touched, a sure one of the session itself is named.
+    touched = _touched(given.stretches, given.get) | _touched(own, given.get)
+    for path in given.tracked:
         touched.setdefault(path, "a tracked file")
-    for path, what in sorted(touched.items()):
-        if not only(path):
-            continue
-        then, current = lookup(target, path, get), lookup(now, path, get)
-        if is_same(then, current):
-            continue
-        reason, is_doubtful = foreign(path), False
-        if reason is None:
-            continue
-        if path not in tracked:
-            mine = [s for s in stretches if not s.is_theirs and (s.paths is None or path in s.paths)]
-            broken = _conflict(path, target, now, mine, get)
-            doubt = "" if broken else _doubt(path, mine, get)
-            is_doubtful = bool(doubt and not reason)
-            reason = broken or reason or doubt
-        if _unknown(then) or _unknown(current):
-            unknown = then if _unknown(then) else current
-            why = unknown.reason if unknown is not None else ""
-            steps.append(Step(path, UNSURE, f"not covered: {why}", current, then))
-        elif then is None and current is not None and not was_covered(path):
-            steps.append(Step(path, UNSURE, "was ignored then, so it may have been there", current, then))
-        elif then is not None and current is None and not is_covered(path):
-            steps.append(Step(path, UNSURE, "is ignored now, so it may be there", current, then))
-        elif reason and not force and not (is_doubtful and is_named):
-            steps.append(Step(path, CONFLICT, reason, current, then, is_doubtful=is_doubtful))
-        else:
-            source = "declared" if path in declared else "tracked" if path in tracked else f"changed in {what}"
-            if is_doubtful:
-                source = f"asked for, though {reason}"
-            steps.append(Step(path, _action(current, then), source, current, then, path in declared))
-    return Plan(steps, note)
+    steps = (_step(given, path, what) for path, what in sorted(touched.items()) if given.only(path))
+    return Plan([step for step in steps if step is not None], note)
+
+
+def _step(given: PlanInput, path: bytes, what: str) -> Step | None:
+    """What happens to one path that was changed in `what`; None if nothing does."""
+    then, current = lookup(given.target, path, given.get), lookup(given.now, path, given.get)
+    if is_same(then, current):
+        return None
+    reason, is_doubtful = given.foreign(path), False
+    if reason is None:
+        return None
+    if path not in given.tracked:
+        reason, is_doubtful = _objection(given, path, reason)
+    if unsure := _unsure(given, path, then, current):
+        return Step(path, UNSURE, unsure, current, then)
+    if reason and not given.force and not (is_doubtful and given.is_named):
+        return Step(path, CONFLICT, reason, current, then, is_doubtful=is_doubtful)
+    is_declared = path in given.declared
+    source = "declared" if is_declared else "tracked" if path in given.tracked else f"changed in {what}"
+    if is_doubtful:
+        source = f"asked for, though {reason}"
+    return Step(path, _action(current, then), source, current, then, is_declared)
+
+
+def _objection(given: PlanInput, path: bytes, reason: str) -> tuple[str, bool]:
+    """Why a path is better left alone, given what others did to it; and whether that is only a doubt whose it is."""
+    mine = [one for one in given.stretches if not one.is_theirs and (one.paths is None or path in one.paths)]
+    broken = _conflict(path, given.target, given.now, mine, given.get)
+    doubt = "" if broken else _doubt(path, mine, given.get)
+    return broken or reason or doubt, bool(doubt and not reason)
+
+
+def _unsure(given: PlanInput, path: bytes, then: TreeNode | None, current: TreeNode | None) -> str:
+    """Why it is not known what was there, or is; empty if it is."""
+    for node in (then, current):
+        if node is not None and node.kind == UNKNOWN:
+            return f"not covered: {node.reason}"
+    if then is None and current is not None and not given.was_covered(path):
+        return "was ignored then, so it may have been there"
+    if then is not None and current is None and not given.is_covered(path):
+        return "is ignored now, so it may be there"
+    return ""
 
 
 def _touched(stretches: Iterable[Stretch], get: GetTree) -> dict[bytes, str]:

@@ -36,7 +36,7 @@ class Sink(Protocol):
         ...
 
 
-def refuse_hole(error: OSError, path: bytes) -> None:
+def raise_if_system_error(error: OSError, path: bytes) -> None:
     """Raise what is the system's fault and not the file's: a checkpoint without the file would only look like one."""
     if error.errno in _SYSTEMS:
         raise error if error.filename == path else OSError(error.errno, error.strerror, path) from error
@@ -64,7 +64,7 @@ def attributes_of(fd: int) -> Attributes:
         names = os.listxattr(fd)
         return tuple((name, os.getxattr(fd, name)) for name in sorted(map(os.fsencode, names)) if is_kept(name))
     except OSError as error:
-        refuse_hole(error, b"")
+        raise_if_system_error(error, b"")
         return ()  # a file system without them, or they changed while we looked
 
 
@@ -111,7 +111,7 @@ def read_rules(folder: int, prefix: bytes, name: str) -> bytes:
     try:
         return read_small(folder, name)
     except OSError as error:
-        refuse_hole(error, prefix + os.fsencode(name))
+        raise_if_system_error(error, prefix + os.fsencode(name))
         return b""
 
 

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from turnlog.errors import TurnlogError
 from turnlog.log.digest import sha256
-from turnlog.workspace.extra import dress, own_link
+from turnlog.workspace.extra import apply_metadata, own_link
 from turnlog.workspace.ignore import TEMPORARY
 from turnlog.workspace.plan import Step
-from turnlog.workspace.read import FILE_FLAGS, hash_file
+from turnlog.workspace.read import FILE_FLAGS, FOLDER_FLAGS, hash_file
 from turnlog.workspace.scan import MAX_DEPTH
 from turnlog.workspace.tree import FILE, FOLDER, LINK, TreeNode
 
@@ -25,7 +25,6 @@ _GONE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP))
 _CHANGED = "changed while we worked"
 _OURS = 0o700
 """What we need in a folder until all that belongs in it is there."""
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Get = Callable[[str], Iterator[bytes]]
 """The content with that digest, verified, piece by piece."""
 Look = tuple[int, int, int, int, int, int] | None
@@ -45,7 +44,7 @@ class Restorer:
     """Carries out steps below one root. `mark` tells what is half done of these from all else with such a name."""
 
     def __init__(self, root: str, get: Get, mark: str) -> None:
-        self._root = os.open(root, _FOLDER_FLAGS)
+        self._root = os.open(root, FOLDER_FLAGS)
         top = os.fstat(self._root)
         self._owner = (top.st_uid, top.st_gid)
         self._note = ""
@@ -116,7 +115,7 @@ class Restorer:
                 parent, _, name = step.raw.rpartition(b"/")
                 with suppress(OSError), self._folder(parent) as fd:
                     if not _impossible(step) and is_as(fd, name, step.now):
-                        _set_mode(fd, name, step.now.mode | _OURS, _FOLDER_FLAGS)
+                        _set_mode(fd, name, step.now.mode | _OURS, FOLDER_FLAGS)
                         opened.append(step)
         return opened
 
@@ -124,7 +123,7 @@ class Restorer:
         parent, _, name = step.raw.rpartition(b"/")
         with self._folder(parent) as fd:
             if step.now is not None and _is_as_opened(fd, name, step.now):
-                _set_mode(fd, name, step.now.mode, _FOLDER_FLAGS)
+                _set_mode(fd, name, step.now.mode, FOLDER_FLAGS)
         return ""
 
     def _try(self, step: Step, act: Callable[[Step, TreeNode], str]) -> Outcome:
@@ -154,7 +153,7 @@ class Restorer:
                     except FileExistsError:
                         pass
                 try:
-                    below = os.open(name, _FOLDER_FLAGS, dir_fd=fd)
+                    below = os.open(name, FOLDER_FLAGS, dir_fd=fd)
                 except FileNotFoundError:
                     if inner in self._missing:
                         raise OSError(errno.EIO, "its folder could not be put back") from None
@@ -215,7 +214,7 @@ class Restorer:
                     return _CHANGED
                 if mode & _OURS != _OURS:
                     self._dirty.add(parent)
-                    _set_mode(fd, name, node.mode | _OURS, _FOLDER_FLAGS)
+                    _set_mode(fd, name, node.mode | _OURS, FOLDER_FLAGS)
                 return ""
             if seen is None and was_folder:
                 return _CHANGED
@@ -237,7 +236,7 @@ class Restorer:
             os.rename(name, aside, src_dir_fd=fd, dst_dir_fd=fd)
         try:
             os.mkdir(name, mode, dir_fd=fd)
-            _set_mode(fd, name, mode, _FOLDER_FLAGS)
+            _set_mode(fd, name, mode, FOLDER_FLAGS)
         except OSError:
             with suppress(OSError):
                 os.rmdir(name, dir_fd=fd)
@@ -250,14 +249,14 @@ class Restorer:
         with self._folder(parent) as fd:
             if _look(fd, name) is not None:
                 self._dirty.add(parent)
-                self._dress(fd, name, node, _FOLDER_FLAGS)
+                self._dress(fd, name, node, FOLDER_FLAGS)
         return ""
 
     def _dress(self, fd: int, name: bytes, node: TreeNode, flags: int) -> None:
         """Owner, mode and attributes as the node says."""
         handle = os.open(name, flags, dir_fd=fd)
         try:
-            self._note = dress(handle, node.mode, node.extra, self._owner)
+            self._note = apply_metadata(handle, node.mode, node.extra, self._owner)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -316,7 +315,7 @@ class Restorer:
                 view = memoryview(piece)
                 while view:
                     view = view[os.write(handle, view) :]
-            self._note = dress(handle, node.mode, node.extra, self._owner)
+            self._note = apply_metadata(handle, node.mode, node.extra, self._owner)
             os.fsync(handle)
         finally:
             os.close(handle)

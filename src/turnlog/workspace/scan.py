@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 
 from turnlog.workspace.cache import (
     IS_FILE,
     IS_FOLDER,
     IS_IGNORED,
     IS_LINK,
-    IS_PARTLY,
+    IS_PARTIAL_FOLDER,
     IS_UNKNOWN,
     NONE,
     WIDTH,
@@ -29,10 +30,11 @@ from turnlog.workspace.cache import (
     join,
 )  # fmt: skip
 from turnlog.workspace.extra import extra_of
-from turnlog.workspace.found import (
+from turnlog.workspace.folderscan import (
     BLANK,
     REPOSITORY,
     FolderScan,
+    FolderVisit,
     Scan,
     Separate,
     Skipped,
@@ -41,9 +43,9 @@ from turnlog.workspace.found import (
     wanted_names,
     was_folder,
 )
-from turnlog.workspace.handle import FolderHandle, Handles
+from turnlog.workspace.handle import Handles
 from turnlog.workspace.ignore import ALWAYS, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
-from turnlog.workspace.read import Sink, attributes_of, read_file, read_rules, refuse_hole, signature
+from turnlog.workspace.read import Sink, attributes_of, raise_if_system_error, read_file, read_rules, signature
 from turnlog.workspace.tree import FILE, FOLDER, LINK, Extra, Owner, TreeNode, encode_tree
 
 MAX_FILE = 256 << 20
@@ -52,7 +54,7 @@ _YOUNG_NS = 2_000_000_000
 """A file changed this short before a scan may change again without its times showing it."""
 _ALWAYS = frozenset(os.fsdecode(name) for name in ALWAYS)
 _RULE_FILES = tuple(os.fsdecode(name) for name in RULE_FILES)
-_FOLDERS = (IS_FOLDER, IS_PARTLY)
+_FOLDERS = (IS_FOLDER, IS_PARTIAL_FOLDER)
 
 
 class Scanner:
@@ -101,60 +103,48 @@ class Scanner:
             self._owner = self._scan.seen.owner = (top.st_uid, top.st_gid)
             if self._was_owner != self._owner:
                 self._old = {}
-            self._scan.tree = self._folder(self._handles.root, b"", self._top, 0, only_tracked)
+            self._scan.tree = self._folder(FolderVisit(self._handles.root, b"", self._top, 0, only_tracked))
         finally:
             self._handles.close()
         self._scan.is_news = self._scan.is_news or len(self._old) != len(self._scan.seen.folders)
         return self._scan
 
-    def _folder(self, here: FolderHandle, prefix: bytes, above: Rules, depth: int, partly: bool) -> str:
-        if partly:
-            return self._look(
-                here, prefix, wanted_names(prefix, self._tracked | self._tracked_parents), above, depth, True, {}
-            )
-        fd: int = self._handles.fd(here)
-        names = os.listdir(fd)
-        refuse_repository(prefix, names, self._tracked)
-        old = self._old.get(prefix)
-        below: dict[str, str] = {}
+    def _folder(self, visit: FolderVisit) -> str:
+        if visit.partly:
+            return self._look(visit, wanted_names(visit.prefix, self._tracked | self._tracked_parents))
+        names = os.listdir(self._handles.fd(visit.here))
+        refuse_repository(visit.prefix, names, self._tracked)
+        old = self._old.get(visit.prefix)
         if (
             old is not None
             and old.is_settled
             and self._has is None
-            and old.above == above.key
+            and old.above == visit.above.key
             and old.names == join(names)
-            and self._is_as_it_was(here, prefix, names, old, above, depth, below)
+            and self._is_as_it_was(visit, names, old)
         ):
-            self._take(prefix, old)
+            self._take(visit.prefix, old)
             return old.tree
-        return self._look(here, prefix, names, above, depth, False, below)
+        return self._look(visit, names)
 
     # ── folders where nothing happened ────────────────────────────────────────────────────────────
 
-    def _is_as_it_was(
-        self,
-        here: FolderHandle,
-        prefix: bytes,
-        names: list[str],
-        old: SeenFolder,
-        above: Rules,
-        depth: int,
-        below: dict[str, str],
-    ) -> bool:
-        """Whether everything in a folder is what it was; `below` gets the digests of the folders in it."""
+    def _is_as_it_was(self, visit: FolderVisit, names: list[str], old: SeenFolder) -> bool:
+        """Whether everything in a folder is what it was; `visit.below` gets the digests of the folders in it."""
         try:
-            if self._signatures(self._handles.fd(here), names, old.kinds) != old.signatures:
+            if self._signatures(self._handles.fd(visit.here), names, old.kinds) != old.signatures:
                 return False
         except OSError:
             return False
-        if IS_FOLDER not in old.kinds and IS_PARTLY not in old.kinds:
+        if IS_FOLDER not in old.kinds and IS_PARTIAL_FOLDER not in old.kinds:
             return True
-        rules = above.known_below(prefix, old.rules, lambda: self._texts(here, prefix))
+        rules = visit.above.known_below(visit.prefix, old.rules, lambda: self._texts(visit))
         is_same = True
         for index, (name, kind) in enumerate(zip(names, old.kinds, strict=True)):
             if kind in _FOLDERS:
                 try:
-                    below[name] = digest = self._below(here, name, prefix, rules, depth, kind == IS_PARTLY)
+                    with self._entered(visit, name, rules, kind == IS_PARTIAL_FOLDER) as inner:
+                        visit.below[name] = digest = self._folder(inner)
                 except (OSError, Separate):
                     is_same = False  # looked at once more, and reported then
                 else:
@@ -186,73 +176,24 @@ class Scanner:
 
     # ── folders where something did ───────────────────────────────────────────────────────────────
 
-    def _look(
-        self,
-        here: FolderHandle,
-        prefix: bytes,
-        names: list[str],
-        above: Rules,
-        depth: int,
-        partly: bool,
-        below: dict[str, str],
-    ) -> str:
-        old = self._old.get(prefix)
-        known = old.known() if old is not None else {}
-        extras = old.extras if old is not None else {}
-        scanned = FolderScan()
-        fd = self._handles.fd(here)
-        stats = {name: self._stat(fd, prefix, name, scanned) for name in names}
+    def _look(self, visit: FolderVisit, names: list[str]) -> str:
+        old = self._old.get(visit.prefix)
+        scanned = visit.begin(old)
+        fd = self._handles.fd(visit.here)
+        stats = {name: self._stat(fd, visit.prefix, name, scanned) for name in names}
         names = [name for name in names if stats[name] is not FileNotFoundError]
-        rules, texts = above, {}
-        if not partly:
-            rules, texts = self._rules(here, prefix, stats, old, known, above)
-        is_judged = old is not None and old.above == above.key and old.rules == rules.key
+        if not visit.partly:
+            visit.rules, visit.texts = self._rules(visit, stats, old)
+        visit.is_judged = old is not None and old.above == visit.above.key and old.rules == visit.rules.key
         for name in names:
             status = stats[name]
-            if not isinstance(status, os.stat_result):
+            if isinstance(status, os.stat_result):
+                self._look_at(visit, name, status)
+            else:
                 scanned.skip(name, None, str(status))
-                continue
-            path = prefix + os.fsencode(name)
-            is_folder = stat.S_ISDIR(status.st_mode)
-            is_tracked = path in self._tracked
-            left_out = partly or name in _ALWAYS
-            if not left_out and not is_tracked and name not in texts:
-                kind = known[name][0] if is_judged and name in known else None
-                if kind is not None and kind != IS_UNKNOWN and is_folder == was_folder(known[name]):
-                    left_out = kind in (IS_IGNORED, IS_PARTLY)
-                else:
-                    left_out = rules.ignores(path, is_folder=is_folder)
-            if left_out and not is_tracked and not (is_folder and path in self._tracked_parents):
-                scanned.add(IS_IGNORED, mark_of(IS_IGNORED, status))
-                continue
-            try:
-                fd = self._handles.fd(here)
-                if is_folder:
-                    inner = rules_of_tree([]) if is_tracked else rules
-                    is_part = left_out and not is_tracked
-                    extra = self._extra(here, name, status, known.get(name), extras.get(name))
-                    self._subfolder(scanned, here, name, prefix, status, inner, depth, is_part, below.get(name), extra)
-                elif HALF_DONE.fullmatch(name):
-                    scanned.skip(name, status, "named like what a rewind has half done")
-                elif stat.S_ISREG(status.st_mode):
-                    self._file(scanned, fd, name, status, known.get(name), texts.get(name), extras.get(name))
-                elif stat.S_ISLNK(status.st_mode):
-                    target = os.readlink(os.fsencode(name), dir_fd=fd)
-                    scanned.tree[os.fsencode(name)] = TreeNode(LINK, target=target, extra=extra_of(status, self._owner))
-                    scanned.is_settled = scanned.is_settled and self._is_old(status)
-                    scanned.add(IS_LINK, signature(status))
-                else:
-                    scanned.skip(name, status, "a special file")
-            except FileNotFoundError:
-                scanned.is_settled = False  # it went away while we looked: then it is not there
-                scanned.add(IS_IGNORED, BLANK)
-            except OSError as error:
-                refuse_hole(error, path)
-                scanned.is_settled = False
-                scanned.skip(name, status, f"unreadable: {error.strerror}")
         folder = SeenFolder(
-            above.key,
-            rules.key,
+            visit.above.key,
+            visit.rules.key,
             join(names),
             bytes(scanned.kinds),
             flat(scanned.numbers),
@@ -265,8 +206,56 @@ class Scanner:
             scanned.extras,
         )
         self._scan.is_news = self._scan.is_news or folder != old
-        self._take(prefix, folder)
+        self._take(visit.prefix, folder)
         return folder.tree
+
+    def _look_at(self, visit: FolderVisit, name: str, status: os.stat_result) -> None:
+        """One name of a folder: left out, or scanned as what it is."""
+        path = visit.prefix + os.fsencode(name)
+        is_folder, is_tracked = stat.S_ISDIR(status.st_mode), path in self._tracked
+        is_left_out = not is_tracked and self._is_left_out(visit, name, path, is_folder=is_folder)
+        if is_left_out and not (is_folder and path in self._tracked_parents):
+            visit.scanned.add(IS_IGNORED, mark_of(IS_IGNORED, status))
+            return
+        try:
+            if is_folder:
+                rules = rules_of_tree([]) if is_tracked else visit.rules
+                self._subfolder(visit, name, status, rules, partly=is_left_out)
+            else:
+                self._leaf(visit, name, status)
+        except FileNotFoundError:
+            visit.scanned.is_settled = False  # it went away while we looked: then it is not there
+            visit.scanned.add(IS_IGNORED, BLANK)
+        except OSError as error:
+            raise_if_system_error(error, path)
+            visit.scanned.is_settled = False
+            visit.scanned.skip(name, status, f"unreadable: {error.strerror}")
+
+    def _is_left_out(self, visit: FolderVisit, name: str, path: bytes, *, is_folder: bool) -> bool:
+        """Whether an untracked name is ignored: by the rules, or as the last scan judged by the same rules."""
+        if visit.partly or name in _ALWAYS:
+            return True
+        if name in visit.texts:
+            return False  # a rule file
+        known = visit.known.get(name) if visit.is_judged else None
+        if known is not None and known[0] != IS_UNKNOWN and is_folder == was_folder(known):
+            return known[0] in (IS_IGNORED, IS_PARTIAL_FOLDER)
+        return visit.rules.ignores(path, is_folder=is_folder)
+
+    def _leaf(self, visit: FolderVisit, name: str, status: os.stat_result) -> None:
+        """Whatever is no folder."""
+        scanned, fd = visit.scanned, self._handles.fd(visit.here)
+        if HALF_DONE.fullmatch(name):
+            scanned.skip(name, status, "named like what a rewind has half done")
+        elif stat.S_ISREG(status.st_mode):
+            self._file(visit, name, status)
+        elif stat.S_ISLNK(status.st_mode):
+            target = os.readlink(os.fsencode(name), dir_fd=fd)
+            scanned.tree[os.fsencode(name)] = TreeNode(LINK, target=target, extra=extra_of(status, self._owner))
+            scanned.is_settled = scanned.is_settled and self._is_old(status)
+            scanned.add(IS_LINK, signature(status))
+        else:
+            scanned.skip(name, status, "a special file")
 
     def _stat(
         self, fd: int, prefix: bytes, name: str, scanned: FolderScan
@@ -276,24 +265,19 @@ class Scanner:
         except FileNotFoundError:
             return FileNotFoundError
         except OSError as error:
-            refuse_hole(error, prefix + os.fsencode(name))
+            raise_if_system_error(error, prefix + os.fsencode(name))
             scanned.is_settled = False
             return f"unreadable: {error.strerror}"
 
     def _rules(
-        self,
-        here: FolderHandle,
-        prefix: bytes,
-        stats: Mapping[str, object],
-        old: SeenFolder | None,
-        known: dict[str, Known],
-        above: Rules,
+        self, visit: FolderVisit, stats: Mapping[str, object], old: SeenFolder | None
     ) -> tuple[Rules, dict[str, bytes | None]]:
         """The rules in a folder, and its rule files with their texts, as far as they had to be read.
 
         Rule files are covered even where a rule leaves them out: they decide what may be absent, so that going back
         can never mistake something ignored for something that was not there.
         """
+        above, prefix, known = visit.above, visit.prefix, visit.known
         texts: dict[str, bytes | None] = {}
         trusted = old is not None and old.above == above.key
         for name in _RULE_FILES:
@@ -305,79 +289,65 @@ class Scanner:
             elif name in known:
                 trusted = False
         if old is not None and trusted and not any(name in known and name not in texts for name in _RULE_FILES):
-            return above.known_below(prefix, old.rules, lambda: self._texts(here, prefix)), texts
+            return above.known_below(prefix, old.rules, lambda: self._texts(visit)), texts
         for name in texts:
-            texts[name] = read_rules(self._handles.fd(here), prefix, name)
+            texts[name] = read_rules(self._handles.fd(visit.here), prefix, name)
         return above.below(prefix, [text for text in texts.values() if text]), texts
 
-    def _texts(self, here: FolderHandle, prefix: bytes) -> list[bytes]:
-        texts = (read_rules(self._handles.fd(here), prefix, name) for name in _RULE_FILES)
+    def _texts(self, visit: FolderVisit) -> list[bytes]:
+        texts = (read_rules(self._handles.fd(visit.here), visit.prefix, name) for name in _RULE_FILES)
         return [text for text in texts if text]
 
-    def _subfolder(
-        self,
-        scanned: FolderScan,
-        here: FolderHandle,
-        name: str,
-        prefix: bytes,
-        status: os.stat_result,
-        rules: Rules,
-        depth: int,
-        partly: bool,
-        digest: str | None,
-        extra: Extra | None,
-    ) -> None:
+    def _subfolder(self, visit: FolderVisit, name: str, status: os.stat_result, rules: Rules, *, partly: bool) -> None:
+        scanned, extra = visit.scanned, self._extra(visit, name, status)
         if (status.st_dev, status.st_ino) in self._avoid:
             return scanned.skip(name, status, "Turnlog's own folder")
-        if depth >= MAX_DEPTH:
+        if visit.depth >= MAX_DEPTH:
             return scanned.skip(name, status, f"nested more than {MAX_DEPTH} folders deep")
         try:
-            digest = digest or self._below(here, name, prefix, rules, depth, partly)
+            digest = visit.below.get(name)
+            if digest is None:
+                with self._entered(visit, name, rules, partly) as inner:
+                    digest = self._folder(inner)
         except Separate:
             scanned.is_settled = False  # looked into every time: it may cease to be one
-            partly = prefix + os.fsencode(name) in self._tracked_parents
+            partly = visit.prefix + os.fsencode(name) in self._tracked_parents
             if not partly:
                 return scanned.skip(name, status, REPOSITORY)
-            digest = self._below(here, name, prefix, rules, depth, partly)
+            with self._entered(visit, name, rules, partly) as inner:
+                digest = self._folder(inner)
         scanned.tree[os.fsencode(name)] = TreeNode(FOLDER, stat.S_IMODE(status.st_mode), digest, extra=extra)
         scanned.note_extra(name, extra)
-        scanned.add(IS_PARTLY if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
+        scanned.add(IS_PARTIAL_FOLDER if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
 
-    def _extra(
-        self, here: FolderHandle, name: str, status: os.stat_result, known: Known | None, extra: Extra | None
-    ) -> Extra | None:
+    def _extra(self, visit: FolderVisit, name: str, status: os.stat_result) -> Extra | None:
         """Owner and attributes of a folder; looked up if anything in it or about it changed."""
+        known = visit.known.get(name)
         if known is not None and known[1] == flat(list(mark_of(IS_FOLDER, status))):
-            return extra
-        with self._handles.entered(here, name) as below:
+            return visit.extras.get(name)
+        with self._handles.entered(visit.here, name) as below:
             return extra_of(status, self._owner, attributes_of(self._handles.fd(below)))
 
-    def _below(self, here: FolderHandle, name: str, prefix: bytes, rules: Rules, depth: int, partly: bool) -> str:
-        below = self._handles.enter(here, name)
-        try:
-            return self._folder(below, prefix + os.fsencode(name) + b"/", rules, depth + 1, partly)
-        finally:
-            self._handles.leave(below)
+    @contextmanager
+    def _entered(self, visit: FolderVisit, name: str, rules: Rules, partly: bool) -> Generator[FolderVisit]:
+        """A folder in a folder, while it is looked at. No call of its own: each takes a frame at every depth."""
+        with self._handles.entered(visit.here, name) as below:
+            prefix = visit.prefix + os.fsencode(name) + b"/"
+            yield FolderVisit(below, prefix, rules, visit.depth + 1, partly)
 
-    def _file(
-        self,
-        scanned: FolderScan,
-        fd: int,
-        name: str,
-        status: os.stat_result,
-        known: Known | None,
-        text: bytes | None,
-        extra: Extra | None,
-    ) -> None:
+    def _file(self, visit: FolderVisit, name: str, status: os.stat_result) -> None:
+        scanned, extra = visit.scanned, visit.extras.get(name)
         scanned.files += 1
         scanned.size += status.st_size
         if status.st_size > self._max_file:
             return scanned.skip(name, status, f"larger than {self._max_file} bytes", status.st_size)
-        size, mode, digest = status.st_size, status.st_mode, self._digest_of(known, status)
+        size, mode, digest = status.st_size, status.st_mode, self._digest_of(visit.known.get(name), status)
         is_sure = digest is not None
         if digest is None:
             self._scan.read += 1
-            digest, size, after, attributes = read_file(self._sink, fd, name, text)
+            digest, size, after, attributes = read_file(
+                self._sink, self._handles.fd(visit.here), name, visit.texts.get(name)
+            )
             mode, extra = after[4], extra_of(status, self._owner, attributes)
             is_sure = after == signature(status) and self._is_old(status)
             scanned.is_settled = scanned.is_settled and is_sure

@@ -140,9 +140,9 @@ def changes(
             yield path, old, new
         is_unknown = any(node is not None and node.kind == UNKNOWN for node in (old, new))
         if any(inside) and not is_unknown:
-            below = get(old.digest) if old is not None and inside[0] else {}
-            above = get(new.digest) if new is not None and inside[1] else {}
-            yield from changes(below, above, get, path + b"/")
+            old_tree = get(old.digest) if old is not None and inside[0] else {}
+            new_tree = get(new.digest) if new is not None and inside[1] else {}
+            yield from changes(old_tree, new_tree, get, path + b"/")
 
 
 def _differ(one: TreeNode, other: TreeNode) -> bool:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.conditions import Condition, either
-from turnlog.layout import MARKS
+from turnlog.log.ids import MARKS
 from turnlog.machine.folder import workspace_path
 
 if TYPE_CHECKING:

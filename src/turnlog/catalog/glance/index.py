@@ -11,7 +11,7 @@ from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import MemoryDatabase
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import Watchlist
-from turnlog.layout import MARKS
+from turnlog.log.ids import MARKS
 from turnlog.machine.environment import environment, user_folder
 from turnlog.session.interior import interior
 

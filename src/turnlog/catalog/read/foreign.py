@@ -18,7 +18,7 @@ from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, Session
 from turnlog.log.prompt import is_title
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.proof import proof
-from turnlog.thread.handed import Handed
+from turnlog.thread.handed import HandedOver
 
 _STEPS = 2048
 """How many steps back the place can lie from which reading goes on."""
@@ -38,7 +38,7 @@ class _Carried(msgspec.Struct, array_like=True):
 
 
 def take(
-    batch: Batch, source: Source, session: int, stamp: Stamp, before: Before | None, handed: Handed
+    batch: Batch, source: Source, session: int, stamp: Stamp, before: Before | None, handed: HandedOver
 ) -> dict[str, Any]:
     """Read it into the batch; gives the columns of its row. `handed` knows copies that cannot say so themselves."""
     form = format_of(source.agent)

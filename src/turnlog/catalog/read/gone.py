@@ -13,7 +13,7 @@ from turnlog.catalog.read import foreign
 from turnlog.catalog.watch.discovery import can_read
 from turnlog.catalog.watch.sweep import ABSENT, stamp_of
 from turnlog.formats import Source
-from turnlog.thread.handed import Handed
+from turnlog.thread.handed import HandedOver
 
 if TYPE_CHECKING:
     import sqlite3
@@ -32,7 +32,7 @@ class GoneSessions:
     def __init__(self, location: str, watchlist: Watchlist, batch: Batch) -> None:
         self._location = location
         self._ledger = Ledger(location)
-        self._handed = Handed(location)
+        self._handed = HandedOver(location)
         self._watchlist = watchlist
         self._batch = batch
 

@@ -22,7 +22,7 @@ from turnlog.catalog.read.job import Job, reason_of
 from turnlog.formats import Source
 from turnlog.machine.detached import is_allowed
 from turnlog.machine.environment import environment
-from turnlog.thread.handed import Handed
+from turnlog.thread.handed import HandedOver
 
 if TYPE_CHECKING:
     import subprocess
@@ -198,7 +198,7 @@ def serve(tasks: IO[bytes], pipe: IO[bytes], location: str) -> None:
     database, sender = MemoryDatabase(), _Sender(pipe)
     database.make()  # nothing is written there but prices
     engine = SqliteEngine(database.connection)
-    handed = Handed(location or None)
+    handed = HandedOver(location or None)
     while True:
         prices, batch_of = decode(_received(tasks))
         note(engine, KEY, prices) if prices is not None else None

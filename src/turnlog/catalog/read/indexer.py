@@ -22,10 +22,10 @@ from turnlog.catalog.read.job import Job, kept_job, problem_row, reason_of, sure
 from turnlog.catalog.watch.discovery import Discovered, Finder, can_read
 from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, Changes, WatchedFile, stamp_of
 from turnlog.formats import Source, format_of
-from turnlog.layout import MARKS, TRASH
-from turnlog.log.ids import handle_of
+from turnlog.layout import TRASH
+from turnlog.log.ids import MARKS, handle_of
 from turnlog.session.interior import interior
-from turnlog.thread.handed import Handed
+from turnlog.thread.handed import HandedOver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ class Indexer:
         self._loose: set[int] = set()
         self._changed: set[int] = set()
         self._stamps: dict[str, dict[str, str]] = {}
-        self._handed = Handed(location)
+        self._handed = HandedOver(location)
         self._next = 1 + self._watchlist.last()
         self._marked = MarkedSessions(self._batch.db)
         self._learns = not self._marked.is_known

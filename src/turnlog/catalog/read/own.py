@@ -21,11 +21,10 @@ from turnlog.errors import TurnlogError, TurnlogWarning
 from turnlog.exchange.copy import copied_by
 from turnlog.formats import Copied, preview
 from turnlog.formats._shared.value import branches_in, fields
-from turnlog.layout import MARKS
 from turnlog.log.codec import Damage
 from turnlog.log.entry import Entry, Head, Message, Start
 from turnlog.log.fold import State
-from turnlog.log.ids import handle_of, word_of
+from turnlog.log.ids import MARKS, handle_of, word_of
 from turnlog.machine.proof import proof
 from turnlog.thread.call.pending import is_waiting
 from turnlog.thread.history import History

@@ -22,8 +22,8 @@ from turnlog.machine.folder import refuses_checkpoints, workspace_path
 from turnlog.reader.folder import in_repository, newest_at, newest_here, project, project_told
 from turnlog.session import Home, Session
 from turnlog.session.interior import interior
-from turnlog.thread.report import NET
-from turnlog.workspace.found import REPOSITORY
+from turnlog.thread.report import SAFETY_NET_AGENT
+from turnlog.workspace.folderscan import REPOSITORY
 from turnlog.workspace.tree import path_bytes
 
 _LISTED = 10
@@ -95,7 +95,7 @@ def new_session(home: Home, *, is_here: bool) -> Session:
     _refuse_folder(folder)
     if why:
         print(one_line(f"note: {why}"), file=sys.stderr)
-    return home.create(workspace=folder, agent=NET)
+    return home.create(workspace=folder, agent=SAFETY_NET_AGENT)
 
 
 def _refuse_folder(folder: str) -> None:

@@ -12,7 +12,7 @@ from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.shape import DRY_RUN, SESSION
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import Invalid
-from turnlog.thread.compaction import preview
+from turnlog.thread.compaction import KeptEnd, preview
 from turnlog.thread.reader import history_of
 
 _KEEP = 4
@@ -55,7 +55,7 @@ def command(session: str | None, keep: int, summary: str | None, dry_run: bool, 
     with this_home() as home:
         target = session_to_change(home, session)
         refuse_busy(target)
-        cut = preview(history_of(target), target.head, keep=keep, summary=summary)
+        cut = preview(history_of(target), target.head, keep=KeptEnd(keep), summary=summary)
         entry = None if dry_run or not cut.removed else target.compact(summary, keep=keep).seq
         if as_json:
             data = {"session": target.id, "dry_run": dry_run, "entry": entry, "removed": cut.removed, "kept": cut.kept}

@@ -24,13 +24,12 @@ from turnlog.cli.logpath import files_of
 from turnlog.cli.pick.catalog import catalog
 from turnlog.cli.pick.session import names
 from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
-from turnlog.layout import MARKS
-from turnlog.log.ids import handle_of
+from turnlog.log.ids import MARKS, handle_of
 from turnlog.reader.hooking import last_told
 from turnlog.session import Home
 from turnlog.session.interior import interior
 from turnlog.store import derived
-from turnlog.store.capability import InFiles, Region, ability
+from turnlog.store.capability import KeepFiles, Region, ability
 from turnlog.view.visible import in_lines
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def command(session: str | None, repair: bool, blobs: bool, as_json: bool) -> No
     with this_home() as home:
         if repair or blobs:
             files_of(home)
-        files = ability(interior(home).store, InFiles)
+        files = ability(interior(home).store, KeepFiles)
         store = home.health() if files is None else {}
         old = "" if files is None else _old_index(files.folder)
         damaged = frozenset(files.damaged_blobs()) if blobs and files is not None else frozenset[str]()

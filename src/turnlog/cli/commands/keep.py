@@ -97,7 +97,7 @@ def _now(state: KeepState) -> None:
     from turnlog.exchange.keeping import Keeping
     from turnlog.machine.detached import alone
 
-    with alone(state.lock) as is_ours:
+    with alone(state.lock_path) as is_ours:
         if is_ours and state.agents():
             Keeping(state.location).run()
             with Catalog(state.location, agents=True, deferred=True) as catalog:
@@ -184,4 +184,4 @@ def _status(state: KeepState) -> dict[str, Any]:
             "settings": None if limit is None else limit.settings, "files": sum(1 for _ in kept.every(agent)),
             "bytes": kept.bytes_of(agent),
         })  # fmt: skip
-    return {"agents": rows, "folder": kept.folder, "running": is_taken(state.lock), "last": last_report(state)}
+    return {"agents": rows, "folder": kept.folder, "running": is_taken(state.lock_path), "last": last_report(state)}

@@ -207,7 +207,7 @@ def _placed(
     from turnlog.cli.pick.session import reader, session_brought
     from turnlog.exchange.alias import alias_before_resume
     from turnlog.session.interior import interior
-    from turnlog.thread.handed import Handed
+    from turnlog.thread.handed import HandedOver
 
     is_brought = chosen.source is not None and agent not in (None, chosen.source.agent)
     with ExitStack() as stack:
@@ -225,7 +225,7 @@ def _placed(
                     _refuse_unasked(planned, as_json=as_json)
         if is_brought:  # from now on it is in two places: ours knows that both are one
             session = stack.enter_context(session_brought(home, chosen.name, chosen))
-        resumable = hand(session, handed=Handed(interior(home).made.location))
+        resumable = hand(session, handed=HandedOver(interior(home).made.location))
         if chosen.source is None:
             alias_before_resume(interior(home).store, session, resumable)
         return resumable, is_own

@@ -30,7 +30,7 @@ from turnlog.reader.within import told_within
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
 from turnlog.session.interior import interior
-from turnlog.thread.report import NET
+from turnlog.thread.report import SAFETY_NET_AGENT
 from turnlog.view.redact import Redactor
 from turnlog.workspace.diff import Difference
 
@@ -128,7 +128,7 @@ def _session(home: Home, name: str | None, *, is_new: bool, is_here: bool) -> Se
             where = f"works in {session.workspace}" if session.workspace else "has no workspace"
             raise Invalid(f"session {session.handle} {where}, not here", hint="go there, or leave --session out")
         return session
-    newest = None if is_new else own_session(home, is_here=is_here, agent=NET)
+    newest = None if is_new else own_session(home, is_here=is_here, agent=SAFETY_NET_AGENT)
     if newest is None:
         return new_session(home, is_here=is_here)
     with home.read(newest) as session:

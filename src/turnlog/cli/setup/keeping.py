@@ -9,7 +9,7 @@ from turnlog.cli.draw.keeping import LONG_DAYS
 from turnlog.cli.setup.part import SetupPart
 from turnlog.exchange.keeping import Limit, limits, unlimited_retention
 from turnlog.formats import Retention, format_of
-from turnlog.machine.edit import FileEdit, about_file, emptied, imprint_of, restored
+from turnlog.machine.edit import FileEdit, emptied, imprint_of, naming_file, restored
 from turnlog.machine.environment import default_home
 from turnlog.machine.keepstate import KeepState, keep_going
 from turnlog.machine.replace import read_bytes, text_of
@@ -37,7 +37,7 @@ class KeepPart(SetupPart):
     def _edit(self, limit: Limit, retention: Retention) -> FileEdit:
         file, edit = unlimited_retention(retention)
         before = read_bytes(file.path)
-        with about_file(file.path, limit.agent):
+        with naming_file(file.path, limit.agent):
             now = text_of(file.path, before)
             after = edit(now)
         imprint = imprint_of(self.imprints, file.path, before, after)

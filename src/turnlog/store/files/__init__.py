@@ -7,7 +7,7 @@ bases/<first>.jsonl      prefixes of purged sessions that forks still need, by t
 trash/<id>.jsonl         deleted sessions until they are purged
 tenants/<name>/          a home like this one, of a tenant
 derived/                 what can be made again; may be deleted at any time
-listening/               pipes of those who follow with deltas, while they do; nothing is kept in them
+listening/               pipes of followers with deltas, while they follow; nothing is kept in them
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from typing import TYPE_CHECKING, Any
 from msgspec.json import encode
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.layout import SESSIONS, TRASH
+from turnlog.layout import BASES, DERIVED, ERASED, ERASING, SESSIONS, TRASH
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Fork
 from turnlog.log.written import entries_of, entry_of
-from turnlog.store import Clock, Listed, ListingCursor, Place, behind, is_like, no_session, now_ms, refuse_longer, taken
+from turnlog.store import Clock, Listed, Place, now_ms
 from turnlog.store.capability import Repaired, Surveyed
 from turnlog.store.files.blobs import FileBlobs
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.glimpse import first_id, glimpse
-from turnlog.store.files.layout import BASES, DERIVED, ERASED, ERASING, Layout
+from turnlog.store.files.homefolder import HomeFolder
 from turnlog.store.files.names import session_id_of
 from turnlog.store.files.newest import newest_first
 from turnlog.store.files.trash import Trash, listed
+from turnlog.store.listing import ListingCursor, behind, is_like
+from turnlog.store.refusal import id_taken, refuse_longer, session_missing
 
 if TYPE_CHECKING:
     from turnlog.log.erasure.content import ErasingPlan, Erasure
@@ -57,20 +59,20 @@ class FileStore:
     backend = "files"
 
     def __init__(self, folder: str, *, durable: bool, clock: Clock, disk: Disk, tenant: str = "") -> None:
-        self._layout = Layout(folder, disk, tenant)
+        self._home = HomeFolder(folder, disk, tenant)
         self._disk = disk
         self._durable = durable
         self._clock = clock
-        self.folder = self._layout.folder
-        self.disk = self._layout.sizes
+        self.folder = self._home.folder
+        self.disk = self._home.sizes
 
-        self._blobs = blobs = FileBlobs(self._layout)
+        self._blobs = blobs = FileBlobs(self._home)
         self.add, self.get, self.has, self.stream = blobs.add, blobs.get, blobs.has, blobs.stream
         self.keeping, self.collect = blobs.keeping, blobs.collect
         self.lacking, self.packs, self.doubt = blobs.lacking, blobs.packs, blobs.doubt
         self.unneeded, self.damaged_blobs, self.is_scattered = blobs.unneeded, blobs.damaged_blobs, blobs.is_scattered
 
-        self._trash = Trash(self._layout, blobs, clock)
+        self._trash = Trash(self._home, blobs, clock)
         self.delete, self.restore = self._trash.delete, self._trash.restore
 
     def _log(self, path: str, session_id: str, *, read_only: bool = False, fd: int = -1) -> SessionFile:
@@ -83,9 +85,9 @@ class FileStore:
 
     @cached_property
     def _broadcast(self) -> FileBroadcast:
-        from turnlog.store.files.broadcast import FileBroadcast  # only who shows what is being said needs it
+        from turnlog.store.files.broadcast import FileBroadcast  # only live text needs it
 
-        return FileBroadcast(self._layout)
+        return FileBroadcast(self._home)
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> SessionFile:
         """See `Logs.create`. The file gets its name when all that belongs in it is on the disk."""
@@ -95,10 +97,10 @@ class FileStore:
         self, session_id: str, fill: Callable[[SessionFile], None], first: str, parent: Fork | None, place: str
     ) -> SessionFile:
         with disk_errors(f"creating session {session_id}"):
-            self._layout.make_ready()
+            self._home.make_ready()
             self._refuse_taken(session_id, first, is_live=place == SESSIONS)
-            path = self._layout.path(place, first if place == BASES else session_id)
-            temporary, fd = self._layout.begin_file(place)
+            path = self._home.path(place, first if place == BASES else session_id)
+            temporary, fd = self._home.begin_file(place)
             log: SessionFile | None = None
             try:
                 log = self._log(temporary, session_id, fd=fd)
@@ -117,9 +119,9 @@ class FileStore:
                 else:
                     self._disk.close(fd)
                 if isinstance(error, FileExistsError):
-                    raise taken(session_id) from None
+                    raise id_taken(session_id) from None
                 raise
-            self._disk.sync_folder(os.path.join(self._layout.folder, place))
+            self._disk.sync_folder(os.path.join(self._home.folder, place))
         return log
 
     def adopt(
@@ -135,23 +137,23 @@ class FileStore:
         self._finish_erasing()
         voided = (line for line in lines if b'"void":' in line)
         if any(entry_of(item).void for line in voided for item in entries_of([line], after=0)):
-            with disk_errors(f"opening {self._layout.folder}"):
-                self._layout.know_erasures()
+            with disk_errors(f"opening {self._home.folder}"):
+                self._home.know_erasures()
         if not after:
             [start, *_] = entries_of(lines, after=0)
             place = SESSIONS
             if deleted:
-                place = BASES if self._disk.exists(self._layout.path(TRASH, session_id)) else TRASH
+                place = BASES if self._disk.exists(self._home.path(TRASH, session_id)) else TRASH
             self._begin(session_id, lambda log: log.begin_with(lines), entry_of(start).id, parent, place).close()
             return
         with disk_errors(f"opening session {session_id}"):
             path = self._base_path(session_id, first)
-        if not deleted and os.path.dirname(path) == os.path.join(self._layout.folder, BASES):
+        if not deleted and os.path.dirname(path) == os.path.join(self._home.folder, BASES):
             with disk_errors(f"opening session {session_id}"):
                 row = glimpse(self._disk, *os.path.split(path))
             refuse_longer(session_id, 0 if row is None or row.last is None else row.last.seq, after)
-            self._trash.move(session_id, path, self._layout.path(SESSIONS, session_id))
-            path = self._layout.path(SESSIONS, session_id)
+            self._trash.move(session_id, path, self._home.path(SESSIONS, session_id))
+            path = self._home.path(SESSIONS, session_id)
         log = self._log(path, session_id)
         try:
             log.adopt(lines, after=after)
@@ -166,18 +168,18 @@ class FileStore:
 
     @cached_property
     def _erasing(self) -> FileErasing:
-        from turnlog.store.files.erasing import FileErasing  # hardly anybody needs it
+        from turnlog.store.files.erasing import FileErasing  # hardly ever needed
 
-        return FileErasing(self._layout, self._blobs)
+        return FileErasing(self._home, self._blobs)
 
     def _finish_erasing(self) -> None:
-        """Somebody may have died who was erasing: whoever writes next goes on with it first."""
+        """Finish an erasure that a crash interrupted, before anything else is written."""
         if self._has(ERASING):
             self._erasing.unsettled()
 
     def _has(self, place: str) -> bool:
-        with disk_errors(f"looking at {self._layout.folder}"):
-            return self._disk.exists(os.path.join(self._layout.folder, place))
+        with disk_errors(f"looking at {self._home.folder}"):
+            return self._disk.exists(os.path.join(self._home.folder, place))
 
     def erase(self, plan: ErasingPlan) -> str:
         return self._erasing.erase(plan)
@@ -194,21 +196,17 @@ class FileStore:
     # ── finding ───────────────────────────────────────────────────────────────────────────────────
 
     def _refuse_taken(self, session_id: str, first: str, *, is_live: bool) -> None:
-        live, deleted = self._layout.path(SESSIONS, session_id), self._layout.path(TRASH, session_id)
+        live, deleted = self._home.path(SESSIONS, session_id), self._home.path(TRASH, session_id)
         there = [first_id(self._disk, path) for path in (live, deleted) if self._disk.exists(path)]
-        if (
-            first in there
-            or self._disk.exists(self._layout.path(BASES, first))
-            or (is_live and self._disk.exists(live))
-        ):
-            raise taken(session_id)
+        if first in there or self._disk.exists(self._home.path(BASES, first)) or (is_live and self._disk.exists(live)):
+            raise id_taken(session_id)
 
     def _link_beside(self, parent: Fork, temporary: str, path: str) -> None:
         """Give a fork its name while its parent cannot be purged, and has the entry that the fork builds on."""
         while True:
             base = self._base_path(parent.session, parent.base)
             with self._disk.hold(base) as held:
-                if not self._layout.is_still(held.fileno(), base):
+                if not self._home.is_still(held.fileno(), base):
                     continue  # it was moved or purged while we waited
                 seen = glimpse(self._disk, *os.path.split(base))
                 if seen is None or seen.last is None or seen.last.seq < parent.seq:
@@ -222,43 +220,43 @@ class FileStore:
         with disk_errors(f"opening session {session_id}"):
             if read_only:
                 return self._log(self._base_path(session_id, first), session_id, read_only=True)
-            path = self._layout.path(SESSIONS, session_id)
+            path = self._home.path(SESSIONS, session_id)
             if not self._disk.exists(path):
-                raise no_session(session_id, is_deleted=self._disk.exists(self._layout.path(TRASH, session_id)))
+                raise session_missing(session_id, is_deleted=self._disk.exists(self._home.path(TRASH, session_id)))
         log = self._log(path, session_id)
         log.open()
         return log
 
     def _base_path(self, session_id: str, first: str | None = None) -> str:
-        named = [self._layout.path(place, session_id) for place in (SESSIONS, TRASH)]
+        named = [self._home.path(place, session_id) for place in (SESSIONS, TRASH)]
         there = [path for path in named if self._disk.exists(path)]
-        # Whose first line is lost may be the one, if no other is.
+        # A log whose first line is unreadable is used only if no other matches.
         begins = {path: first if first is None else first_id(self._disk, path) for path in there}
-        aside = self._layout.path(BASES, first or session_id)
+        aside = self._home.path(BASES, first or session_id)
         for path in (*(p for p in there if begins[p] == first), aside, *(p for p in there if begins[p] is None)):
             if self._disk.exists(path):
                 return path
-        raise no_session(session_id, for_fork=True)
+        raise session_missing(session_id, for_fork=True)
 
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
         if ids is None or place == "aside":  # which are called by their first entries
-            rows = listed(self._layout, _FOLDERS[place])
+            rows = listed(self._home, _FOLDERS[place])
             return rows if ids is None else (one for one in rows if one.id in ids)
         return self._listed_of(_FOLDERS[place], ids)
 
     def _listed_of(self, place: str, ids: Collection[str]) -> Iterator[Listed]:
         for session_id in ids:
             with suppress(Invalid), disk_errors(f"looking for session {session_id}"):
-                row = glimpse(self._disk, *os.path.split(self._layout.path(place, session_id)))
+                row = glimpse(self._disk, *os.path.split(self._home.path(place, session_id)))
                 if row is not None:
                     yield row
 
     def all_logs(self) -> Iterator[SessionFile]:
         for place in (SESSIONS, TRASH, BASES):
-            with disk_errors(f"listing the sessions in {self._layout.folder}"):
-                names = self._layout.names(place)
+            with disk_errors(f"listing the sessions in {self._home.folder}"):
+                names = self._home.names(place)
             for name in names:
-                path = os.path.join(self._layout.folder, place, name)
+                path = os.path.join(self._home.folder, place, name)
                 session_id = session_id_of(name) or name
                 if place == BASES:  # which are called by their first entries
                     row = glimpse(self._disk, *os.path.split(path))
@@ -267,22 +265,22 @@ class FileStore:
 
     def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
         place = TRASH if deleted else SESSIONS
-        with disk_errors(f"listing the sessions in {self._layout.folder}"):
-            for name in self._layout.names(place):
+        with disk_errors(f"listing the sessions in {self._home.folder}"):
+            for name in self._home.names(place):
                 session_id = session_id_of(name)
                 if session_id is None:
-                    row = glimpse(self._disk, os.path.join(self._layout.folder, place), name)
+                    row = glimpse(self._disk, os.path.join(self._home.folder, place), name)
                     session_id = row.id if row is not None else None
                 if session_id is not None and is_like(session_id, like):
                     yield session_id
 
     def holder_of(self, entry_id: str) -> str | None:
-        """See `Holding`. Bytes are gone through as they lie there; only a file that has the id in it is read."""
+        """See `FindHolder`. Bytes are gone through as they lie there; only a file that has the id in it is read."""
         wanted = b'"id":' + encode(entry_id)
-        with disk_errors(f"looking for an entry in {self._layout.folder}"):
-            names = self._layout.names(SESSIONS)
+        with disk_errors(f"looking for an entry in {self._home.folder}"):
+            names = self._home.names(SESSIONS)
         for name in names:
-            path = os.path.join(self._layout.folder, SESSIONS, name)
+            path = os.path.join(self._home.folder, SESSIONS, name)
             with disk_errors(f"looking for an entry in {path}"):
                 if not self._disk.holds(path, wanted):
                     continue
@@ -299,9 +297,9 @@ class FileStore:
         return behind(self._newest(TRASH if deleted else SESSIONS), after)
 
     def _newest(self, place: str) -> Iterator[Listed]:
-        folder = os.path.join(self._layout.folder, place)
+        folder = os.path.join(self._home.folder, place)
         with disk_errors(f"listing the sessions in {folder}"):
-            yield from newest_first(self._disk, folder, self._layout.names(place))
+            yield from newest_first(self._disk, folder, self._home.names(place))
 
     # ── tenants ───────────────────────────────────────────────────────────────────────────────────
 
@@ -309,7 +307,7 @@ class FileStore:
     def _tenants(self) -> FileTenants:
         from turnlog.store.files.tenants import FileTenants  # hardly anybody has any
 
-        return FileTenants(self._layout)
+        return FileTenants(self._home)
 
     def tenant(self, name: str, *, create: bool = True) -> FileStore:
         folder = self._tenants.opened(name, create=create)
@@ -328,7 +326,7 @@ class FileStore:
 
     def file_of(self, session_id: str) -> str:
         for place in (SESSIONS, TRASH, BASES):
-            path = self._layout.path(place, session_id)
+            path = self._home.path(place, session_id)
             if self._disk.exists(path):
                 return path
         raise NotFound(f"the file of session {session_id!r} is gone", hint="see `turnlog ls`")
@@ -353,23 +351,23 @@ class FileStore:
             return b""
 
     def save(self, name: str, data: bytes) -> None:
-        """See `Cache.save`. Written aside and renamed, not synced: it can be made again."""
+        """See `CacheData.save`. Written aside and renamed, not synced: it can be made again."""
         folder = os.path.join(self.folder, DERIVED)
         with suppress(OSError):
-            self._layout.make_ready()
+            self._home.make_ready()
             if not self._disk.exists(folder):
                 self._disk.mkdir(folder)
-            self._layout.write_file(os.path.join(folder, name), data, durable=False)
+            self._home.write_file(os.path.join(folder, name), data, durable=False)
 
     def health(self) -> dict[str, Any]:
-        """See `Monitored.health`: whether a file can be made, written, synced and removed here."""
+        """See `ReportHealth.health`: whether a file can be made, written, synced and removed here."""
         report: dict[str, Any] = {"backend": self.backend, "location": self.folder, "ok": True}
         try:
             with disk_errors(f"writing to {self.folder}"):
-                self._layout.make_ready()
-                self._try_writing(self._layout.new_name(""))
+                self._home.make_ready()
+                self._try_writing(self._home.new_name(""))
                 report["file_system"] = self._disk.file_system(self.folder)
-                report["sessions"] = len(self._layout.names(SESSIONS))
+                report["sessions"] = len(self._home.names(SESSIONS))
                 report["private"] = not self._disk.stat(self.folder).st_mode & 0o077
                 free = os.statvfs(self.folder)
                 report["free_bytes"] = free.f_bavail * free.f_frsize

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from weakref import ref
 
 from turnlog.errors import NotFound, OutOfSpace
+from turnlog.layout import BLOBS
 from turnlog.log.payload import digest_key
 from turnlog.store import Freed
 from turnlog.store.files.disk import Held, as_error, disk_errors
-from turnlog.store.files.layout import BLOBS, Layout
+from turnlog.store.files.homefolder import HomeFolder
 
 if TYPE_CHECKING:
     from turnlog.store.files.packs import Packs
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
 class FileBlobs:
     """See `Blobs`."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    def __init__(self, home: HomeFolder) -> None:
+        self._home = home
         self._inside = threading.local()
 
     @cached_property
     def _packs(self) -> Packs:
         from turnlog.store.files.packs import Packs  # most that is read or listed has no blobs
 
-        return Packs(self._layout.disk, os.path.join(self._layout.folder, BLOBS))
+        return Packs(self._home.disk, os.path.join(self._home.folder, BLOBS))
 
     def get(self, digest: str) -> bytes:
         return self._packs.get(digest)
@@ -46,12 +47,12 @@ class FileBlobs:
     def damaged_blobs(self) -> Iterator[str]:
         return self._packs.check()
 
-    def add(self, *, told: Callable[[int], None] | None = None) -> PackWriter:
-        with disk_errors(f"opening {self._layout.folder}"):
-            self._layout.make_ready()
+    def add(self, *, progress: Callable[[int], None] | None = None) -> PackWriter:
+        with disk_errors(f"opening {self._home.folder}"):
+            self._home.make_ready()
         from turnlog.store.files.packwriter import PackWriter  # readers do not load the writing side
 
-        return PackWriter(self._packs, told=told)
+        return PackWriter(self._packs, progress=progress)
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
         stored = self._packs.learn()
@@ -96,10 +97,10 @@ class FileBlobs:
 
     def _hold(self, *, shared: bool) -> Held:
         try:
-            self._layout.make_ready()
-            return self._layout.disk.hold(os.path.join(self._layout.folder, ".blobs.lock"), shared=shared, create=True)
+            self._home.make_ready()
+            return self._home.disk.hold(os.path.join(self._home.folder, ".blobs.lock"), shared=shared, create=True)
         except OSError as error:
-            raise as_error(error, f"locking the blobs in {self._layout.folder}") from error
+            raise as_error(error, f"locking the blobs in {self._home.folder}") from error
 
     def collect(
         self, find: Callable[[], Container[str]], *, expected: Container[str] | None = None, strictly: bool = False
@@ -114,5 +115,5 @@ class FileBlobs:
         with self.exclusively():
             needed = find()
             with disk_errors("collecting blobs"):
-                self._layout.remove_leftovers()
+                self._home.remove_leftovers()
                 return collect(self._packs, needed, strictly=strictly)

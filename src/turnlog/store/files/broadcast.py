@@ -1,7 +1,7 @@
-"""What is being said, from process to process on this machine: through pipes that listeners make in the home.
+"""Live text from process to process on this machine, through pipes that listeners make in the home.
 
-A pipe holds nothing once it was read, so there is nothing to keep, to damage or to erase. Whoever speaks makes nothing:
-when it dies, nothing is left. A listener that died leaves its pipe; whoever speaks next finds that nobody reads it, and
+A pipe holds nothing once it was read, so there is nothing to keep, to damage or to erase. A speaker makes nothing:
+when it dies, nothing is left. A listener that died leaves its pipe; the next speaker finds that it is not read, and
 removes it.
 """
 
@@ -14,17 +14,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from turnlog.layout import LISTENING
 from turnlog.log.digest import sha256
 from turnlog.log.ids import word
 from turnlog.store.broadcast import PAUSE_S, Delta, LiveText, delta_of
-from turnlog.store.files.disk import Disk, renew_after_fork
-from turnlog.store.files.layout import LISTENING, Layout
+from turnlog.store.files.disk import Disk
+from turnlog.store.files.homefolder import HomeFolder
+from turnlog.store.forked import renew_after_fork
 
 _FRAME = select.PIPE_BUF
 """As much as is written in one piece, or not at all."""
 _FULL = 1 << 16
 _PATIENCE = 20
-"""So many looks a listener whose pipe is full has to hear that it is over."""
+"""The rounds after which a listener whose pipe is full is given up."""
 
 
 def _key(session_id: str) -> str:
@@ -42,7 +44,7 @@ class PipeInbox:
         temporary = os.path.join(folder, f".new-{word(16)}")
         disk.make_pipe(temporary)
         try:
-            # Under its name it is being read: who finds that nobody does takes it away.
+            # Under its name it is being read: a speaker that finds it unread takes it away.
             self._fd = disk.open_pipe(temporary, os.O_RDONLY)
             disk.rename(temporary, self._path)
         except BaseException:
@@ -60,7 +62,7 @@ class PipeInbox:
             while self._fd >= 0 and (piece := os.read(self._fd, _FULL)):
                 yield piece
         except BlockingIOError:
-            return  # somebody speaks, and has said nothing more yet
+            return  # there is a speaker, and nothing more yet
 
     def close(self) -> None:
         self.after_fork()
@@ -74,11 +76,11 @@ class PipeInbox:
 
 
 class FileBroadcast:
-    """Brings what this process says to whoever listens. Its thread is there as long as there is something."""
+    """Sends the live text of this process to listeners. Its thread lives as long as there is any."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._disk = layout.disk
-        self._folder = os.path.join(layout.folder, LISTENING)
+    def __init__(self, home: HomeFolder) -> None:
+        self._disk = home.disk
+        self._folder = os.path.join(home.folder, LISTENING)
         self.after_fork()
         renew_after_fork(self)
 
@@ -102,7 +104,7 @@ class FileBroadcast:
             return None
 
     def speak(self, session_id: str, text: LiveText) -> Callable[[], None]:
-        """See `Broadcasts.speak`."""
+        """See `CarryLiveText.speak`."""
         with self._mutex:
             self._texts.append((_key(session_id), text))
             if self._thread is None:
@@ -140,12 +142,12 @@ class FileBroadcast:
         try:
             return self._disk.listdir(self._folder)
         except OSError:
-            return []  # nobody ever listened here
+            return []  # there was never a listener here
 
     def _bring(self, key: str, text: LiveText, names: list[str]) -> bool:
         """Whether it is over, and everybody knows."""
         is_over = text.is_over
-        text.look()
+        text.refresh()
         reached = [self._write(name, text) for name in names if name.startswith(key)]
         if not is_over:
             return False
@@ -160,7 +162,7 @@ class FileBroadcast:
         path = os.path.join(self._folder, name)
         fd = -1
         try:
-            for frame in text.due(name, _FRAME):
+            for frame in text.frames_for(name, _FRAME):
                 if fd < 0:
                     fd = self._disk.open_pipe(path, os.O_WRONLY)
                 os.write(fd, frame + b"\n")

@@ -14,10 +14,10 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
-from weakref import WeakSet
+from typing import Any
 
 from turnlog.errors import NotFound, OutOfSpace, TurnlogError, Unavailable, Unsupported
+from turnlog.store.forked import renew_after_fork
 
 if sys.platform == "win32":  # pragma: no cover
     raise Unsupported("Turnlog's file store does not run on Windows yet", hint="use WSL, or the memory store")
@@ -26,8 +26,10 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 _OTHERS = 0o077
 _LOOK = 4 << 20
-"""So many bytes are looked through at once."""
+"""The bytes that a search reads at once."""
 LOCK_WAIT_S = 60.0
+_LISTED = 3
+"""The most holders of a lock that an error names."""
 _REMOTE = frozenset(
     [
         "nfs",
@@ -60,7 +62,7 @@ class Held(io.FileIO):
     """
 
     def after_fork(self) -> None:
-        """See `HasFiles`. The lock stays with the parent."""
+        """See `Renewable`. The lock stays with the parent."""
         self.close()
 
 
@@ -171,7 +173,7 @@ class Disk:
     if hasattr(os, "posix_fadvise"):
 
         def push(self, fd: int, offset: int, length: int) -> None:
-            """Let these bytes be on their way to the disk while we do our books; `sync` then has less to wait for.
+            """Start writing these bytes to the disk while the caller updates its state: `sync` then waits less.
 
             Linux begins to write back what is said to be no longer needed; nothing leaves the cache but whole
             pages that are on the disk already, and errors are left for `sync` to report.
@@ -250,7 +252,7 @@ class Disk:
         held: Held | None = None
         try:
             held = Held(self._open_or_make(path) if create else self.open(path, os.O_RDONLY))
-            _holders.add(held)
+            renew_after_fork(held)
             if shared:
                 self.lock_shared(held.fileno())
             else:
@@ -303,7 +305,7 @@ def _make_private(file: int | str, status: os.stat_result, mode: int) -> None:
 
 
 def waited_too_long(fd: int) -> Unavailable:
-    """The error of whoever waited for a lock as long as anybody may; it names the holder."""
+    """The error of a process that waited for a lock for `LOCK_WAIT_S`; it names the holder."""
     from turnlog.store.files.holder import name_holders
 
     try:
@@ -311,8 +313,11 @@ def waited_too_long(fd: int) -> Unavailable:
     except OSError:
         name = ""
     what = f"of {name}" if name and not name.startswith(".new-") else "of this log"  # its name came later
+    holders = name_holders(fd) or ["another process"]
+    more = f" and {len(holders) - _LISTED} more" if len(holders) > _LISTED else ""
+    verb = "has" if len(holders) == 1 else "have"
     return Unavailable(
-        f"{name_holders(fd)} held the lock {what} for {LOCK_WAIT_S:.0f} s",
+        f"{', '.join(holders[:_LISTED])}{more} {verb} held the lock {what} for {LOCK_WAIT_S:.0f} s",
         hint="end that process, or let it go on: one that is stopped still holds its locks",
     )
 
@@ -330,7 +335,7 @@ class Room:
         self._is_asked_for = False
 
     def make(self, disk: Disk, fd: int, size: int) -> None:
-        """Room for what comes after `size`; none for who appends once and is gone."""
+        """Room for what comes after `size`; none for a writer that appends once and is gone."""
         if not self._is_asked_for:
             self._is_asked_for = True
             return
@@ -376,25 +381,3 @@ def as_error(error: OSError, doing: str) -> TurnlogError:
     if error.errno == errno.ELOOP:
         return Unavailable(f"{doing}: a link or a special file where a file should be")
     return Unavailable(f"{doing}: {reason}", hint="retrying with the same drafts is safe")
-
-
-class HasFiles(Protocol):
-    """Something that holds descriptors."""
-
-    def after_fork(self) -> None:
-        """Let go of them: in a child process they are the parent's."""
-        ...
-
-
-def renew_after_fork(holder: HasFiles) -> None:
-    """Have `after_fork` called in every child process from now on, for as long as the holder lives."""
-    _holders.add(holder)
-
-
-def _renew_all() -> None:
-    for holder in list(_holders):
-        holder.after_fork()
-
-
-_holders: WeakSet[HasFiles] = WeakSet()
-os.register_at_fork(after_in_child=_renew_all)

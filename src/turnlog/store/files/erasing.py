@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.layout import SESSIONS, TRASH
+from turnlog.layout import BASES, DERIVED, ERASED, ERASING, SESSIONS, TRASH
 from turnlog.log.codec import Damage, Unreadable, decode
 from turnlog.log.erasure.content import ErasedLog, ErasingPlan, Erasure
 from turnlog.log.erasure.line import Eraser
@@ -23,7 +23,7 @@ from turnlog.store import IMPORTED
 from turnlog.store.files.blobs import FileBlobs
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.glimpse import first_id
-from turnlog.store.files.layout import BASES, DERIVED, ERASED, ERASING, Layout
+from turnlog.store.files.homefolder import HomeFolder
 from turnlog.store.files.lines import Read, last_newline, lines
 from turnlog.store.files.names import file_name
 from turnlog.store.files.repair import open_locked, reader_of
@@ -38,35 +38,35 @@ Change = tuple[int, bytes]
 
 
 class FileErasing:
-    """See `Erases`."""
+    """See `EraseEntries`."""
 
-    def __init__(self, layout: Layout, blobs: FileBlobs) -> None:
-        self._layout = layout
-        self._disk = layout.disk
+    def __init__(self, home: HomeFolder, blobs: FileBlobs) -> None:
+        self._home = home
+        self._disk = home.disk
         self._blobs = blobs
         self._applied: set[str] = set()
         """Plans whose lines are done with, by us."""
 
     def _in(self, *names: str) -> str:
-        return os.path.join(self._layout.folder, *names)
+        return os.path.join(self._home.folder, *names)
 
     def erase(self, plan: ErasingPlan) -> str:
-        """See `Erases.erase`. Before the intent is on the disk nothing has happened; after that, all of it does."""
+        """See `EraseEntries.erase`. Until the intent is on the disk nothing has happened; then all of it does."""
         name = word(16)
-        with disk_errors(f"erasing in {self._layout.folder}"), self._blobs.exclusively():
-            self._layout.know_erasures()
+        with disk_errors(f"erasing in {self._home.folder}"), self._blobs.exclusively():
+            self._home.know_erasures()
             for log in plan.logs:
                 for path in self._paths(log):
                     _changes_of(self._disk, path, log.erasures)  # what cannot be done is known before it is begun
-            self._layout.write_file(self._in(ERASING, name + _SUFFIX), _encode(plan))
+            self._home.write_file(self._in(ERASING, name + _SUFFIX), _encode(plan))
             self._apply(plan)
             self._applied.add(name)
         return name
 
     def unsettled(self) -> dict[str, ErasingPlan]:
-        """See `Erases.unsettled`. Lines that somebody did not come to are erased first."""
+        """See `EraseEntries.unsettled`. Lines that somebody did not come to are erased first."""
         if self._plans().keys() - self._applied:
-            with disk_errors(f"erasing in {self._layout.folder}"), self._blobs.exclusively():
+            with disk_errors(f"erasing in {self._home.folder}"), self._blobs.exclusively():
                 for name, plan in self._plans().items():
                     if name not in self._applied:
                         self._apply(plan)
@@ -74,7 +74,7 @@ class FileErasing:
         return self._plans()
 
     def _plans(self) -> dict[str, ErasingPlan]:
-        with disk_errors(f"looking at {self._layout.folder}"):
+        with disk_errors(f"looking at {self._home.folder}"):
             plans: dict[str, ErasingPlan] = {}
             for name in self._names(ERASING):
                 with suppress(FileNotFoundError):  # somebody finished it while we looked
@@ -88,13 +88,13 @@ class FileErasing:
             raise Corrupt(f"{path} is not what we wrote", hint="restore it from a backup") from None
 
     def settle(self, name: str) -> None:
-        with disk_errors(f"erasing in {self._layout.folder}"):
+        with disk_errors(f"erasing in {self._home.folder}"):
             with suppress(FileNotFoundError):
                 self._disk.unlink(self._in(ERASING, name + _SUFFIX))
             self._disk.sync_folder(self._in(ERASING))
 
     def erasures(self, first: str | None = None) -> dict[str, list[Erasure]]:
-        with disk_errors(f"looking at {self._layout.folder}"):
+        with disk_errors(f"looking at {self._home.folder}"):
             if first is not None:
                 path = self._in(ERASED, file_name(first) + _SUFFIX)
                 return {first: self._known(path)[1]} if self._disk.exists(path) else {}
@@ -108,24 +108,24 @@ class FileErasing:
             self._finish_move(log.session)
             for path in self._paths(log):
                 with suppress(NotFound):
-                    rewrite(self._disk, self._layout, path, log.erasures)
+                    rewrite(self._disk, self._home, path, log.erasures)
             self._remember(log)
         self._remove_abandoned()
 
     def _finish_move(self, session: str) -> None:
         """Somebody died between giving a log its new name and taking the old one."""
-        deleted = self._layout.path(TRASH, session)
-        if self._disk.exists(deleted) and self._layout.is_back(os.path.basename(deleted)):
+        deleted = self._home.path(TRASH, session)
+        if self._disk.exists(deleted) and self._home.is_back(os.path.basename(deleted)):
             self._disk.unlink(deleted)
             self._disk.sync_folder(self._in(TRASH))
 
     def _paths(self, log: ErasedLog) -> Iterator[str]:
         """Every file that has lines of that log."""
         for place in (SESSIONS, TRASH):
-            path = self._layout.path(place, log.session)
+            path = self._home.path(place, log.session)
             if self._disk.exists(path) and first_id(self._disk, path) in (None, log.first):
                 yield path
-        if self._disk.exists(aside := self._layout.path(BASES, log.first)):
+        if self._disk.exists(aside := self._home.path(BASES, log.first)):
             yield aside
         before = file_name(log.session) + ".before-repair-"
         with suppress(FileNotFoundError):
@@ -140,7 +140,7 @@ class FileErasing:
         new = [one for one in log.erasures if (one.seq, one.part) not in there]
         if new:
             record = ErasedLog(log.session, log.first, earlier + new)
-            self._layout.write_file(path, _encode(record))
+            self._home.write_file(path, _encode(record))
 
     def _known(self, path: str) -> tuple[str, list[Erasure]]:
         try:
@@ -154,7 +154,7 @@ class FileErasing:
         for place in (SESSIONS, TRASH, BASES):
             for name in self._disk.listdir(self._in(place)):
                 if name.startswith(".new-"):
-                    self._layout.remove_if_abandoned(self._in(place, name))
+                    self._home.remove_if_abandoned(self._in(place, name))
         derived = self._in(DERIVED)
         for name in self._disk.listdir(derived) if self._disk.exists(derived) else []:
             if name.startswith((IMPORTED, ".new-")):  # what was read of a source may say what was said
@@ -177,14 +177,14 @@ class FileErasing:
 # ── one file ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def rewrite(disk: Disk, layout: Layout, path: str, erasures: list[Erasure]) -> None:
+def rewrite(disk: Disk, home: HomeFolder, path: str, erasures: list[Erasure]) -> None:
     """Under the writer's lock: a file that says the same without what is erased takes the name of this one."""
     with open_locked(disk, path) as held:
         read, size = reader_of(disk, held.fileno()), disk.fstat(held.fileno()).st_size
         changes = list(_changes(read, size, erasures))
         if not changes:
             return
-        temporary, fd = layout.begin_file(os.path.basename(os.path.dirname(path)))
+        temporary, fd = home.begin_file(os.path.basename(os.path.dirname(path)))
         try:
             for piece in _pieces(read, size, changes):
                 disk.write(fd, piece)

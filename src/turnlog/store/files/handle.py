@@ -6,7 +6,8 @@ import errno
 import os
 
 from turnlog.errors import Unavailable
-from turnlog.store.files.disk import Disk, Held, renew_after_fork
+from turnlog.store.files.disk import Disk, Held
+from turnlog.store.forked import renew_after_fork
 
 
 class ReadingHandle(Held):

@@ -1,23 +1,17 @@
-"""Who holds a lock, as far as the system tells: for the error of whoever waited for it too long."""
+"""The processes that hold a lock, as far as the system tells: for the error of one that waited too long."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 
-_LISTED = 3
 
-
-def name_holders(fd: int) -> str:
-    """The processes that hold a lock on this file, in words; "another process" where nobody can say."""
+def name_holders(fd: int) -> list[str]:
+    """The processes that hold a lock on this file, each in words; none where the system does not tell."""
     try:
-        holders = [_describe(pid) for pid in sorted(set(_holders(fd)))]
+        return [_describe(pid) for pid in sorted(set(_holders(fd)))]
     except OSError:
-        holders = []
-    if not holders:
-        return "another process has"
-    more = f" and {len(holders) - _LISTED} more" if len(holders) > _LISTED else ""
-    return f"{', '.join(holders[:_LISTED])}{more} {'has' if len(holders) == 1 else 'have'}"
+        return []
 
 
 def _holders(fd: int) -> Iterator[int]:

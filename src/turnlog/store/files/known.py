@@ -54,7 +54,7 @@ class KnownIds:
                 self._forgotten = max(self._forgotten, _counter(entry_id))
 
     def may_have(self, drafts: list[Draft], *, alone: bool) -> bool:
-        """Whether any of these could be in the log already; no means no. `alone`: only if nothing else came since."""
+        """Whether any of these could be in the log; False is definite. `alone`: only if nothing else came since."""
         if self._all is not None:
             return True
         for draft in drafts:

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from turnlog.errors import Conflict, TurnlogError, Unavailable
-from turnlog.store.files.disk import Disk, Room, as_error, renew_after_fork
+from turnlog.store.files.disk import Disk, Room, as_error
 from turnlog.store.files.glimpse import first_id, first_id_in
 from turnlog.store.files.handle import FileHandle, ReadingHandle, identity
 from turnlog.store.files.known import KnownIds
 from turnlog.store.files.tail import PlacedLines, Tail, is_adoptable
-from turnlog.store.files.unsynced import Unsynced
+from turnlog.store.files.unsynced import Unsynced, UnsyncedWrite
+from turnlog.store.forked import renew_after_fork
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -243,7 +244,7 @@ class LogFile:
         if end > self._room.end:
             self._room.make(self._disk, fd, end)
         # Before it is there: of a write that was interrupted, too, nobody may rely on a sync that failed.
-        self._unsynced.waiting.append((start, end, new.seqs, new.entries[-1].seq))
+        self._unsynced.waiting.append(UnsyncedWrite(start, end, new.seqs, new.entries[-1].seq))
         try:
             self._disk.write(fd, data)
         except BaseException:
@@ -363,9 +364,9 @@ class LogFile:
 
     def _cut_unsure(self, size: int) -> int:
         """Cut back our own writes that failed to sync, as far as nobody has written after them."""
-        while span := self._unsynced.newest_unsure(size):
-            self._disk.ftruncate(self.handle.fd, span[0])
+        while write := self._unsynced.newest_unsure(size):
+            self._disk.ftruncate(self.handle.fd, write.start)
             self._unsynced.unsure.pop()
-            self.known.cut(span[2])
-            self.tail, size = None, span[0]
+            self.known.cut(write.seqs)
+            self.tail, size = None, write.start
         return size

@@ -12,9 +12,10 @@ from turnlog.errors import Corrupt, NotFound, Unsupported
 from turnlog.log import zstd
 from turnlog.log.digest import sha256
 from turnlog.log.payload import digest_key
-from turnlog.store.files.disk import Disk, disk_errors, renew_after_fork
+from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.packblock import BLOCK, Block, decode_block
 from turnlog.store.files.packformat import END, FOOTER, MAGIC, NEWER, OBJECT, PIECE, RAW, ROW, SUFFIX, pack_name
+from turnlog.store.forked import renew_after_fork
 
 _MOST_BLOCKS = 32
 _Footer = tuple[int, int, int, bytes]

@@ -22,13 +22,13 @@ from turnlog.store.files.packs import Packs
 class PackWriter:
     """One pack on its way. Nothing of it can be seen until it is whole, synced and has its name."""
 
-    def __init__(self, packs: Packs, *, anew: bool = False, told: Callable[[int], None] | None = None) -> None:
-        """`anew`: also with what other packs have. `told` as in `Blobs.add`."""
+    def __init__(self, packs: Packs, *, anew: bool = False, progress: Callable[[int], None] | None = None) -> None:
+        """`anew`: also with what other packs have. `progress` as in `Blobs.add`."""
         self.name = ""
 
         self._packs = packs
         self._disk = packs.disk
-        self._told = told
+        self._progress = progress
         self._temporary = os.path.join(packs.folder, f".new-{word(16)}")
         self._fd = -1
         self._rows: dict[bytes, int] = {}
@@ -70,8 +70,8 @@ class PackWriter:
     def __call__(self, content: bytes | OpenFile) -> str:
         """See `Blobs.add`. Errors of an open file are the caller's, as they are: nothing of it is kept then."""
         name = self._add_pieces(content.pieces(PIECE)) if isinstance(content, OpenFile) else self._add(content)
-        if self._told is not None:
-            self._told(self.size_bytes)
+        if self._progress is not None:
+            self._progress(self.size_bytes)
         return name
 
     def _add(self, data: bytes) -> str:
@@ -168,7 +168,7 @@ class PackWriter:
         return self._end + waiting + count * ROW.size + FOOTER.size if count else 0
 
     def packs(self) -> frozenset[str]:
-        """See `ListsPacks`."""
+        """See `ListPacks`."""
         if self._listed is None:
             with disk_errors("listing packs"):
                 self._listed = frozenset(self._packs.names())

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.errors import Corrupt, NotFound
+from turnlog.layout import SESSIONS, TRASH
 from turnlog.log.draft import prepare, stamp_drafts, to_text
 from turnlog.log.entry import Note
 from turnlog.log.ids import word
@@ -46,9 +47,9 @@ def repair(
     Under the writer's lock: the original gets a second name in the trash, the new file takes over its first
     name in one step, and each is on the disk before the next step depends on it.
     """
-    path = os.path.join(folder, "sessions", file_name(session_id))
+    path = os.path.join(folder, SESSIONS, file_name(session_id))
     with disk_errors(f"repairing session {session_id}"), open_locked(disk, path) as held:
-        return _Repair(disk, path, held.fileno(), without).run(os.path.join(folder, "trash"), clock())
+        return _Repair(disk, path, held.fileno(), without).run(os.path.join(folder, TRASH), clock())
 
 
 class _Repair:

@@ -122,7 +122,7 @@ class SessionFile:
         return in_order(drafts, present, placed.entries) if present else placed.entries
 
     def vouch(self, ids: frozenset[str]) -> None:
-        """See `Vouched`."""
+        """See `VouchIds`."""
         self._file.known.vouched = ids
 
     def _known(self, drafts: list[Draft], once: bool) -> dict[str, AnyEntry]:
@@ -137,7 +137,7 @@ class SessionFile:
         return dict(zip(there, entries, strict=True))
 
     def find(self, entry_id: str) -> AnyEntry | None:
-        """See `Indexed`. Who may write remembers all ids once they were looked through; who may not looks each time."""
+        """See `FindEntry`. A writable log caches all ids after one scan; a read-only one scans each time."""
         with self._file.mutex:
             try:
                 self._file.open()

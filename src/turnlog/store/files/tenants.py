@@ -8,10 +8,11 @@ import shutil
 from turnlog.errors import Invalid
 from turnlog.layout import TENANTS
 from turnlog.log.ids import word
-from turnlog.store import Store, no_tenant
+from turnlog.store import Store
 from turnlog.store.files.disk import disk_errors
-from turnlog.store.files.layout import Layout
+from turnlog.store.files.homefolder import HomeFolder
 from turnlog.store.files.names import SUFFIX, file_name, session_id_of
+from turnlog.store.refusal import tenant_missing
 from turnlog.store.tenant import DroppedTenant, counted, refuse_guest
 
 _DROPPED = ".dropped-"
@@ -20,10 +21,10 @@ _DROPPED = ".dropped-"
 class FileTenants:
     """The folders of all tenants of one home."""
 
-    def __init__(self, layout: Layout) -> None:
-        refuse_guest(layout.tenant)
-        self._layout = layout
-        self._folder = os.path.join(layout.folder, TENANTS)
+    def __init__(self, home: HomeFolder) -> None:
+        refuse_guest(home.tenant)
+        self._home = home
+        self._folder = os.path.join(home.folder, TENANTS)
 
     def folder(self, name: str) -> str:
         """Where a tenant's home is. Names are written as those of sessions are, but none of them is hashed."""
@@ -38,10 +39,10 @@ class FileTenants:
         with disk_errors(f"opening {folder}"):
             if not os.path.isdir(folder):
                 if not create:
-                    raise no_tenant(name)
-                self._layout.make_ready()
-                self._layout.make_folder(self._folder)
-                self._layout.make_folder(folder)
+                    raise tenant_missing(name)
+                self._home.make_ready()
+                self._home.make_folder(self._folder)
+                self._home.make_folder(folder)
         return folder
 
     def names(self) -> list[str]:
@@ -58,8 +59,8 @@ class FileTenants:
             try:
                 os.rename(folder, hidden)
             except FileNotFoundError:
-                raise no_tenant(name) from None
-            self._layout.disk.sync_folder(self._folder)
+                raise tenant_missing(name) from None
+            self._home.disk.sync_folder(self._folder)
             for one in os.listdir(self._folder):
                 if one.startswith(_DROPPED):
                     shutil.rmtree(os.path.join(self._folder, one))

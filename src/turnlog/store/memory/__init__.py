@@ -17,24 +17,10 @@ from turnlog.log.erasure.content import ErasingPlan, Erasure
 from turnlog.log.ids import word
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
-from turnlog.store import (
-    IMPORTED,
-    Adding,
-    Clock,
-    Freed,
-    Listed,
-    OpenFile,
-    Place,
-    either,
-    in_trash,
-    no_session,
-    no_tenant,
-    now_ms,
-    refuse_longer,
-    taken,
-)
+from turnlog.store import IMPORTED, AddBlob, Clock, Freed, Listed, OpenFile, Place, now_ms
 from turnlog.store.memory.log import MemoryLog
 from turnlog.store.memory.sharing import BlobLock
+from turnlog.store.refusal import id_ambiguous, id_in_trash, id_taken, refuse_longer, session_missing, tenant_missing
 from turnlog.store.tenant import DroppedTenant, counted, refuse_guest
 
 
@@ -76,13 +62,13 @@ class MemoryStore:
 
     def _refuse_dropped(self) -> None:
         if self._is_dropped:
-            raise no_tenant(self._tenant)
+            raise tenant_missing(self._tenant)
 
     def _refuse_taken(self, log: MemoryLog, parent: Fork | None, *, deleted: bool = False) -> None:
         self._refuse_dropped()
         there = [place[log.id].first for place in (self._logs, self._trash) if log.id in place]
         if log.first in self._bases or log.first in there or (log.id in self._logs and not deleted):
-            raise taken(log.id)
+            raise id_taken(log.id)
         if parent is not None:
             self.open(parent.session, read_only=True, first=parent.base)
 
@@ -124,7 +110,7 @@ class MemoryStore:
                     return log
             if read_only and (first or session_id) in self._bases:
                 return self._bases[first or session_id]
-            raise no_session(session_id, for_fork=read_only, is_deleted=session_id in self._trash)
+            raise session_missing(session_id, for_fork=read_only, is_deleted=session_id in self._trash)
 
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
         with self._mutex:
@@ -150,13 +136,13 @@ class MemoryStore:
     def _move(self, session_id: str, source: dict[str, MemoryLog], target: dict[str, MemoryLog]) -> None:
         with self._mutex:
             if session_id not in source:
-                raise no_session(session_id)
+                raise session_missing(session_id)
             self._refuse_other(session_id, target)
             target[session_id] = source.pop(session_id)
 
     def _refuse_other(self, session_id: str, target: dict[str, MemoryLog]) -> None:
         if session_id in target:
-            raise (taken if target is self._logs else in_trash)(session_id)
+            raise (id_taken if target is self._logs else id_in_trash)(session_id)
 
     def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
         with self._mutex:
@@ -165,9 +151,9 @@ class MemoryStore:
                 place for is_deleted, place in places.items() if deleted in (None, is_deleted) and session_id in place
             ]
             if not holding:
-                raise no_session(session_id)
+                raise session_missing(session_id)
             if len(holding) > 1:
-                raise either(session_id)
+                raise id_ambiguous(session_id)
             refuse_longer(session_id, holding[0][session_id].entries[-1].seq, after)
             log = holding[0].pop(session_id)
             log.is_gone = True
@@ -189,15 +175,15 @@ class MemoryStore:
         return needed
 
     @contextmanager
-    def add(self, *, told: Callable[[int], None] | None = None) -> Generator[Adding]:
+    def add(self, *, progress: Callable[[int], None] | None = None) -> Generator[AddBlob]:
         new: dict[str, bytes] = {}
 
         def add(content: bytes | OpenFile) -> str:
             data = b"".join(content.pieces()) if isinstance(content, OpenFile) else content
             name = digest_of(data)
             new[name] = data
-            if told is not None:
-                told(sum(len(data) for name, data in new.items() if not self.has(name)))
+            if progress is not None:
+                progress(sum(len(data) for name, data in new.items() if not self.has(name)))
             return name
 
         yield add
@@ -291,12 +277,12 @@ class MemoryStore:
         with self._mutex:
             if name not in self._tenants:
                 if not create:
-                    raise no_tenant(name)
+                    raise tenant_missing(name)
                 self._tenants[name] = MemoryStore(self._clock, name)
             return self._tenants[name]
 
     def tenant_location(self, name: str) -> str:
-        """See `KeepsTenants`: there is no way to one but through this store."""
+        """See `HoldTenants`: there is no way to one but through this store."""
         del name
         return "memory:"
 

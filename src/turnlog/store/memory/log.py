@@ -104,7 +104,7 @@ class MemoryLog:
         return kept
 
     def erase(self, erasures: list[Erasure]) -> None:
-        """See `Erases.erase`."""
+        """See `EraseEntries.erase`."""
         with self._mutex:
             eraser = Eraser(erasures)
             for index, entry in enumerate(self.entries):
@@ -154,7 +154,7 @@ class MemoryLog:
             return bool(self.entries) and self.entries[-1].seq != seq
 
     def speak(self, text: LiveText) -> Callable[[], None]:
-        """See `Broadcasts`. Nobody brings anything: whoever listens is in this process, and looks."""
+        """See `CarryLiveText`. Nobody brings anything: whoever listens is in this process, and looks."""
         with self._mutex:
             self._live.append(text)
 
@@ -176,9 +176,9 @@ class MemoryLog:
     def _taken(self, inbox: MemoryInbox) -> list[Delta]:
         with self._mutex:
             for text in self._live:
-                text.look()
+                text.refresh()
             ended, inbox.ended = inbox.ended, []
-            frames = [frame for text in self._live for frame in text.due(inbox.name, 1 << 16)]
+            frames = [frame for text in self._live for frame in text.frames_for(inbox.name, 1 << 16)]
         return [delta for frame in frames if (delta := delta_of(frame))] + [Delta(id, is_over=True) for id in ended]
 
     def close(self) -> None:

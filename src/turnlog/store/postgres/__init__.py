@@ -16,11 +16,10 @@ import psycopg
 from turnlog.errors import TurnlogError
 from turnlog.log.draft import Draft
 from turnlog.log.entry import Fork
-from turnlog.store import Clock, either, in_trash, no_session, no_tenant, now_ms, refuse_longer, taken
+from turnlog.store import Clock, now_ms
 from turnlog.store.capability import Following
 from turnlog.store.postgres import tenants
-from turnlog.store.postgres.adopting import adopt
-from turnlog.store.postgres.adopting import taken as taken_over
+from turnlog.store.postgres.adopting import Adoption, stamped_from_lines
 from turnlog.store.postgres.blobs import PostgresBlobs
 from turnlog.store.postgres.creating import CREATE, MORE, portions, row_of
 from turnlog.store.postgres.dedicated import DedicatedConnection
@@ -32,10 +31,11 @@ from turnlog.store.postgres.names import id_text, key_of
 from turnlog.store.postgres.pool import Connection, Connections, Location, Pool
 from turnlog.store.postgres.problem import as_error, word_of
 from turnlog.store.postgres.purge import purge
-from turnlog.store.postgres.rows import LogEnd, LogRows, Stamped, stamp
-from turnlog.store.postgres.schema import bring_up_to_date, tenant_of, usual
+from turnlog.store.postgres.rows import LogEnd, LogRow, LogRows, Stamped, stamp
+from turnlog.store.postgres.schema import bring_up_to_date, tenant_if_current, tenant_of
 from turnlog.store.postgres.sharing import BlobLease
 from turnlog.store.postgres.watch import ServerThreads, Watch
+from turnlog.store.refusal import id_ambiguous, id_in_trash, id_taken, refuse_longer, session_missing, tenant_missing
 from turnlog.store.tenant import DroppedTenant, refuse_guest
 
 _PAGE = 2000
@@ -44,7 +44,7 @@ _ROW: LiteralString = "select num, root, last_seq, last_ms, made from turnlog.se
 _LIVE: LiteralString = _ROW + " and place = %s and key = %b"
 _FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b"
 _ASIDE: LiteralString = _FIRST + " and (place = 'base' or key = %b)"
-_MOVED = "update turnlog.own_sessions set is_deleted = %s where id = %s"
+_MARK_CATALOG = "update turnlog.own_sessions set is_deleted = %s where id = %s"
 _MOVE = """
 update turnlog.session set place = %s, deleted_ms = %s
 where tenant = %s and key = %b and place = %s and last_seq = coalesce(%s, last_seq) returning num
@@ -65,21 +65,21 @@ def connect(
     connections: int = 8,
     patience: float = 15.0,
 ) -> PostgresStore:
-    """The store in a database: `postgresql://user@host/name`, with `?tenant=…` for a part of it of one's own.
+    """The store in a database: `postgresql://user@host/name`, with `?tenant=…` for the part of a tenant.
 
-    At most so many `connections` are in use at once, by all tenants together. What the server has not answered after
+    At most `connections` are in use at once, by all tenants together. What the server has not answered after
     `patience` seconds is an error. With `durability="flush"` a commit does not wait for the server's disk.
     """
     where = Location(location)
-    all_of_them = Connections(where, size=connections, patience=patience, durable=durability == "fsync")
-    pool = Pool(all_of_them, where.tenant)
+    server = Connections(where, size=connections, patience=patience, durable=durability == "fsync")
+    pool = Pool(server, where.tenant)
     try:
-        # At first nobody waits for a server that is not there: a wrong address should show at once.
+        # The first connection does not wait for a server that is away: a wrong address should show at once.
         connection = pool.connect()
     except psycopg.Error as error:
         raise as_error(error, "connecting", pool.place) from error
     try:
-        tenant = usual(connection, where.tenant)
+        tenant = tenant_if_current(connection, where.tenant)
         if tenant is None:
             bring_up_to_date(connection, pool.place)
             tenant = tenant_of(connection, where.tenant)
@@ -90,7 +90,7 @@ def connect(
         connection.close()
         raise
     pool.give(connection)
-    return PostgresStore(pool, tenant, clock, ServerThreads(all_of_them))
+    return PostgresStore(pool, tenant, clock, ServerThreads(server))
 
 
 class PostgresStore:
@@ -148,14 +148,15 @@ class PostgresStore:
             named = connection.execute(_LIVE, (self._tenant, place, values["key"])).fetchone()
             if first_row is None and named is None:
                 if parent is None:
-                    raise no_tenant(self._pool.tenant)
-                raise no_session(parent.session, for_fork=True)
-            raise taken(session_id)
+                    raise tenant_missing(self._pool.tenant)
+                raise session_missing(parent.session, for_fork=True)
+            raise id_taken(session_id)
 
         num, root = self._pool.run(f"creating session {session_id}", job)
-        return PostgresLog(
-            self._pool, self._watch, self._clock, session_id, num, root, LogEnd(new.seqs[-1], new.last_at)
-        )
+        return self._log(LogRow(session_id, num, root, LogEnd(new.seqs[-1], new.last_at)))
+
+    def _log(self, row: LogRow) -> PostgresLog:
+        return PostgresLog(self._pool, self._watch, self._clock, row)
 
     def adopt(
         self,
@@ -168,13 +169,13 @@ class PostgresStore:
         deleted: bool = False,
     ) -> None:
         if not after:
-            self._begin(session_id, taken_over(lines, after=0), parent, "deleted" if deleted else "live")
+            self._begin(session_id, stamped_from_lines(lines, after=0), parent, "deleted" if deleted else "live")
             return
         row = self._find(session_id, first)
         if row is None:
-            raise no_session(session_id)
-        rows = LogRows(self._pool, self._watch, session_id, row[0], row[1], None)
-        adopt(rows, self._watch.leases, lines, after=after, deleted=deleted)
+            raise session_missing(session_id)
+        rows = LogRows(self._pool, self._watch, LogRow(session_id, row[0], row[1]))
+        Adoption(rows, self._watch.leases, lines, after, deleted).run()
 
     def _find(self, session_id: str, first: str | None) -> tuple[Any, ...] | None:
         key = key_of(session_id)
@@ -192,16 +193,16 @@ class PostgresStore:
         if read_only:
             row = self._find(session_id, first)
             if row is None:
-                raise no_session(session_id, for_fork=True)
-            return PostgresLog(self._pool, self._watch, self._clock, session_id, row[0], row[1], None)
+                raise session_missing(session_id, for_fork=True)
+            return self._log(LogRow(session_id, row[0], row[1]))
         values = (self._tenant, "live", key_of(session_id))
         rows = self._pool.rows(f"opening session {session_id}", _LIVE, values)
         if not rows:
             values = (self._tenant, "deleted", key_of(session_id))
             deleted = self._pool.rows(f"opening session {session_id}", _LIVE, values)
-            raise no_session(session_id, is_deleted=bool(deleted))
+            raise session_missing(session_id, is_deleted=bool(deleted))
         num, root, last_seq, last_at, _ = rows[0]
-        return PostgresLog(self._pool, self._watch, self._clock, session_id, num, root, LogEnd(last_seq, last_at))
+        return self._log(LogRow(session_id, num, root, LogEnd(last_seq, last_at)))
 
     def all_logs(self) -> Iterator[PostgresLog]:
         query = "select num, id, root from turnlog.session where tenant = %s and num > %s order by num limit %s"
@@ -209,7 +210,7 @@ class PostgresStore:
         while page := self._pool.rows("listing sessions", query, (self._tenant, last, _PAGE)):
             for last, session_id, root in page:
                 name = id_text(bytes(session_id))
-                yield PostgresLog(self._pool, self._watch, self._clock, name, last, root, None)
+                yield self._log(LogRow(name, last, root))
 
     def delete(self, session_id: str, *, after: int | None = None) -> None:
         self._move(session_id, "live", "deleted", after)
@@ -225,9 +226,9 @@ class PostgresStore:
                 moment = self._clock() if target == "deleted" else None
                 row = connection.execute(_MOVE, (target, moment, self._tenant, key, source, after)).fetchone()
             except psycopg.errors.UniqueViolation:
-                raise (in_trash if target == "deleted" else taken)(session_id) from None
+                raise (id_in_trash if target == "deleted" else id_taken)(session_id) from None
             if row is not None:
-                connection.execute(_MOVED, (target == "deleted", row[0]))
+                connection.execute(_MARK_CATALOG, (target == "deleted", row[0]))
                 return True
             there = connection.execute(_LIVE, (self._tenant, source, key)).fetchone()
             if there is not None:
@@ -236,7 +237,7 @@ class PostgresStore:
             return again and connection.execute(_LIVE, (self._tenant, target, key)).fetchone() is not None
 
         if not self._pool.run(f"moving session {session_id}", job):
-            raise no_session(session_id)
+            raise session_missing(session_id)
 
     def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
         places = [place for place, is_it in (("live", False), ("deleted", True)) if deleted in (None, is_it)]
@@ -245,11 +246,11 @@ class PostgresStore:
             with connection.transaction():
                 count = purge(connection, self._tenant, session_id, places, after)
                 if count > 1:
-                    raise either(session_id)
+                    raise id_ambiguous(session_id)
                 return bool(count) or again
 
         if not self._pool.run(f"purging session {session_id}", job):
-            raise no_session(session_id)
+            raise session_missing(session_id)
 
     def holder_of(self, entry_id: str) -> str | None:
         rows = self._pool.rows("looking for an entry", _HOLDER, (self._tenant, key_of(entry_id)))
@@ -284,7 +285,7 @@ class PostgresStore:
         self._pool.run("keeping something derived", job)
 
     def health(self) -> dict[str, Any]:
-        """See `Monitored.health`: whether something can be committed, and if not, the `reason` in a word."""
+        """See `ReportHealth.health`: whether something can be committed, and if not, the `reason` in a word."""
         facts: dict[str, Any] = {"backend": self.backend, "location": f"postgresql://{self._pool.place}"}
         began = time.monotonic()
         try:

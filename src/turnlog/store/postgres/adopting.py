@@ -5,23 +5,24 @@ from __future__ import annotations
 import hashlib
 
 import psycopg
+from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Conflict, Corrupt, NotFound
 from turnlog.log.draft import to_ms
 from turnlog.log.written import bare, entries_of, entry_of
-from turnlog.store import taken as name_taken
 from turnlog.store.postgres.lease import Lease, Leases
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
 from turnlog.store.postgres.rows import NO_FENCE, LogEnd, LogRows, Stamped, stamped
+from turnlog.store.refusal import id_taken
 
 _LINE = "select line from turnlog.entry where tenant = %s and root = %s and session = %s and seq = %s"
 # A purged session was cut back, and may say that its head was moved behind its end.
 _LIVE = """
 update turnlog.session set place = 'live', last_fence = least(last_fence, last_seq) where tenant = %s and num = %s
 """
-# One that stays out of sight: nobody but us writes to it.
+# One that stays out of sight: no one else writes to it.
 _GROW = """
 with moved as (
     update turnlog.session set last_seq = %(last_seq)s, last_ms = %(last_ms)s, recent = %(last_ms)s / 60000,
@@ -34,7 +35,7 @@ select root, num, tenant, new.* from moved, unnest(%(seqs)s::bigint[], %(keys)b:
 """
 
 
-def taken(lines: list[bytes], *, after: int, at: int = 0) -> Stamped:
+def stamped_from_lines(lines: list[bytes], *, after: int, at: int = 0) -> Stamped:
     """What a statement needs to bring bare lines into the table."""
     entries = [entry_of(item) for item in entries_of(lines, after=after)]
     lines = [bare(line) for line in lines]
@@ -51,46 +52,52 @@ def _repeated(key: bytes, seq: int) -> bytes:
     return b"#" * 33 + hashlib.sha256(b"%d %b" % (seq, key)).digest()
 
 
-def adopt(rows: LogRows, leases: Leases, lines: list[bytes], *, after: int, deleted: bool) -> None:
-    """See `Logs.adopt`."""
-    entries_of(lines, after=after)
+class Adoption(Struct, frozen=True):
+    """Lines of another copy on their way into a log: see `Logs.adopt`."""
 
-    def job(connection: Connection, again: bool) -> None:
-        with connection.transaction():
-            _adopt(rows, connection, leases.kept_in(connection), lines, after, deleted, again)
+    rows: LogRows
+    leases: Leases
+    lines: list[bytes]
+    after: int
+    deleted: bool
 
-    rows.run(job)
+    def run(self) -> None:
+        """Append them, again if need be."""
+        entries_of(self.lines, after=self.after)
+
+        def job(connection: Connection, again: bool) -> None:
+            with connection.transaction():
+                self._append(connection, self.leases.kept_in(connection), again=again)
+
+        self.rows.run(job)
+
+    def _append(self, connection: Connection, lease: Lease | None, *, again: bool) -> None:
+        rows = self.rows
+        row = rows.lock(connection)
+        if row is None:
+            raise NotFound(f"session {rows.id} is gone from its place", hint="it was purged")
+        state, last_seq, last_at, _ = row
+        new = stamped_from_lines(self.lines, after=self.after, at=last_at)
+        if again and last_seq == new.seqs[-1] and _ends_with(rows, connection, new):
+            return  # it was us, and the answer was lost
+        if last_seq != self.after:
+            message = f"session {rows.id} ends with entry {last_seq}, not {self.after}"
+            raise Conflict(message, hint="look again, and go on")
+        new = _with_keys_of_their_own(rows, connection, new)
+        if state == "deleted" or (state == "base" and self.deleted):
+            _grow(rows, connection, new)
+            return
+        if state == "base":
+            _make_live(rows, connection)
+        if not rows.write(connection, new, LogEnd(last_seq, last_at), NO_FENCE, lease):
+            raise Corrupt(f"session {rows.id} changed under a lock", hint="the tables are not as turnlog made them")
 
 
-def _adopt(
-    rows: LogRows,
-    connection: Connection,
-    lease: Lease | None,
-    lines: list[bytes],
-    after: int,
-    deleted: bool,
-    again: bool,
-) -> None:
-    row = rows.lock(connection)
-    if row is None:
-        raise NotFound(f"session {rows.id} is gone from its place", hint="it was purged")
-    state, last_seq, last_at, _ = row
-    new = taken(lines, after=after, at=last_at)
-    if again and last_seq == new.seqs[-1] and _ends_with(rows, connection, new):
-        return  # it was us, and the answer was lost
-    if last_seq != after:
-        raise Conflict(f"session {rows.id} ends with entry {last_seq}, not {after}", hint="look again, and go on")
-    new = _with_keys_of_their_own(rows, connection, new)
-    if state == "deleted" or (state == "base" and deleted):
-        _grow(rows, connection, new)
-        return
-    if state == "base":
-        try:
-            connection.execute(_LIVE, (rows.tenant, rows.num))
-        except psycopg.errors.UniqueViolation:
-            raise name_taken(rows.id) from None
-    if not rows.write(connection, new, LogEnd(last_seq, last_at), NO_FENCE, lease):
-        raise Corrupt(f"session {rows.id} changed under a lock", hint="the tables are not as turnlog made them")
+def _make_live(rows: LogRows, connection: Connection) -> None:
+    try:
+        connection.execute(_LIVE, (rows.tenant, rows.num))
+    except psycopg.errors.UniqueViolation:
+        raise id_taken(rows.id) from None
 
 
 def _grow(rows: LogRows, connection: Connection, new: Stamped) -> None:

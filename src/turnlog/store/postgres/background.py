@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import psycopg
 
+from turnlog.store.forked import renew_after_fork
 from turnlog.store.postgres.lease import Leases
-from turnlog.store.postgres.pool import Connection, Connections, renew_after_fork
+from turnlog.store.postgres.pool import Connection, Connections
 
 _AGAIN_S = 0.5
 """Before it asks a server again that was away."""
@@ -67,7 +68,7 @@ class BackgroundThread(ABC):
     def _run(self) -> None:
         connection: Connection | None = None
         try:
-            while self._goes_on():
+            while self._has_work():
                 try:
                     connection = connection or self._connections.connect()
                     self._work(connection)
@@ -76,7 +77,7 @@ class BackgroundThread(ABC):
                     if connection is not None:
                         connection.close()
                     connection = None
-                    self._lost()
+                    self._on_disconnect()
                     time.sleep(_AGAIN_S)
             if connection is not None:
                 self._end(connection)
@@ -90,13 +91,13 @@ class BackgroundThread(ABC):
                     self._thread = None
 
     @abstractmethod
-    def _goes_on(self) -> bool: ...
+    def _has_work(self) -> bool: ...
 
     @abstractmethod
     def _work(self, connection: Connection) -> None: ...
 
     @abstractmethod
-    def _lost(self) -> None: ...
+    def _on_disconnect(self) -> None: ...
 
     @abstractmethod
     def _end(self, connection: Connection) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -14,6 +14,7 @@ from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
 from turnlog.log.zstd import compressor, unpacked
 from turnlog.store import Freed, OpenFile
+from turnlog.store.postgres.leasename import WATCHES
 from turnlog.store.postgres.pool import Connection, Pool
 from turnlog.store.postgres.problem import as_error
 from turnlog.store.postgres.sharing import BlobLease
@@ -39,9 +40,9 @@ order by new.digest on conflict do nothing returning num
 """
 _DROP_PIECES = "select turnlog.drop_pieces(%s::bigint[])"
 _DROP_BLOBS = "select turnlog.drop_blobs(%b::bytea[])"
-_DROP_UNWATCHED = """
+_DROP_UNWATCHED: LiteralString = f"""
 select turnlog.drop_leases(array(select name from turnlog.lease
-    where tenant = %s and name like 'watch %%' and until < clock_timestamp() - interval '1 day'))
+    where tenant = %s and {WATCHES} and until < clock_timestamp() - interval '1 day'))
 """
 _GET = "select num, size from turnlog.blob where tenant = %s and digest = %b"
 _PIECES = "select data from turnlog.piece where tenant = %s and num = %s and part >= %s order by part limit %s"
@@ -51,7 +52,7 @@ select digest, num, stored from turnlog.blob where tenant = %s and digest > %b o
 
 
 class BlobWriter:
-    """Puts blobs into the tables, inside somebody's transaction: there, all of them, when that ends well."""
+    """Puts blobs into the tables, inside the caller's transaction: there, all of them, when that ends well."""
 
     def __init__(self, connection: Connection, tenant: int) -> None:
         self._connection = connection
@@ -146,10 +147,10 @@ class BlobWriter:
 class BlobBatch:
     """See `Blobs.add`. One transaction on a connection of its own."""
 
-    def __init__(self, pool: Pool, tenant: int, told: Callable[[int], None] | None) -> None:
+    def __init__(self, pool: Pool, tenant: int, progress: Callable[[int], None] | None) -> None:
         self._pool = pool
         self._tenant = tenant
-        self._told = told
+        self._progress = progress
         self._connection: Connection | None = None
         self._writer: BlobWriter | None = None
 
@@ -168,7 +169,7 @@ class BlobBatch:
             if kind is None:
                 self._writer.finish()
                 connection.execute("commit")
-                connection.confirm()
+                connection.await_standby()
             elif not connection.closed:
                 connection.execute("rollback")
         except psycopg.Error as problem:
@@ -189,9 +190,9 @@ class BlobBatch:
                 data = b"".join(content.pieces()) if isinstance(content, OpenFile) else content
                 key = hashlib.sha256(data).digest()
                 self._writer.add(key, data)
-            if self._told is not None:
+            if self._progress is not None:
                 self._writer.flush()
-                self._told(self._writer.stored)
+                self._progress(self._writer.stored)
         except psycopg.Error as error:
             raise as_error(error, "keeping blobs", self._pool.place) from error
         return "sha256:" + key.hex()
@@ -206,8 +207,8 @@ class PostgresBlobs:
         self._sharing = sharing
         self.keeping, self.exclusively = sharing.together, sharing.alone
 
-    def add(self, *, told: Callable[[int], None] | None = None) -> BlobBatch:
-        return BlobBatch(self._pool, self._tenant, told)
+    def add(self, *, progress: Callable[[int], None] | None = None) -> BlobBatch:
+        return BlobBatch(self._pool, self._tenant, progress)
 
     def put(self, blobs: dict[str, bytes]) -> None:
         for name, data in blobs.items():
@@ -262,7 +263,7 @@ class PostgresBlobs:
             raise Corrupt(f"blob {digest} is damaged")
 
     def packs(self) -> frozenset[str]:
-        """See `BlobIndex.packs`: rows go one by one, so it is how often some went."""
+        """See `IndexBlobs.packs`: rows go one by one, so it is how often some went."""
         query = "select collections from turnlog.tenant where num = %s"
         rows = self._pool.rows("looking at the blobs", query, (self._tenant,))
         return frozenset({f"collected {rows[0][0] if rows else 0} times"})

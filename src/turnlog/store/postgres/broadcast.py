@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable
+from typing import LiteralString
 
 from turnlog.errors import NotFound
 from turnlog.store.broadcast import PAUSE_S, Delta, LiveText, delta_of
 from turnlog.store.postgres.background import BackgroundThread, Watched
 from turnlog.store.postgres.lease import Leases
+from turnlog.store.postgres.leasename import LISTENS, NUMBER_AND_LISTENER, new_listener
 from turnlog.store.postgres.pool import Connection
 
 _PAYLOAD = 7_900
 """The server takes fewer than 8,000 bytes in a message."""
-_NAME = "~"
-"""How the names of listeners begin, among those who only watch."""
 _MOST = 10_000
-"""A listener that has not taken so many frames is told anew when it goes on."""
-_LISTENERS = """
-select split_part(name, ' ', 2)::bigint, split_part(name, ' ', 3) from turnlog.lease
-where tenant = %s and name > 'watch ' and name < 'watch!' and strpos(name, ' ~') > 0 and until > clock_timestamp()
+"""The most frames that a listener may leave; beyond that it is sent all of it again."""
+_LISTENERS: LiteralString = f"""
+select {NUMBER_AND_LISTENER} from turnlog.lease where tenant = %s and {LISTENS} and until > clock_timestamp()
 """
-_SAY = "select pg_notify(%s, payload) from unnest(%s::text[]) as payload"
+_SEND = "select pg_notify(%s, payload) from unnest(%s::text[]) as payload"
 
 
 class NoticeInbox:
@@ -38,12 +36,12 @@ class NoticeInbox:
         self.what = what
         self._leave = leave
         self._mutex = threading.Lock()
-        self.lose()
+        self.reset()
 
-    def lose(self) -> None:
-        """Something did not arrive, or is too much: under another name it is told all of it."""
+    def reset(self) -> None:
+        """Something did not arrive, or was too much: under a new name it is sent all of it again."""
         with self._mutex:
-            self.name = _NAME + uuid.uuid4().hex
+            self.name = new_listener()
             self._frames: deque[bytes] = deque()
 
     def put(self, frame: bytes) -> None:
@@ -52,7 +50,7 @@ class NoticeInbox:
             self._frames.append(frame)
             is_full = len(self._frames) > _MOST
         if is_full:
-            self.lose()
+            self.reset()
 
     def take(self) -> list[Delta]:
         with self._mutex:
@@ -64,15 +62,15 @@ class NoticeInbox:
 
 
 class PostgresBroadcast(BackgroundThread):
-    """Brings what this process says to whoever listens."""
+    """Sends the live text of this process to listeners."""
 
     def after_fork(self) -> None:
         """See `BackgroundThread`."""
         super().after_fork()
         self._texts: list[tuple[Watched, LiveText]] = []
 
-    def speak(self, leases: Leases, num: int, text: LiveText) -> Callable[[], None]:
-        """See `Broadcasts.speak`."""
+    def publish(self, leases: Leases, num: int, text: LiveText) -> Callable[[], None]:
+        """See `CarryLiveText.speak`."""
         with self._changed:
             self._texts.append((self._watched_by(leases, num), text))
             self._wake()
@@ -82,7 +80,7 @@ class PostgresBroadcast(BackgroundThread):
 
         return stop
 
-    def _goes_on(self) -> bool:
+    def _has_work(self) -> bool:
         with self._changed:
             if not self._texts or self._is_over:
                 self._thread = None
@@ -94,31 +92,31 @@ class PostgresBroadcast(BackgroundThread):
             texts = list(self._texts)
         ending = [item for item in texts if item[1].is_over]
         for tenant in {what.tenant for what, _ in texts}:
-            said = [item for item in texts if item[0].tenant == tenant]
+            own = [item for item in texts if item[0].tenant == tenant]
             try:
-                self._say(connection, self._as(connection, tenant), said)
+                self._send(connection, self._as(connection, tenant), own)
             except NotFound:
-                ending += said  # the tenant was dropped
+                ending += own  # the tenant was dropped
         with self._changed:
             self._texts = [item for item in self._texts if item not in ending]
         time.sleep(PAUSE_S)
 
-    def _say(self, connection: Connection, leases: Leases, texts: list[tuple[Watched, LiveText]]) -> None:
+    def _send(self, connection: Connection, leases: Leases, texts: list[tuple[Watched, LiveText]]) -> None:
         listeners: dict[int, list[str]] = {}
         for num, name in connection.execute(_LISTENERS, (leases.tenant,)).fetchall():
             listeners.setdefault(num, []).append(name)
         payloads: list[str] = []
         for what, text in texts:
-            text.look()
+            text.refresh()
             for name in listeners.get(what.num, ()):
-                payloads += [f"{name} {frame.decode()}" for frame in text.due(name, _PAYLOAD - len(name))]
+                payloads += [f"{name} {frame.decode()}" for frame in text.frames_for(name, _PAYLOAD - len(name))]
         if payloads:
-            connection.execute(_SAY, (leases.channel(connection), payloads))
+            connection.execute(_SEND, (leases.channel(connection), payloads))
 
-    def _lost(self) -> None:
+    def _on_disconnect(self) -> None:
         with self._changed:
             for _, text in self._texts:
-                text.forget()
+                text.reset()
 
     def _end(self, connection: Connection) -> None:
         pass

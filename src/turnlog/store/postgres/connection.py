@@ -62,17 +62,20 @@ class Statement:
         return self.query, values, self.types, self.formats, self.answer
 
 
-_WHOSE = "set_config('turnlog.tenant', $1, true)"
-# The server gives up before we do, and says why. One that is told to be careless is overruled, unless we are it, too.
-_LIMITS = (
+_SET_TENANT_SQL = "set_config('turnlog.tenant', $1, true)"
+# The server gives up before we do, and says why. A server set to synchronous_commit=off is
+# overridden, unless durability is `flush`.
+_SET_LIMITS_SQL = (
     "set_config('statement_timeout', ${0}, {2}) || set_config('synchronous_commit', "
     "case when ${1} = '' then 'off' when current_setting('synchronous_commit') = 'off' "
     "then 'on' else current_setting('synchronous_commit') end, {2})"
 )
 # Nothing comes back of them: fewer bytes, and nothing to look at.
-_TENANT = Statement.of(f"select where {_WHOSE} is null", ("text",))
-_ALL_OF_IT = Statement.of(f"select where {_WHOSE} || {_LIMITS.format(2, 3, 'true')} is null", ("text",) * 3)
-_FOR_GOOD = Statement.of(f"select where {_LIMITS.format(1, 2, 'false')} is null", ("text",) * 2)
+_TENANT_SETTINGS = Statement.of(f"select where {_SET_TENANT_SQL} is null", ("text",))
+_POOLED_SETTINGS = Statement.of(
+    f"select where {_SET_TENANT_SQL} || {_SET_LIMITS_SQL.format(2, 3, 'true')} is null", ("text",) * 3
+)
+_SESSION_LIMITS = Statement.of(f"select where {_SET_LIMITS_SQL.format(1, 2, 'false')} is null", ("text",) * 2)
 
 
 class _Query(NamedTuple):
@@ -179,14 +182,14 @@ class Connection(psycopg.Connection[Any]):
     def _settings(self) -> tuple[Statement, list[Buffer | None]]:
         """What a transaction begins with: behind a pooler, nothing else is known of us there."""
         if self.is_pooled:
-            return _ALL_OF_IT, [self.tenant.encode(), *self._limits()]
-        return _TENANT, [self.tenant.encode()]
+            return _POOLED_SETTINGS, [self.tenant.encode(), *self._limits()]
+        return _TENANT_SETTINGS, [self.tenant.encode()]
 
-    def settle(self, *, is_pooled: bool) -> None:
+    def configure(self, *, is_pooled: bool) -> None:
         """What it is from now on."""
         self.is_pooled = is_pooled
         if not is_pooled:
-            self.call(_FOR_GOOD, self._limits(), prepare=False)
+            self.call(_SESSION_LIMITS, self._limits(), prepare=False)
 
     @contextmanager
     def transaction(
@@ -277,7 +280,7 @@ class Connection(psycopg.Connection[Any]):
         if notice.source_function == "SyncRepWaitForLSN":
             self._is_alone = True
 
-    def confirm(self) -> None:
+    def await_standby(self) -> None:
         """Wait again if somebody cancelled the wait of a commit for a standby: PostgreSQL calls it done then."""
         while self._is_alone:
             self._is_alone = False

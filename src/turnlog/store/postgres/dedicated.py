@@ -62,7 +62,7 @@ class DedicatedConnection:
                     raise Unavailable(what, hint="a retry is safe")
                 yield
                 connection.execute("commit")
-                connection.confirm()
+                connection.await_standby()
         except BaseException:
             if not connection.closed:
                 connection.rollback()

@@ -45,7 +45,7 @@ _decode_one = msgspec.json.Decoder(Erasure).decode
 
 
 class PostgresErasing:
-    """See `Erases`."""
+    """See `EraseEntries`."""
 
     def __init__(self, pool: Pool, tenant: int) -> None:
         self._pool = pool

@@ -1,8 +1,8 @@
 """Rows that say who may do what, and until when others have to believe it: locks that need no connection.
 
-A holder goes on renewing its row. Whoever waits for one that did not, because it died or sleeps, takes the row away.
-So a holder's right is that its row is there, which is looked up in the very transaction in which it writes, and not a
-clock: one that wakes up late finds it gone, and has written nothing.
+A holder goes on renewing its row. If it stops, because it died or sleeps, one that waits takes the row away. A holder
+proves its lease by its row, inside the writing transaction, never by its own clock: one that wakes up late finds it
+gone, and has written nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import uuid
 import psycopg
 
 from turnlog.errors import NotFound, TurnlogError, Unavailable
-from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
+from turnlog.store.forked import renew_after_fork
+from turnlog.store.postgres.pool import Connection, Pool
 
 TERM_S = 30.0
 """So long others believe a row that nobody renews."""

@@ -8,7 +8,8 @@ from typing import Any, LiteralString
 
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Set, Start
-from turnlog.store import Listed, ListingCursor, Place, is_like
+from turnlog.store import Listed, Place
+from turnlog.store.listing import ListingCursor, is_like
 from turnlog.store.postgres.log import read_line
 from turnlog.store.postgres.names import LONGEST, id_bytes, id_text, key_of
 from turnlog.store.postgres.pool import Pool
@@ -71,11 +72,11 @@ class Listing:
             keys = [key_of(session_id) for session_id in ids]
             for start in range(0, len(keys), _PAGE):
                 values = (self._tenant, state, keys[start : start + _PAGE])
-                yield from map(_found, self._pool.rows(_DOING, _THESE, values))
+                yield from map(_listed, self._pool.rows(_DOING, _THESE, values))
             return
         size = None if place == "aside" else _PAGE  # of those, many may have one key, and pages begin behind a key
         while rows := self._pool.rows(_DOING, _BY_KEY, (self._tenant, state, begin, size)):
-            yield from map(_found, rows)
+            yield from map(_listed, rows)
             begin = _next(rows)
 
     def newest(self, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
@@ -84,7 +85,7 @@ class Listing:
             position = after.at_ms // _MINUTE_MS, after.at_ms, id_bytes(after.id)
         size = _FIRST_PAGE
         while rows := self._pool.rows(_DOING, _NEWEST, (self._tenant, _state(deleted), position[0], *position, size)):
-            yield from map(_found, rows)
+            yield from map(_listed, rows)
             position = rows[-1][1:4]
             size = _PAGE
 
@@ -98,7 +99,7 @@ def _state(deleted: bool) -> str:
     return "deleted" if deleted else "live"
 
 
-def _found(row: tuple[Any, ...]) -> Listed:
+def _listed(row: tuple[Any, ...]) -> Listed:
     _, _, _, session_id, size, first, wide, last, deleted_ms = row
     start, fact = _peek(first), _peek(wide)
     return Listed(

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import psycopg
+from msgspec import Struct
 
 from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
 from turnlog.log.codec import Damage, Flawed, Unreadable, decode
@@ -14,10 +15,11 @@ from turnlog.log.entry import AnyEntry, Entry, is_fence
 from turnlog.log.written import WrittenLine, bare
 from turnlog.store import Clock, in_order
 from turnlog.store.broadcast import LiveText
+from turnlog.store.forked import renew_after_fork
 from turnlog.store.postgres.broadcast import NoticeInbox
 from turnlog.store.postgres.names import key_of
-from turnlog.store.postgres.pool import Connection, Pool, renew_after_fork
-from turnlog.store.postgres.rows import NO_FENCE, PRESENT, LogEnd, LogRows, stamp
+from turnlog.store.postgres.pool import Connection, Pool
+from turnlog.store.postgres.rows import NO_FENCE, PRESENT, LogEnd, LogRow, LogRows, stamp
 from turnlog.store.postgres.watch import Watch
 
 _FIRST_PAGE, _PAGE = 64, 1024
@@ -38,14 +40,27 @@ _READ_FORWARDS = _READ.format(order="asc")
 _READ_BACKWARDS = _READ.format(order="desc")
 
 
+class _Append(Struct, frozen=True):
+    """One append while it is tried: what the caller asked for, and every set of lines that was sent."""
+
+    drafts: list[Draft]
+    after: int
+    head: int
+    once: bool
+    alone: bool
+    sent: list[list[bytes]] = []
+
+    def limit(self, drafts: list[Draft]) -> int:
+        """The last fence behind which these drafts may come."""
+        return self.after if any(draft.is_fence for draft in drafts) else NO_FENCE
+
+
 class PostgresLog:
     """See `Log`."""
 
-    def __init__(
-        self, pool: Pool, watch: Watch, clock: Clock, session_id: str, num: int, root: int, tail: LogEnd | None
-    ) -> None:
-        self.id = session_id
-        self._rows = LogRows(pool, watch, session_id, num, root, tail)
+    def __init__(self, pool: Pool, watch: Watch, clock: Clock, row: LogRow) -> None:
+        self.id = row.id
+        self._rows = LogRows(pool, watch, row)
         self._pool = pool
         self._watch = watch
         self._clock = clock
@@ -54,7 +69,7 @@ class PostgresLog:
         renew_after_fork(self)
 
     def after_fork(self) -> None:
-        """In a child process: whoever holds the lock is not here."""
+        """In a child process: the holder of the lock is not here."""
         self._mutex = threading.RLock()
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
@@ -64,84 +79,73 @@ class PostgresLog:
     ) -> list[AnyEntry]:
         """See `Log.append`. It is durable at once: to come back for that would cost a second round trip."""
         rows = self._rows
-        sent: list[list[bytes]] = []
-        limit = after if any(draft.is_fence for draft in drafts) else NO_FENCE
+        asked = _Append(drafts, after, head, once, alone)
+        limit = asked.limit(drafts)
 
         def job(connection: Connection, again: bool) -> list[AnyEntry]:
             tail = rows.tail
             if tail is not None and not again and not (alone and tail.seq > after):
                 new = stamp(drafts, floor=tail.seq, at=tail.at, now=self._clock(), head=head)
-                sent.append(new.lines)
+                asked.sent.append(new.lines)
                 try:
                     if rows.write(connection, new, tail, limit, self._watch.leases.kept):
                         return new.entries
                 except psycopg.errors.UniqueViolation:
-                    sent.pop()  # it was refused whole: the id was there before
-            # Somebody else wrote, or an answer of ours was lost, or there is something to refuse: have a close look.
+                    asked.sent.pop()  # it was refused whole: the id was there before
+            # Another writer was here, or an answer of ours was lost, or there is something to refuse: look closely.
             rows.tail = None
             with connection.transaction():
-                return self._settle(connection, drafts, after, head, once, alone, limit, sent)
+                return self._settle(connection, asked)
 
         with self._mutex:
             return rows.run(job)
 
-    def _settle(
-        self,
-        connection: Connection,
-        drafts: list[Draft],
-        after: int,
-        head: int,
-        once: bool,
-        alone: bool,
-        limit: int,
-        sent: list[list[bytes]],
-    ) -> list[AnyEntry]:
+    def _settle(self, connection: Connection, asked: _Append) -> list[AnyEntry]:
         """The same with the session's row locked, so that what we find out stays true until we have written."""
         lease = self._watch.leases.kept_in(connection)
         row = self._rows.lock(connection)
         if row is None or row[0] != "live":
             raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
         _, last_seq, last_at, last_fence = row
-        present = self._known(connection, drafts, once, sent)
-        rest = [draft for draft in drafts if draft.id not in present]
+        present = self._known(connection, asked)
+        rest = [draft for draft in asked.drafts if draft.id not in present]
         if not rest:
             return list(present.values())
-        limit = limit if any(draft.is_fence for draft in rest) else NO_FENCE
-        if last_fence > limit or (alone and last_seq > after):
-            raise self._conflict(connection, after, alone)
+        limit = asked.limit(rest)
+        if last_fence > limit or (asked.alone and last_seq > asked.after):
+            raise self._conflict(connection, asked)
         tail = LogEnd(last_seq, last_at)
-        new = stamp(rest, floor=tail.seq, at=tail.at, now=self._clock(), head=head)
-        sent.append(new.lines)
+        new = stamp(rest, floor=tail.seq, at=tail.at, now=self._clock(), head=asked.head)
+        asked.sent.append(new.lines)
         try:
             written = self._rows.write(connection, new, tail, limit, lease)
         except psycopg.errors.UniqueViolation:
-            raise AlreadyExists(f"an entry id is twice among {len(drafts)} drafts for session {self.id}") from None
+            message = f"an entry id is twice among {len(asked.drafts)} drafts for session {self.id}"
+            raise AlreadyExists(message) from None
         if not written:
             raise Corrupt(f"session {self.id} changed under a lock", hint="the tables are not as turnlog made them")
-        return in_order(drafts, present, new.entries)
+        return in_order(asked.drafts, present, new.entries)
 
-    def _known(
-        self, connection: Connection, drafts: list[Draft], once: bool, sent: list[list[bytes]]
-    ) -> dict[str, AnyEntry]:
-        """Entries that are there already under the ids of these drafts."""
-        keys = {draft.id: key_of(draft.id) for draft in drafts}
+    def _known(self, connection: Connection, asked: _Append) -> dict[str, AnyEntry]:
+        """Entries that are there already under the ids of its drafts."""
+        keys = {draft.id: key_of(draft.id) for draft in asked.drafts}
         there = self._rows.present(connection, list(keys.values()))
         lines = {entry_id: there[key] for entry_id, key in keys.items() if key in there}
-        # What we sent before the connection broke is not somebody else's.
-        if once and lines and list(lines.values()) not in sent:
+        # What we sent before the connection broke is ours.
+        if asked.once and lines and list(lines.values()) not in asked.sent:
             raise AlreadyExists(f"the entry id {next(iter(lines))!r} is already in session {self.id}")
         return {entry_id: _entry(line, self.id) for entry_id, line in lines.items()}
 
-    def _conflict(self, connection: Connection, after: int, alone: bool) -> Conflict:
+    def _conflict(self, connection: Connection, asked: _Append) -> Conflict:
         newest: AnyEntry | None = None
-        for _, line in self._pages(connection, after, NO_FENCE):
+        for _, line in self._pages(connection, asked.after, NO_FENCE):
             entry = _entry(line, self.id)
-            if alone or is_fence(entry):
+            if asked.alone or is_fence(entry):
                 newest = entry
                 break
         what = f"entry {newest.seq} ({newest.type}, {newest.id})" if newest is not None else "an entry"
         return Conflict(
-            f"{what} of another writer came after entry {after}",
+            f"{what} of another writer came after entry {asked.after}",
             hint="call refresh() on the session and append again, or append with rebase=True",
         )
 
@@ -212,7 +216,7 @@ class PostgresLog:
         return rows[0][0] if rows else None
 
     def wait(self, seq: int, *, seconds: float = 0) -> bool:
-        """See `Log.wait`. Longer than asked, because it is told; but messages may be lost."""
+        """See `Log.wait`. Longer than asked, because it is notified; but notifications may be lost."""
         if seconds:
             closings = self._closings
             self._watch.wait(self._rows.num, max(seconds, _LOOK_S), lambda: self._closings != closings)
@@ -222,15 +226,15 @@ class PostgresLog:
         return self._watch.subscribe(self._rows.num, tell)
 
     def speak(self, text: LiveText) -> Callable[[], None]:
-        return self._watch.speak(self._rows.num, text)
+        return self._watch.publish(self._rows.num, text)
 
     def hear(self) -> NoticeInbox | None:
-        return self._watch.hear(self._rows.num)
+        return self._watch.open_inbox(self._rows.num)
 
     def close(self) -> None:
         """See `Log.close`. It holds nothing open."""
         self._closings += 1
-        self._watch.stir(self._rows.num)
+        self._watch.wake(self._rows.num)
 
 
 def read_line(line: bytes, seq: int) -> Iterator[AnyEntry | Damage]:

@@ -32,5 +32,5 @@ def id_bytes(name: str) -> bytes:
 
 
 def id_text(data: bytes) -> str:
-    """And back."""
+    """The id that `id_bytes` stored."""
     return data.decode("utf-8", "surrogatepass")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, LiteralString, Protocol, TypeVar
+from typing import Any, LiteralString, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
-from weakref import WeakSet
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from turnlog.errors import Invalid, Unavailable
+from turnlog.store.forked import renew_after_fork
 from turnlog.store.postgres.connection import Connection
 from turnlog.store.postgres.problem import as_error, may_pass, too_old
 
@@ -126,7 +125,7 @@ class Connections:
                 # A pooler has told us a number of its own.
                 row = connection.execute("select pg_backend_pid()", prepare=False).fetchone()
                 self.is_pooled = row is None or row[0] != connection.info.backend_pid
-            connection.settle(is_pooled=bool(self.is_pooled))
+            connection.configure(is_pooled=bool(self.is_pooled))
         except BaseException:
             connection.close()
             raise
@@ -210,7 +209,7 @@ class Pool:
             connection = self._take()
             try:
                 yield connection
-                connection.confirm()
+                connection.await_standby()
             except psycopg.OperationalError as error:
                 if connection.closed or may_pass(error):
                     connection.close()
@@ -264,25 +263,4 @@ class Pool:
         return self.run(doing, lambda connection, _: connection.execute(query, values, binary=True).fetchall())
 
 
-class Renewable(Protocol):
-    """Something that a forked process has to begin anew."""
-
-    def after_fork(self) -> None:
-        """In the child."""
-
-
-_renewables: WeakSet[Renewable] = WeakSet()
 _inherited: list[Connection] = []
-
-
-def renew_after_fork(what: Renewable) -> None:
-    """Have `after_fork` called in every child process."""
-    _renewables.add(what)
-
-
-def _renew_all() -> None:
-    for what in list(_renewables):
-        what.after_fork()
-
-
-os.register_at_fork(after_in_child=_renew_all)

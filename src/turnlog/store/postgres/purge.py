@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-from turnlog.store import refuse_longer
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
+from turnlog.store.refusal import refuse_longer
 
 # Always from a fork to what it builds on, so that two of them never wait for each other.
 _ROW: LiteralString = (

@@ -13,9 +13,10 @@ from turnlog.log.draft import Draft, stamp_drafts
 from turnlog.log.entry import AnyEntry, is_fence, is_wide
 from turnlog.store.postgres.connection import Statement, array
 from turnlog.store.postgres.lease import Lease
+from turnlog.store.postgres.leasename import watches_of
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection, Pool
-from turnlog.store.postgres.watch import Watch, watch_name
+from turnlog.store.postgres.watch import Watch
 
 _T = TypeVar("_T")
 NO_FENCE = (1 << 63) - 1
@@ -101,29 +102,40 @@ class LogEnd(Struct, frozen=True):
     at: int
 
 
+class LogRow(Struct, frozen=True):
+    """A log as the table of sessions has it."""
+
+    id: str
+    num: int
+    root: int
+    """The number of the session at the root of its forks."""
+    tail: LogEnd | None = None
+    """Where it ends; None where that was not read."""
+
+
 class LogRows:
     """The rows of one log. Not for two threads at once."""
 
-    def __init__(self, pool: Pool, watch: Watch, session_id: str, num: int, root: int, tail: LogEnd | None) -> None:
-        self.id = session_id
-        self.num = num
+    def __init__(self, pool: Pool, watch: Watch, row: LogRow) -> None:
+        self.id = row.id
+        self.num = num = row.num
         self.tenant = watch.leases.tenant
-        self.place = (self.tenant, root, num)
+        self.place = (self.tenant, row.root, num)
         """What its rows have in common."""
-        self.tail = tail
+        self.tail = row.tail
         """Where it ends; None where we do not know."""
         self._pool = pool
         self._watch = watch
         self._is_watched = False
         self._unwatched_until = 0.0
-        self._number, self._owner, self._watched = _int8(num), _int4(self.tenant), watch_name(num).encode()
+        self._number, self._owner, self._watched = _int8(num), _int4(self.tenant), watches_of(num).encode()
 
     def run(self, job: Callable[[Connection, bool], _T]) -> _T:
-        """Do a job that appends, again if need be, and tell those who watch."""
+        """Do a job that appends, again if need be, and notify watchers."""
         self._is_watched = False
         result = self._pool.run(f"appending to session {self.id}", job)
         if self._is_watched:
-            self._watch.mark(self.num)
+            self._watch.note_append(self.num)
         return result
 
     def lock(self, connection: Connection) -> tuple[Any, ...] | None:

@@ -92,7 +92,7 @@ def _migrate(connection: Connection) -> int:
     return installed
 
 
-def usual(connection: Connection, name: str) -> int | None:
+def tenant_if_current(connection: Connection, name: str) -> int | None:
     """The number of a tenant that is there, in tables of the version we know: usually, one question is enough."""
     query = "select (select max(number) from turnlog.migration), (select num from turnlog.tenant where name = %s)"
     try:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from turnlog.errors import TurnlogError, Unavailable
+from turnlog.store.forked import renew_after_fork
 from turnlog.store.postgres.lease import LIMIT_S, READ_ONLY, Lease, Leases, lost
-from turnlog.store.postgres.pool import Connection, renew_after_fork
+from turnlog.store.postgres.pool import Connection
 
 
 class BlobLease:
@@ -119,7 +120,7 @@ class BlobLease:
             except READ_ONLY:
                 if not shared:
                     raise
-                who = None  # on a standby nobody is kept out: what is collected, is collected elsewhere
+                who = None  # a standby cannot take leases and needs none: collection runs on the primary
             return self._leases.collections(connection) if who is None else who
 
         deadline, pause = time.monotonic() + self.limit_s, 0.005

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from turnlog.store import no_tenant
 from turnlog.store.postgres.pool import Connection, Pool, checked
 from turnlog.store.postgres.schema import tenant_of
+from turnlog.store.refusal import tenant_missing
 from turnlog.store.tenant import DroppedTenant
 
 _THERE = "select num from turnlog.tenant where name = %s"
@@ -27,7 +27,7 @@ def number_of(pool: Pool, *, create: bool) -> int:
 
     number = pool.run(f"looking for tenant {pool.tenant!r:.80}", job)
     if number is None:
-        raise no_tenant(pool.tenant)
+        raise tenant_missing(pool.tenant)
     return number
 
 
@@ -41,7 +41,7 @@ def drop(pool: Pool, name: str) -> DroppedTenant:
     doing = f"dropping tenant {name!r:.80}"
     hidden = pool.rows(doing, "select turnlog.give_up_tenant(%s)", (checked(name),))
     if not hidden:
-        raise no_tenant(name)
+        raise tenant_missing(name)
     went: Counter[str] = Counter()
     for (one,) in hidden:
         for what, number in _erased(Pool(pool.connections, one), doing):

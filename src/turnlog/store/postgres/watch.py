@@ -1,11 +1,11 @@
-"""Waking those who follow a session. Only a favour: whoever waits looks again by himself before long.
+"""Waking those who follow a session. Only a hint: a follower looks again by itself before long.
 
-A watcher renews a row with the session's number as long as it watches. An append looks for it in its own statement,
-and so learns for nothing whether anybody does. If so, a thread of the writer tells them after the commit, for all
+A watcher renews a row with the session's number as long as it watches. The append statement checks for that row, which
+costs no extra round trip. If it is there, a thread of the writer notifies the watchers after the commit, for all
 sessions at once and not too often: a notification inside the transaction would make all commits of the database wait
 for each other. The channel has a name that only the tenant knows. One connection listens for all tenants.
 
-Behind a pooler nobody can listen. Then one thread asks for all who follow in this process where their logs end.
+Behind a pooler, listening is not possible. Then one thread polls where the logs end that this process follows.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from turnlog.store.broadcast import LiveText
 from turnlog.store.postgres.background import BackgroundThread, Watched, by_tenant
 from turnlog.store.postgres.broadcast import NoticeInbox, PostgresBroadcast
 from turnlog.store.postgres.lease import TERM_S, Leases, Renewal
+from turnlog.store.postgres.leasename import watch_name
 from turnlog.store.postgres.pool import Connection, Connections
 
 _logger = logging.getLogger("turnlog")
 
 _PAUSE_S = 0.05
-"""Between two messages of one process, and between two looks of a listener at who wants what."""
+"""Between two notifications of one process, and between two rounds of its listener."""
 _ASK_S = 0.2
-"""Between two questions of one who cannot listen."""
+"""Between two polls, where listening is not possible."""
 _UNUSED_S = 10.0
-"""Nobody waits for a session any more, or nobody writes to one that is watched."""
+"""After this long without a waiting reader, or without an append to notify of, a thread stops."""
 _WATCH = """
 insert into turnlog.lease (tenant, name, who, until)
 select %s, name, '', clock_timestamp() + make_interval(secs => %s) from unnest(%s::text[]) as name
@@ -41,36 +42,31 @@ _ENDS = "select num, last_seq from turnlog.session where tenant = %s and num = a
 _TELL = "select pg_notify(%s, num::text) from unnest(%s::bigint[]) as num"
 
 
-def watch_name(num: int) -> str:
-    """How the rows of all begin who watch that session."""
-    return f"watch {num}"
-
-
 class Listener(BackgroundThread):
-    """Knows who in this process waits for which session."""
+    """Knows which readers in this process wait for which session."""
 
     def after_fork(self) -> None:
-        """In a child process: nobody waits yet."""
+        """In a child process no reader waits yet."""
         super().after_fork()
         self._used: dict[Watched, float] = {}
-        """When somebody last waited for a session."""
+        """When a reader last waited for a session."""
         self._rows: dict[str, Watched] = {}
-        """By which others know it."""
+        """The rows by which writers know that a session is watched."""
         self._ends: dict[Watched, int] = {}
-        """Where the logs ended when they were last asked for."""
+        """Where the logs ended at the last poll."""
         self._renew_at = 0.0
         self._id = uuid.uuid4().hex
         self._news: dict[Watched, int] = {}
-        """How often something was heard of a session."""
-        self._told: dict[Watched, list[Callable[[], None]]] = {}
-        """Who is called when something is heard."""
+        """How many notifications came for a session."""
+        self._callbacks: dict[Watched, list[Callable[[], None]]] = {}
+        """The callbacks for a notification."""
         self._inboxes: dict[str, NoticeInbox] = {}
-        """Those who listen to what is being said, by the names they go by."""
+        """The listeners to live text, by their names."""
         self._has_said = False
 
     @property
     def watched(self) -> set[Watched]:
-        """Of which it hears."""
+        """The sessions that it listens for."""
         return set(self._rows.values())
 
     def _use(self, leases: Leases, num: int) -> Watched:
@@ -84,7 +80,7 @@ class Listener(BackgroundThread):
         return what
 
     def wait(self, leases: Leases, num: int, seconds: float, is_over: Callable[[], bool]) -> None:
-        """Until something is heard of that session, or it is over, or so long."""
+        """Until a notification for that session comes, `is_over` says so, or `seconds` have passed."""
         with self._changed:
             what = self._use(leases, num)
             counted = self._news.get(what, 0)
@@ -93,23 +89,23 @@ class Listener(BackgroundThread):
             )
 
     def subscribe(self, leases: Leases, num: int, tell: Callable[[], None]) -> Callable[[], None]:
-        """Have that called when something is heard of a session, until what this returns is called."""
+        """Have `tell` called at each notification for a session, until what this returns is called."""
         with self._changed:
             what = self._use(leases, num)
-            self._told.setdefault(what, []).append(tell)
+            self._callbacks.setdefault(what, []).append(tell)
 
         def stop() -> None:
             with self._changed:
-                listeners = self._told.get(what, [])
+                listeners = self._callbacks.get(what, [])
                 if tell in listeners:
                     listeners.remove(tell)
                 if not listeners:
-                    self._told.pop(what, None)
+                    self._callbacks.pop(what, None)
 
         return stop
 
-    def hear(self, leases: Leases, num: int) -> NoticeInbox:
-        """What is being said in that session, from now on."""
+    def open_inbox(self, leases: Leases, num: int) -> NoticeInbox:
+        """The live text of that session, from now on."""
         with self._changed:
             inbox = NoticeInbox(self._use(leases, num), self._leave)
             self._inboxes[inbox.name] = inbox
@@ -119,15 +115,15 @@ class Listener(BackgroundThread):
         with self._changed:
             self._inboxes = {name: one for name, one in self._inboxes.items() if one is not inbox}
 
-    def stir(self, tenant: int, num: int) -> None:
-        """Have everybody who waits for that session look whether it is over."""
+    def wake(self, tenant: int, num: int) -> None:
+        """Have every reader that waits for that session look whether it is over."""
         with self._changed:
             self._changed.notify_all()
-            listeners = list(self._told.get(Watched(tenant, num), ()))
+            listeners = list(self._callbacks.get(Watched(tenant, num), ()))
         for tell in listeners:
             tell()
 
-    def _goes_on(self) -> bool:
+    def _has_work(self) -> bool:
         with self._changed:
             if not self._used or self._is_over:
                 self._thread = None
@@ -137,12 +133,12 @@ class Listener(BackgroundThread):
     def _work(self, connection: Connection) -> None:
         with self._changed:
             limit = time.monotonic() - _UNUSED_S
-            needed = self._told.keys() | {inbox.what for inbox in self._inboxes.values()}
+            needed = self._callbacks.keys() | {inbox.what for inbox in self._inboxes.values()}
             for what in [what for what, used in self._used.items() if used < limit and what not in needed]:
                 self._forget(what)
             self._begin_again()
-            wanted = {f"{watch_name(what.num)} {self._id}": what for what in self._used}
-            wanted |= {f"{watch_name(inbox.what.num)} {name}": inbox.what for name, inbox in self._inboxes.items()}
+            wanted = {watch_name(what.num, self._id): what for what in self._used}
+            wanted |= {watch_name(inbox.what.num, name): inbox.what for name, inbox in self._inboxes.items()}
         try:
             if connection.is_pooled:
                 self._ask(connection, set(wanted.values()))
@@ -152,7 +148,7 @@ class Listener(BackgroundThread):
             self._give_up(connection.tenant)
 
     def _give_up(self, tenant: str) -> None:
-        """That tenant is no more: who waits for its sessions finds out when he looks."""
+        """That tenant is gone: readers of its sessions find out when they look."""
         with self._changed:
             gone = {number for number, leases in self._tenants.items() if leases.pool.tenant == tenant}
             for what in [what for what in self._used if what.tenant in gone]:
@@ -173,7 +169,7 @@ class Listener(BackgroundThread):
             now = {Watched(tenant, num): ends.get(Watched(tenant, num), -1) for num in those}
             news = {what for what, seq in now.items() if self._ends.get(what) != seq}
             self._ends.update(now)
-            self._tell(news)
+            self._notify(news)
         with self._changed:
             self._changed.wait_for(lambda: self._is_over or self._used.keys() - wanted, timeout=_ASK_S)
 
@@ -191,7 +187,7 @@ class Listener(BackgroundThread):
         self._unwatch(connection, rows, gone)
         for tenant in before - after:
             connection.execute(f"unlisten {self._as(connection, tenant).channel(connection)}", prepare=False)
-        self._tell({wanted[name] for name in new})  # what came before we listened, nobody told us
+        self._notify({wanted[name] for name in new})  # what came before we listened was not notified
         self._hear(connection)
 
     def _hear(self, connection: Connection) -> None:
@@ -209,17 +205,17 @@ class Listener(BackgroundThread):
 
     def _take(self, tenant: int, payload: str) -> None:
         if payload.isdecimal():
-            self._tell({Watched(tenant, int(payload))})
+            self._notify({Watched(tenant, int(payload))})
             return
         name, _, frame = payload.partition(" ")
         with self._changed:
             inbox = self._inboxes.get(name)
         if inbox is not None and inbox.what.tenant == tenant:
             inbox.put(frame.encode())
-            self._tell({inbox.what})
+            self._notify({inbox.what})
 
     def _begin_again(self) -> None:
-        """With the lock: an inbox that lost something goes by another name, so that it is told all of it anew."""
+        """With the lock: an inbox that lost something has a new name, so that it is sent all of it again."""
         for name, inbox in list(self._inboxes.items()):
             if inbox.name != name:
                 self._inboxes[inbox.name] = self._inboxes.pop(name)
@@ -233,38 +229,38 @@ class Listener(BackgroundThread):
         rows, self._rows = self._rows, {}
         self._unwatch(connection, rows, rows)
 
-    def _tell(self, heard: set[Watched]) -> None:
+    def _notify(self, heard: set[Watched]) -> None:
         if heard:
             with self._changed:
                 for what in heard & self._used.keys():
                     self._news[what] = self._news.get(what, 0) + 1
                 self._changed.notify_all()
-                listeners = [tell for what in heard for tell in self._told.get(what, ())]
+                listeners = [tell for what in heard for tell in self._callbacks.get(what, ())]
             for tell in listeners:
                 tell()
 
-    def _lost(self) -> None:
+    def _on_disconnect(self) -> None:
         self._rows, self._renew_at = {}, 0.0
         with self._changed:
             for inbox in self._inboxes.values():
-                inbox.lose()
+                inbox.reset()
 
 
 class Teller(BackgroundThread):
-    """Tells those who watch what this process wrote, after it was committed."""
+    """Notifies watchers of what this process wrote, after it was committed."""
 
     def after_fork(self) -> None:
-        """In a child process: nobody waits yet."""
+        """In a child process no reader waits yet."""
         super().after_fork()
         self._marked: set[Watched] = set()
 
-    def mark(self, leases: Leases, num: int) -> None:
-        """Something was written to a session that somebody watches."""
+    def note_append(self, leases: Leases, num: int) -> None:
+        """Something was written to a watched session."""
         with self._changed:
             self._marked.add(self._watched_by(leases, num))
             self._wake()
 
-    def _goes_on(self) -> bool:
+    def _has_work(self) -> bool:
         with self._changed:
             self._changed.wait_for(lambda: self._marked or self._is_over, timeout=_UNUSED_S)
             if not self._marked or self._is_over:
@@ -283,8 +279,8 @@ class Teller(BackgroundThread):
             connection.execute(_TELL, (channel, nums))
         time.sleep(_PAUSE_S)
 
-    def _lost(self) -> None:
-        pass  # what could not be told is found by those who look
+    def _on_disconnect(self) -> None:
+        pass  # a watcher finds by itself what was not notified
 
     def _end(self, connection: Connection) -> None:
         pass
@@ -298,7 +294,7 @@ def _names(rows: dict[str, Watched], wanted: Iterable[str]) -> list[tuple[int, l
 
 
 class ServerThreads:
-    """What a process has once for a server, whatever number of tenants it serves there."""
+    """The threads that a process has once per server, for all tenants there."""
 
     def __init__(self, connections: Connections) -> None:
         self.connections = connections
@@ -332,19 +328,19 @@ class Watch:
         """See `Listener.subscribe`."""
         return self.listener.subscribe(self.leases, num, tell)
 
-    def stir(self, num: int) -> None:
-        """See `Listener.stir`."""
-        self.listener.stir(self.leases.tenant, num)
+    def wake(self, num: int) -> None:
+        """See `Listener.wake`."""
+        self.listener.wake(self.leases.tenant, num)
 
-    def mark(self, num: int) -> None:
-        """See `Teller.mark`."""
-        self.teller.mark(self.leases, num)
+    def note_append(self, num: int) -> None:
+        """See `Teller.note_append`."""
+        self.teller.note_append(self.leases, num)
 
-    def hear(self, num: int) -> NoticeInbox | None:
-        """See `Listener.hear`; None where nobody can listen."""
+    def open_inbox(self, num: int) -> NoticeInbox | None:
+        """See `Listener.open_inbox`; None behind a pooler."""
         connections = self.leases.pool.connections
-        return None if connections.is_pooled else self.listener.hear(self.leases, num)
+        return None if connections.is_pooled else self.listener.open_inbox(self.leases, num)
 
-    def speak(self, num: int, text: LiveText) -> Callable[[], None]:
-        """See `Broadcasts.speak`."""
-        return self.broadcast.speak(self.leases, num, text)
+    def publish(self, num: int, text: LiveText) -> Callable[[], None]:
+        """See `CarryLiveText.speak`."""
+        return self.broadcast.publish(self.leases, num, text)

@@ -23,7 +23,7 @@ def open_calls(history: History) -> list[tuple[OpenCall, ToolCall]]:
         pairs_now = ((opened, _call_at(history, opened)) for opened in state.calls)
         return [(opened, call) for opened, call in pairs_now if call is not None]
     path = (history.whole(node) for node in history.path(state.head))
-    replaced, kept = visible(path, lambda seq: _whole_at(history, seq))
+    replaced, kept = visible(path, history.whole_at)
     unanswered_calls = unanswered(replaced + kept)
     calls = [OpenCall(message.seq, call.id) for message, call in unanswered_calls]
     for mark in _marks(history, min((opened.entry for opened in calls), default=None)):
@@ -40,13 +40,8 @@ def is_waiting(history: History) -> bool:
     return any(opened.state == "waiting" for opened, _ in open_calls(history))
 
 
-def _whole_at(history: History, seq: int) -> AnyEntry | None:
-    entry = history.at(seq)
-    return None if entry is None else history.whole(entry)
-
-
 def _call_at(history: History, opened: OpenCall) -> ToolCall | None:
-    entry = _whole_at(history, opened.entry)
+    entry = history.whole_at(opened.entry)
     blocks = entry.blocks if isinstance(entry, (Message, Custom)) else []
     return next((block for block in blocks if isinstance(block, ToolCall) and block.id == opened.call), None)
 

@@ -19,10 +19,10 @@ from turnlog.log.shown.nativecompaction import compacted
 from turnlog.store import Freed, Store, derived
 from turnlog.thread.garbage import forget_unneeded
 from turnlog.thread.history import History, opened
-from turnlog.thread.removal.purging import Found, everything, forks_of
+from turnlog.thread.removal.purging import PlacedLog, everything, forks_of
 
 
-class ErasedEntry(Struct, frozen=True):
+class EntryPlace(Struct, frozen=True):
     """An entry of which nothing is left but its place."""
 
     session: str
@@ -35,7 +35,7 @@ class NeededBlob(Struct, frozen=True):
     """A blob that stays, because other entries refer to it."""
 
     digest: str
-    entries: list[ErasedEntry]
+    entries: list[EntryPlace]
     """Those that do; none where it is a file of a checkpoint."""
 
 
@@ -45,13 +45,13 @@ class ErasureReceipt(Struct, frozen=True):
     at: datetime
     by: str
     reason: str
-    entries: list[ErasedEntry]
-    also: list[ErasedEntry]
+    entries: list[EntryPlace]
+    also: list[EntryPlace]
     """Lines that repeated it, and were changed for it: folds, and those that repeat facts."""
     blobs: int
     freed_bytes: int
     needed: list[NeededBlob]
-    summaries: list[ErasedEntry]
+    summaries: list[EntryPlace]
     """Compactions that came later, also those of providers: nobody can tell whether they quote it."""
     copies: list[str]
     """Where else it was written to or read from, and is as it was."""
@@ -63,7 +63,7 @@ def plan_of(store: Store, history: History, wanted: Iterable[Erasure]) -> tuple[
     """What has to be erased, log by log: these entries, and the lines that repeat what they say. Their types by id."""
     types: dict[str, str] = {}
     erasures: dict[tuple[str, str], dict[tuple[int, str], Erasure]] = {}
-    logs: list[Found] | None = None
+    logs: list[PlacedLog] | None = None
     for one in wanted:
         owner, entry = history.owner_of(one.seq), history.at(one.seq)
         assert entry is not None
@@ -97,7 +97,7 @@ def erase_there(store: Store, session: str, first: str, erasures: list[Erasure])
 
 
 def _repeats(
-    store: Store, logs: list[Found], owner: History, entry: Set | Start
+    store: Store, logs: list[PlacedLog], owner: History, entry: Set | Start
 ) -> Iterator[tuple[tuple[str, str], AnyEntry, str]]:
     """The lines that say a fact again, in its log and in those that go on from there, and which part of them."""
     name, value = fact_of(entry)
@@ -116,7 +116,7 @@ def fact_of(entry: Set | Start) -> tuple[str, Any]:
     return (entry.key, entry.value) if isinstance(entry, Set) else ("title", entry.title)
 
 
-def _inherits(one: Found, seq: int) -> bool:
+def _inherits(one: PlacedLog, seq: int) -> bool:
     return one.row.start is not None and one.row.start.fork is not None and one.row.start.fork.seq >= seq
 
 
@@ -145,11 +145,11 @@ def erase(store: Store, history: History, seqs: Iterable[int], *, by: str, why: 
     if logs:
         eraser.erase(ErasingPlan(logs, sorted(blobs)))
         freed, left = settle(store)
-    erased: dict[ErasedEntry, bool] = {}
+    erased: dict[EntryPlace, bool] = {}
     """Each once, and whether it was named."""
     for log in logs:
         for one in log.erasures:
-            entry = ErasedEntry(log.session, one.seq, one.id, types[one.id])
+            entry = EntryPlace(log.session, one.seq, one.id, types[one.id])
             erased[entry] = erased.get(entry, False) or not one.part
     return ErasureReceipt(
         at, by, why,
@@ -192,13 +192,13 @@ def _needed(store: Store, blobs: set[str]) -> list[NeededBlob]:
     there = blobs - derived.lacking(store, blobs) if blobs else set[str]()
     if not there:
         return []
-    users: dict[str, list[ErasedEntry]] = {digest: [] for digest in sorted(there)}
+    users: dict[str, list[EntryPlace]] = {digest: [] for digest in sorted(there)}
     for log in derived.all_logs(store):
         with closing(log):
             for entry in log.read():
                 if isinstance(entry, Entry) and not there.isdisjoint(entry.blobs):
                     for digest in there.intersection(entry.blobs):
-                        users[digest].append(ErasedEntry(log.id, entry.seq, entry.id, entry.type))
+                        users[digest].append(EntryPlace(log.id, entry.seq, entry.id, entry.type))
     return [NeededBlob(digest, entries) for digest, entries in users.items()]
 
 
@@ -209,9 +209,9 @@ def _sums_up(history: History, entry: AnyEntry) -> bool:
     return isinstance(entry, Compaction)
 
 
-def _summaries(history: History, seqs: list[int]) -> list[ErasedEntry]:
+def _summaries(history: History, seqs: list[int]) -> list[EntryPlace]:
     later = (entry for entry in history.forward(min(seqs)) if not entry.void and _sums_up(history, entry))
-    return [ErasedEntry(history.owner_of(entry.seq).id, entry.seq, entry.id, entry.type) for entry in later]
+    return [EntryPlace(history.owner_of(entry.seq).id, entry.seq, entry.id, entry.type) for entry in later]
 
 
 def containing(history: History, text: str) -> tuple[list[AnyEntry], list[AnyEntry]]:

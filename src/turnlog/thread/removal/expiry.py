@@ -7,10 +7,10 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 from turnlog.errors import Conflict, Invalid, NotFound
-from turnlog.layout import MARKS
 from turnlog.log.entry import Entry
+from turnlog.log.ids import MARKS
 from turnlog.store import Listed, Store
-from turnlog.thread.removal.purging import Found, Purged, Remnant, Removal, Removed, everything
+from turnlog.thread.removal.purging import PlacedLog, Purged, Remnant, Removal, Removed, everything
 from turnlog.thread.report import Info, info_of
 
 Keep = Collection[str] | Callable[[Info], bool]
@@ -40,7 +40,7 @@ def expire(
     def is_kept(info: Info) -> bool:
         return keep(info) if callable(keep) else info.id in keep
 
-    going: list[list[Found]] = []
+    going: list[list[PlacedLog]] = []
     left: list[Remnant] = []
     for family in _families(everything(store)):
         reasons = {one.which: _reason(one, limit, is_kept, only_deleted) for one in family}
@@ -51,7 +51,7 @@ def expire(
             continue
         for one in past:
             if one.place != "aside":
-                why = f"{stays[0].row.id} was made of it, or it of that, and {stays[1]}"
+                why = f"kept with {stays[0].row.id}, its fork or subagent or what it came from, which {stays[1]}"
                 left.append(Remnant(one.row.id, "session", why))
     if dry_run:
         removed = [
@@ -64,7 +64,7 @@ def expire(
     return removal.receipt(left)
 
 
-def _remove_unused(store: Store, removal: Removal, family: list[Found]) -> list[Remnant]:
+def _remove_unused(store: Store, removal: Removal, family: list[PlacedLog]) -> list[Remnant]:
     """Remove a family, unless one of them was used since it was listed: to read them all may have taken long."""
     for one in family:
         removal.look(one)
@@ -84,7 +84,7 @@ def _remove_unused(store: Store, removal: Removal, family: list[Found]) -> list[
     return [Remnant(one.row.id, "session", why) for one in family if one.place != "aside"]
 
 
-def _has_grown(store: Store, one: Found) -> bool:
+def _has_grown(store: Store, one: PlacedLog) -> bool:
     if one.place == "aside":
         return False
     try:
@@ -94,7 +94,7 @@ def _has_grown(store: Store, one: Found) -> bool:
         return False
 
 
-def _reason(one: Found, limit: datetime, is_kept: Callable[[Info], bool], only_deleted: bool) -> str:
+def _reason(one: PlacedLog, limit: datetime, is_kept: Callable[[Info], bool], only_deleted: bool) -> str:
     """Why a session stays; empty if it need not."""
     if one.place == "aside":
         return ""
@@ -112,12 +112,12 @@ def _last_used(row: Listed) -> datetime:
     return max(at, row.deleted_at) if row.deleted_at is not None else at
 
 
-def _families(logs: list[Found]) -> Iterator[list[Found]]:
+def _families(logs: list[PlacedLog]) -> Iterator[list[PlacedLog]]:
     """Those that were made of each other; whatever builds on another comes behind it."""
     by_first = {one.row.first: one for one in logs}
     by_id = {one.row.id: one for one in logs}
-    above: dict[tuple[str, str], Found] = {}
-    below: dict[tuple[str, str], list[Found]] = {}
+    above: dict[tuple[str, str], PlacedLog] = {}
+    below: dict[tuple[str, str], list[PlacedLog]] = {}
     for one in logs:
         start = one.row.start
         parent = by_first.get(start.fork.base) if start and start.fork else None
@@ -128,7 +128,7 @@ def _families(logs: list[Found]) -> Iterator[list[Found]]:
             below.setdefault(parent.which, []).append(one)
     seen: set[tuple[str, str]] = set()
     for one in sorted(logs, key=lambda one: one.which in above):
-        family: list[Found] = []
+        family: list[PlacedLog] = []
         waiting = [one]
         for member in waiting:  # grows while it is gone through
             if member.which not in seen:

@@ -9,7 +9,8 @@ from typing import NamedTuple, get_args
 from msgspec import Struct
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.store import Freed, Listed, Place, Store, refuse_longer
+from turnlog.store import Freed, Listed, Place, Store
+from turnlog.store.refusal import refuse_longer
 from turnlog.thread.garbage import forget_unneeded, refers_to
 
 
@@ -44,7 +45,7 @@ class Purged(Struct, frozen=True):
     freed_bytes: int
 
 
-class Found(NamedTuple):
+class PlacedLog(NamedTuple):
     """A log, and where it is."""
 
     place: Place
@@ -61,17 +62,17 @@ class Found(NamedTuple):
         return 0 if self.row.last is None else self.row.last.seq
 
 
-def everything(store: Store) -> list[Found]:
+def everything(store: Store) -> list[PlacedLog]:
     """Every log there is."""
-    return [Found(place, row) for place in get_args(Place) for row in store.listing(place)]
+    return [PlacedLog(place, row) for place in get_args(Place) for row in store.listing(place)]
 
 
-def forks_of(logs: Iterable[Found], first: str) -> list[Found]:
+def forks_of(logs: Iterable[PlacedLog], first: str) -> list[PlacedLog]:
     """Those that continue the session with that first entry."""
     return [one for one in logs if one.row.start and one.row.start.fork and one.row.start.fork.base == first]
 
 
-def subagents_of(logs: Iterable[Found], session: str) -> list[Found]:
+def subagents_of(logs: Iterable[PlacedLog], session: str) -> list[PlacedLog]:
     """Those that the session with that id started."""
     return [one for one in logs if one.row.start and one.row.start.spawned and one.row.start.spawned.session == session]
 
@@ -121,8 +122,10 @@ def _why(kind: str, row: Listed) -> str:
     return f"it builds on entries up to {row.start.fork.seq}, which stay for it"
 
 
-def remove(store: Store, going: list[tuple[Found, str]], left: list[Remnant], *, after: int | None = None) -> Purged:
-    """Those that build on others first: so whatever stops it, what was named is still there to be named again."""
+def remove(
+    store: Store, going: list[tuple[PlacedLog, str]], left: list[Remnant], *, after: int | None = None
+) -> Purged:
+    """Those that build on others first, so that an interrupted purge can be repeated."""
     removal = Removal(store)
     for one, kind in reversed(going):
         removal.look(one)
@@ -139,14 +142,14 @@ class Removal:
         self._removed: list[Removed] = []
         self._doubt: list[str] = []
 
-    def look(self, one: Found) -> None:
+    def look(self, one: PlacedLog) -> None:
         """Which blobs may go with it. Reads all of it."""
         try:
             self._blobs |= refers_to(self._store, one.row.id, one.row.first)
         except Corrupt as error:
             self._doubt.append(error.message)
 
-    def take(self, one: Found, kind: str, *, after: int | None) -> None:
+    def take(self, one: PlacedLog, kind: str, *, after: int | None) -> None:
         """Remove it. What is only kept for others goes with the last of them."""
         if one.place != "aside":
             self._store.purge(one.row.id, deleted=one.place == "deleted", after=after)

@@ -248,12 +248,13 @@ class MemoryDatabase(Database):
 def _locked(path: str, waiting: Callable[[], None] | None) -> Held:
     with without_old():
         from turnlog.store.files import disk  # only who writes pays for loading it
+        from turnlog.store.forked import renew_after_fork
 
     deadline = time.monotonic() + disk.LOCK_WAIT_S
     while True:
         held = disk.Held(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         try:
-            disk.renew_after_fork(held)
+            renew_after_fork(held)
             while not _try_to_lock(held.fileno()):
                 if time.monotonic() > deadline:
                     raise disk.waited_too_long(held.fileno())

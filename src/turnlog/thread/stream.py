@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from turnlog.log.entry import AnyEntry, Message
 from turnlog.log.ids import new_id
 from turnlog.store import Log
-from turnlog.store.broadcast import Delta, LiveText, Said, said_in
-from turnlog.store.capability import Broadcasts, Inbox, ability
+from turnlog.store.broadcast import Delta, LiveText, Texts, texts_of
+from turnlog.store.capability import CarryLiveText, Inbox, ability
 
 if TYPE_CHECKING:
     from turnlog.wire import Feed
@@ -38,8 +38,8 @@ class Live:
         """The id of the message, in its deltas and in the log."""
         self._stream = stream
         self._mutex = threading.Lock()
-        self._said: Said | None = []
-        channel = ability(log, Broadcasts)
+        self._said: Texts | None = []
+        channel = ability(log, CarryLiveText)
         self._stop = None if channel is None else channel.speak(LiveText(self.id, self._look))
 
     def __enter__(self: _L) -> _L:
@@ -66,10 +66,10 @@ class Live:
         if self._stop is not None:
             self._stop()
 
-    def _look(self) -> Said:
+    def _look(self) -> Texts:
         with self._mutex:
             if self._said is None:
-                self._said = said_in(self._stream.finish())
+                self._said = texts_of(self._stream.finish())
             return self._said
 
 
@@ -77,7 +77,7 @@ class Listening:
     """What one follower is shown besides entries: deltas, but of no message that it has seen."""
 
     def __init__(self, log: Log, *, deltas: bool) -> None:
-        channel = ability(log, Broadcasts) if deltas else None
+        channel = ability(log, CarryLiveText) if deltas else None
         self._inbox: Inbox | None = None if channel is None else channel.hear()
         self._heard: dict[str, float] = {}
         self._seen: deque[str] = deque(maxlen=256)

@@ -11,7 +11,7 @@ from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, Text, ToolCall, ToolResult, encode
 from turnlog.log.draft import check_json
 from turnlog.log.entry import Message
-from turnlog.session.readonly import listed
+from turnlog.session.readonly import as_list
 
 Content = str | Sequence[AnyBlock]
 JsonValue = dict[str, Any] | list[Any] | tuple[Any, ...] | int | float | bool | None
@@ -86,7 +86,7 @@ def id_of(call: str | ToolCall) -> str:
 
 def blocks_of(content: Content) -> list[AnyBlock]:
     """Text, or blocks."""
-    return [Text(content)] if isinstance(content, str) else listed(content)
+    return [Text(content)] if isinstance(content, str) else as_list(content)
 
 
 def answer_of(

@@ -8,7 +8,9 @@ import sys
 
 from msgspec import Struct
 
-from turnlog.workspace.cache import IS_FOLDER, IS_IGNORED, IS_PARTLY, IS_UNKNOWN, NONE, Known, Seen
+from turnlog.workspace.cache import IS_FOLDER, IS_IGNORED, IS_PARTIAL_FOLDER, IS_UNKNOWN, NONE, Known, Seen, SeenFolder
+from turnlog.workspace.handle import FolderHandle
+from turnlog.workspace.ignore import Rules
 from turnlog.workspace.read import signature
 from turnlog.workspace.tree import UNKNOWN, Extra, Tree, TreeNode
 
@@ -90,13 +92,44 @@ class FolderScan:
         self.add(IS_UNKNOWN, BLANK if status is None else mark_of(IS_UNKNOWN, status))
 
 
+class FolderVisit:
+    """One folder that a scan is in: where it is, what was known of it, and what is scanned of it so far."""
+
+    __slots__ = (
+        "above", "below", "depth", "extras", "here", "is_judged", "known", "partly", "prefix", "rules", "scanned",
+        "texts",
+    )  # fmt: skip
+
+    def __init__(self, here: FolderHandle, prefix: bytes, above: Rules, depth: int, partly: bool) -> None:
+        self.here = here
+        self.prefix = prefix
+        self.above = above
+        self.depth = depth
+        self.partly = partly
+        """Whether only what is tracked in it is looked at."""
+        self.below: dict[str, str] = {}
+        """Digests of the folders in it that were scanned already."""
+
+    def begin(self, old: SeenFolder | None) -> FolderScan:
+        """Look at its names one by one, with what the last scan saw."""
+        self.known: dict[str, Known] = {} if old is None else old.known()
+        self.extras: dict[str, Extra] = {} if old is None else old.extras
+        self.rules = self.above
+        self.texts: dict[str, bytes | None] = {}
+        """Its rule files, with their texts as far as they had to be read."""
+        self.is_judged = False
+        """Whether its rules are those by which the last scan judged."""
+        self.scanned = FolderScan()
+        return self.scanned
+
+
 def mark_of(kind: int, status: os.stat_result) -> tuple[int, ...]:
     """What tells whether a name is what it was: of folders and the like only what they are, their insides do not."""
     if kind == IS_IGNORED:
         return (*BLANK[:4], stat.S_IFMT(status.st_mode))
     if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
         return signature(status)
-    changed = status.st_ctime_ns if kind in (IS_FOLDER, IS_PARTLY) else 0
+    changed = status.st_ctime_ns if kind in (IS_FOLDER, IS_PARTIAL_FOLDER) else 0
     return (0, 0, changed, 0, status.st_mode)
 
 

@@ -10,21 +10,32 @@ from typing import Any
 import msgspec
 
 from turnlog.errors import Corrupt, Unsupported
-from turnlog.layout import ERASED_LAYOUT, HOME_FILE, LAYOUT, SESSIONS, TRASH, layout_line
+from turnlog.layout import (
+    BASES,
+    BLOBS,
+    DERIVED,
+    ERASED,
+    ERASED_LAYOUT,
+    ERASING,
+    HOME_FILE,
+    LAYOUT,
+    LISTENING,
+    SESSIONS,
+    TRASH,
+    layout_line,
+)
 from turnlog.log.ids import word
-from turnlog.store import no_tenant
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.names import file_name, is_hashed, is_session_file
+from turnlog.store.refusal import tenant_missing
 
-BASES, BLOBS, DERIVED, ERASED, ERASING = "bases", "blobs", "derived", "erased", "erasing"
-LISTENING = "listening"
 _ABANDONED_S = 3600.0
-"""Nobody takes so long to give a new file its name; should they, they are told that it is gone."""
+"""A new file without a name is left over after this long. A writer that is slower gets an error."""
 _OLD = ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "catalog.lock")
 """Earlier versions kept an index in the home, with the text of other agents' sessions in it."""
 
 
-class Layout:
+class HomeFolder:
     """One home folder. It is made when something is first written."""
 
     def __init__(self, folder: str, disk: Disk, tenant: str = "") -> None:
@@ -68,7 +79,7 @@ class Layout:
     def make_ready(self) -> None:
         """Make the folder. Every name is on the disk before anything in it is acknowledged."""
         if self.tenant and not os.path.isdir(self.folder):
-            raise no_tenant(self.tenant)  # it was dropped, and is not to come back because somebody had it open
+            raise tenant_missing(self.tenant)  # it was dropped, and must not come back because it was still open here
         if self._is_ready:
             return
         layout = os.path.join(self.folder, HOME_FILE)
@@ -94,7 +105,7 @@ class Layout:
         self._is_ready = True
 
     def know_erasures(self) -> None:
-        """From now on whoever does not know what an erased line is leaves this home alone."""
+        """Raise the layout version, so that Turnlogs without erasure refuse this home."""
         self.make_ready()
         self._check()
         if not self._has_erasures:
@@ -118,7 +129,7 @@ class Layout:
             try:
                 self.disk.sync_folder(above)
             except PermissionError:
-                return  # nobody makes folders where they may not even look
+                return  # where we may not look, we made no folder
             path = above
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
@@ -165,19 +176,19 @@ class Layout:
         return [name for name in names if is_session_file(name) and not (place == TRASH and self.is_back(name))]
 
     def is_back(self, name: str) -> bool:
-        """Whether somebody died who was restoring or deleting it: then it is a session, and not a deleted one."""
+        """Whether a crash interrupted its restoring or deleting: then it is a session, and not a deleted one."""
         here, there = (os.path.join(self.folder, place, name) for place in (TRASH, SESSIONS))
         return self.disk.exists(there) and self.disk.exists(here) and os.path.samefile(here, there)
 
     def remove_leftovers(self) -> None:
-        """What never got its name. Whoever adds blobs is kept out meanwhile."""
+        """Remove temporary files that never got their names. Writers of blobs are locked out meanwhile."""
         for place in (BLOBS, DERIVED):
             self._remove_from(os.path.join(self.folder, place), 0)
         for place in ("", SESSIONS, TRASH, BASES, LISTENING):
             self._remove_from(os.path.join(self.folder, place), _ABANDONED_S)
 
     def _remove_from(self, folder: str, unchanged_s: float) -> None:
-        """What never got its name: who wrote it died, or would keep us out; or nobody has touched it for so long."""
+        """Remove temporary files unchanged for `unchanged_s`; 0 where the lock proves that their writers are dead."""
         for name in self.disk.listdir(folder) if self.disk.exists(folder) else []:
             path = os.path.join(folder, name)
             with suppress(FileNotFoundError):  # it got its name meanwhile
@@ -185,7 +196,7 @@ class Layout:
                     self.disk.unlink(path)
 
     def begin_file(self, place: str) -> tuple[str, int]:
-        """A new file that gets its name when it is whole, open and locked: so nobody takes it for abandoned."""
+        """A new file that gets its name when it is whole, open and locked, so that it does not count as abandoned."""
         while True:
             path, fd = self.new_name(place), -1
             try:
@@ -203,7 +214,7 @@ class Layout:
             self.disk.close(fd)
 
     def remove_if_abandoned(self, path: str) -> None:
-        """What never got its name, if nobody holds it."""
+        """Remove a temporary file, if no process holds it."""
         try:
             fd = self.disk.open(path, os.O_RDONLY)
         except FileNotFoundError:
