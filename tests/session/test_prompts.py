@@ -12,7 +12,7 @@ from turnlog.exchange.source import bring_all
 from turnlog.formats import Record, Source
 from turnlog.log.block import Text
 from turnlog.log.entry import Message, Turn
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.reader.place import place_of
 from turnlog.session.interior import interior
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnlog.formats import Record
 from turnlog.log.entry import AnyEntry, Message, Turn
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 
 _BEFORE = timedelta(seconds=6)
 """How long before its turn was reported an agent may have written the prompt, at most."""

@@ -23,8 +23,8 @@ from turnlog.exchange.sourceindex import LATE, SourceIndex, origin_of
 from turnlog.formats import Jump, Problem, Reading, Record, Source, Step, content_key, gist, id_of, overlap
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Compaction, Edit, Entry, Message, Note, Set, Spent
 from turnlog.log.erasure.content import stripped, void_of
-from turnlog.log.promptmessage import is_prompt
 from turnlog.log.secret import mask
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 from turnlog.store import Store, derived
 from turnlog.thread.appender import Appender

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import Message
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.mcp.page import READING_BYTES
 from turnlog.mcp.passage import EntryTexts
 from turnlog.mcp.protocol import encoded

@@ -17,7 +17,7 @@ from turnlog.log.codec import body_text
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Checkpoint, Fold, Intent, Message, Start, Writer
 from turnlog.log.prompt import preview_of
-from turnlog.log.promptmessage import is_prompt, label_of
+from turnlog.log.shown.promptmessage import is_prompt, label_of
 from turnlog.log.text import json_bytes
 from turnlog.reader.part import Part
 from turnlog.session.document import Document

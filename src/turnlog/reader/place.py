@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint, Head, Message, Turn
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.thread.reader import history_of
 from turnlog.thread.target import number_turn

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Message, Turn, Writer
 from turnlog.log.ids import word_of
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.machine.process import this_process
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.snapshot import WORKSPACE

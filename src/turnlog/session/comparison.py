@@ -13,7 +13,7 @@ from turnlog.log.block import ToolCall
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Child, Compaction, Head, Message, Spent
 from turnlog.log.prompt import typed, without_preamble
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.log.text import one_line
 from turnlog.log.usage import Usage
 from turnlog.pricing import Cost, cost_of

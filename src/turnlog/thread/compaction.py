@@ -11,7 +11,7 @@ from msgspec import Struct
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.context import Context, cut_for_keep, newest_known, split_system, text_of, visible
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Ref, Uncompact
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.log.shown.tokens import tokens_of
 from turnlog.thread.history import History
 

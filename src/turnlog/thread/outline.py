@@ -32,7 +32,7 @@ from turnlog.log.entry import (
     Spent,
     Turn,
 )  # fmt: skip
-from turnlog.log.promptmessage import LABEL, is_prompt, label_of
+from turnlog.log.shown.promptmessage import LABEL, is_prompt, label_of
 from turnlog.log.text import one_line
 
 PROMPT, CALLS, ERROR, SHOWN = 1, 2, 4, 8

@@ -9,7 +9,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Checkpoint, Edit, Entry, Head, Message, Set, Start, Turn, Unknown
 from turnlog.log.fold import State, Undoable
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.thread.history import History
 from turnlog.thread.report import Branch
 

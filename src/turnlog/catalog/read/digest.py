@@ -12,7 +12,7 @@ from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.entry import Checkpoint, Compaction, Entry, Message, Spent, Turn
 from turnlog.log.prompt import PREVIEW
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.log.text import one_line
 
 _CALLS = 1000

@@ -21,7 +21,7 @@ from turnlog.cli.pick.line import caught_up, file_and_lines
 from turnlog.errors import TurnlogError
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.reader.place import turns_of
 from turnlog.session import Home
 from turnlog.workspace.diff import Difference

@@ -23,7 +23,7 @@ from turnlog.log.codec import (
 )
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.log.erasure.content import Erasure, stripped, void_of, without_part
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 
 _encode = msgspec.json.Encoder().encode
 _STAMPS = {*Header.__struct_fields__} - {"type"}

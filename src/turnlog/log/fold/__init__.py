@@ -44,7 +44,7 @@ from turnlog.log.fold.counts import Counts, Inherited
 from turnlog.log.fold.opencall import OpenCall, with_compaction, with_edit, with_mark, with_message
 from turnlog.log.ids import word_of
 from turnlog.log.path import moved_along
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 
 _MOST_FOLDERS = 4

@@ -24,7 +24,7 @@ from turnlog.log.entry import (
     Turn,
 )
 from turnlog.log.fold import note_request
-from turnlog.log.promptmessage import is_prompt
+from turnlog.log.shown.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 from turnlog.view.otel import genai
 from turnlog.view.otel.otlp import CLIENT, INTERNAL, SpanEvent, TraceSpan, span_id, trace_id
