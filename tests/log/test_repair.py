@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from turnlog import Message, Text, ToolCall, ToolResult
 from turnlog.log.context import INTERRUPTED, cut_for_keep, pending, repair
+from turnlog.log.fold.opencall import OpenCall, with_message
 
 ids = st.sampled_from("abc")
 calls = st.builds(ToolCall, id=ids, name=st.just("x"), by=st.sampled_from([None, None, "provider"]))
@@ -88,3 +89,19 @@ def test_a_cut_keeps_at_least_what_was_asked_and_parts_nothing(conversation, kee
                 for answered in fitting[-1:]:
                     open_calls.remove(answered)
                     assert (answered[1] >= first > 0) == (message.seq >= first > 0)
+
+
+def test_of_two_calls_with_one_id_in_a_message_the_first_is_answered_everywhere():
+    call = Message(
+        role="assistant",
+        blocks=[ToolCall(id="x", name="first"), ToolCall(id="x", name="second")],
+        id="a",
+        seq=1,
+    )
+    result = Message(role="tool", blocks=[ToolResult(call="x", content="done")], id="r", seq=2)
+    assert [one.name for one in pending([call, result])] == ["second"]
+    whole = repair([call, result])
+    assert [block.content for message in whole[1:] for block in message.blocks] == ["done", INTERRUPTED]
+    opened = [OpenCall(1, "x", ask=3), OpenCall(1, "x")]
+    with_message(opened, result)
+    assert [one.ask for one in opened] == [0]

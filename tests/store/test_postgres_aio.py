@@ -107,7 +107,7 @@ def test_many_follow_without_a_thread_each_and_are_told(location: str, monkeypat
                 await session.note("one")
                 await session.note("two")
             assert await asyncio.gather(*tasks) == [["one", "two"]] * count
-            assert not listener._told
+            assert not listener._callbacks
 
     asyncio.run(run())
 
