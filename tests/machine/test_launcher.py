@@ -87,7 +87,7 @@ def test_a_temporary_folder_is_refused(tool: Tool, tmp_path: Path, monkeypatch: 
     tool.launcher.parent.mkdir(parents=True)
     tool.launcher.symlink_to(tool.program)
     monkeypatch.setattr(module, "_TEMPORARY", (str(tmp_path),))
-    with pytest.raises(Unsupported, match="may be gone"):
+    with pytest.raises(Unsupported, match="is not permanent"):
         launcher()
 
 
