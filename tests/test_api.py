@@ -84,7 +84,8 @@ def _returns() -> Iterator[tuple[str, str]]:
 def test_every_type_that_is_returned_can_be_imported():
     inner = {"Extra", "Raw", "Settings", "RefersToBlob", "Lengthy", "AnyJson", "NamesNone", "NamesEntry"}
     python = {"Self", "Any", "None", "Literal", "Sequence", "Iterator", "Mapping", "Callable", "AsyncGenerator",
-              "Coroutine", "Generator", "Annotated", "ClassVar", "Optional", "AbstractContextManager", "ForwardRef"}  # fmt: skip
+              "Coroutine", "Generator", "Annotated", "ClassVar", "Optional", "ForwardRef",
+              "AbstractContextManager"}  # fmt: skip
     known = {*turnlog.__all__, *inner, *python}
     missing = {
         where: name for where, kind in _returns() for name in re.findall(r"\b[A-Z]\w+", kind) if name not in known

@@ -60,7 +60,7 @@ def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
         f'<p class="note">{esc(plan.note)}</p>' if plan.note else "",
     ]
     steps = _steps(session, plan)
-    confirm = ""
+    confirm = without_script = ""
     if not viewer.is_read_only:
         post = address_of(session.handle, "rewind", to=target)
         made = button("Do exactly this", "confirm", command=post, testid="confirm")
@@ -69,10 +69,10 @@ def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
         )
         verb = [target] if target in BACK.values() else ["rewind", *filter(None, [target])]
         typed = join(["turnlog", *verb, "-s", session.handle])
-        confirm += f"<noscript><code>{esc(typed)}</code></noscript>"
+        without_script = f"<noscript><p><code>{esc(typed)}</code></p></noscript>"
     nothing = "<p>There is nothing to do.</p>" if proposed.is_empty else ""
     return (
-        f'<h2>What would be done</h2>{"".join(told)}<div data-testid="plan">{steps}</div>{nothing}'
+        f'<h2>What would be done</h2>{"".join(told)}<div data-testid="plan">{steps}</div>{nothing}{without_script}'
         f"<p>{confirm} {link(address_of(session.handle, 'changes'), 'Leave everything as it is')}</p>"
         "<p><small>Before anything is touched, everything is kept in a checkpoint: an undo brings it back.</small></p>"
     )
