@@ -6,8 +6,7 @@ import asyncio
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -135,26 +134,13 @@ class Shelf:
             return False
         return True
 
-    @contextmanager
-    def locked(self, session_id: str) -> Generator[None]:
+    def locked(self, session_id: str) -> SessionLock:
         """One thread of this process at a time does what takes several steps with that session."""
-        with self._mutex:
-            lock, users = self._locks.get(session_id) or (threading.RLock(), 0)
-            self._locks[session_id] = lock, users + 1
-        try:
-            with lock:
-                yield
-        finally:
-            with self._mutex:
-                lock, users = self._locks[session_id]
-                if users > 1:
-                    self._locks[session_id] = lock, users - 1
-                else:
-                    del self._locks[session_id]
+        return SessionLock(self._mutex, self._locks, session_id)
 
     # ── for who awaits ────────────────────────────────────────────────────────────────────────────
 
-    async def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Coroutine[Any, Any, _R]:
         """What it returns, when it does, on a thread. What has begun is finished, even if nobody waits any more."""
         with self._mutex:
             if self.is_closed:
@@ -162,7 +148,38 @@ class Shelf:
             if self._threads is None:
                 self._threads = Threads(f"{self.framework} store")
             threads = self._threads
-        return await threads.run(call, *args, **kwargs)
+        return threads.run(call, *args, **kwargs)
+
+
+class SessionLock:
+    """The lock of one session, which is there as long as a thread uses it."""
+
+    def __init__(self, mutex: threading.RLock, locks: dict[str, tuple[threading.RLock, int]], session_id: str) -> None:
+        self._mutex = mutex
+        self._locks = locks
+        self._session = session_id
+
+    def __enter__(self) -> None:
+        with self._mutex:
+            lock, users = self._locks.get(self._session) or (threading.RLock(), 0)
+            self._locks[self._session] = lock, users + 1
+        try:
+            lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._locks[self._session][0].release()
+        self._leave()
+
+    def _leave(self) -> None:
+        with self._mutex:
+            lock, users = self._locks[self._session]
+            if users > 1:
+                self._locks[self._session] = lock, users - 1
+            else:
+                del self._locks[self._session]
 
 
 class Closing:
