@@ -149,7 +149,7 @@ def test_what_is_confirmed_is_what_was_shown_and_can_be_undone(served: Served):
     [undo] = told.found(r'<a data-testid="undo" href="([^"]+)"')
     assert served.post("/s/work-one/rewind?to=turn%3A2", {"plan": stamp}).status == 409
     text = served.ask(unescape(undo)).text
-    assert "<noscript><code>turnlog undo -s work-one</code></noscript>" in text
+    assert "<noscript><p><code>turnlog undo -s work-one</code></p></noscript>" in text
     _, stamp = plan_in(text)
     assert served.post("/s/work-one/rewind?to=undo", {"plan": stamp}).status == 200
     assert everything(place) == after
