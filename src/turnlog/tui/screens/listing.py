@@ -213,7 +213,8 @@ class ListScreen(Full[None]):
             return
         key = f"{row.name} {row.updated_ms} {self.answer.asked}"
         if self._hits[0] == key:
-            self._preview.show([rule, *preview_lines(self._hits[1], room, below - 2, PAPER)])
+            measure = room * 7 // 8  # prose is read with ease, and a step in the list writes less
+            self._preview.show([rule, *preview_lines(self._hits[1], measure, below - 2, PAPER)])
             return
         catalog, query = self.stage.catalog, self.answer.asked
         self.stage.asking.do(
