@@ -96,4 +96,11 @@ MUTANTS = [
         "True",
         ("tests/store/test_tenants.py", "tests/catalog/test_apart.py"),
     ),
+    Mutant(
+        "bundles: an erased text stays beside its neighbours",
+        "catalog/index/bundle.py",
+        'texts = ["" if number in numbers else self.text(number)',
+        'texts = ["" if number in () else self.text(number)',
+        ("tests/session/test_erasing.py",),
+    ),
 ]

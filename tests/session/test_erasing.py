@@ -2,8 +2,10 @@
 
 import errno
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.store.faultlab import FailingDisk
 from turnlog import Catalog, Invalid, NotFound, Text, TurnlogError
 from turnlog.log.block import Image
 from turnlog.log.entry import Head, Message, Set
+from turnlog.log.zstd import unpacked
 from turnlog.session.interior import interior
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store.files.disk import Disk
@@ -30,14 +33,17 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[turnlog.Hom
 
 
 def found_in(folder: Path | str, text: str = SECRET) -> list[str]:
-    """The files below a folder that have that text, compressed ones unpacked."""
-    found = []
-    for path in Path(folder).rglob("*"):
-        if path.is_file():
-            data = path.read_bytes()
-            if text.encode() in data:
-                found.append(path.name)
-    return found
+    """The files below a folder that have that text; the texts of an index are unpacked."""
+    files = [path for path in Path(folder).rglob("*") if path.is_file()]
+    return [path.name for path in files if text.encode() in path.read_bytes() or text in "".join(indexed(path))]
+
+
+def indexed(path: Path) -> Iterator[str]:
+    if not path.read_bytes().startswith(b"SQLite format 3"):
+        return
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        for (data,) in db.execute("SELECT data FROM texts"):
+            yield unpacked(data, 1 << 24).decode()
 
 
 def said(session: ReadOnlySession) -> list[str]:
@@ -201,6 +207,7 @@ def test_no_byte_of_it_is_left_in_the_home_or_the_cache(tmp_path: Path, monkeypa
         fork.user("another")
         assert len(catalog.search(SECRET)) == 1
         assert any(SECRET in card.preview for card in catalog.cards())
+        assert any(SECRET in text for path in (tmp_path / "cache").rglob("*.sqlite") for text in indexed(path))
         session.erase(entry)
         catalog.forget_purged()
         assert found_in(tmp_path) == []
