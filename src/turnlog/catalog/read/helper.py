@@ -1,7 +1,7 @@
 """A second process that reads other agents' sessions, so that two cores are at work. It writes nothing.
 
-What it read comes back through a pipe, in pieces. It ends when whoever began it
-does; should it end before, the other one reads the rest.
+What it read comes back through a pipe, in pieces. It ends with the process that started it; if it ends before, that
+process reads the rest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from threading import Thread
 
 _PIPE_BYTES = 1 << 20
-"""So far it may be ahead, besides what it is at."""
+"""The size of the pipe: how far the second process may be ahead, besides the piece it works on."""
 
 
 class Task(msgspec.Struct, array_like=True):
@@ -201,7 +201,8 @@ def serve(tasks: IO[bytes], pipe: IO[bytes], location: str) -> None:
     handed = HandedOver(location or None)
     while True:
         prices, batch_of = decode(_received(tasks))
-        note(engine, KEY, prices) if prices is not None else None
+        if prices is not None:
+            note(engine, KEY, prices)
         batch = Batch(engine, sender)
         for task in batch_of:
             source = Source(task.agent, os.fsdecode(task.path), task.key)
@@ -211,7 +212,7 @@ def serve(tasks: IO[bytes], pipe: IO[bytes], location: str) -> None:
                 row = foreign.take(batch, source, task.session, task.stamp, None, handed)
             except BrokenPipeError:
                 raise
-            except Exception as error:
+            except Exception as error:  # as in `Indexer`: a session that cannot be read is listed with the reason
                 problem = reason_of(error)
             sender.finished.append((task.session, row, problem))
         batch.flush()
