@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.coming_from import watch
 from tests.pgserver import Server
-from turnlog.hooks import agent, names
+from turnlog.hooks import hooked_agent, names
 
 # `make test` tries the same examples on every run and prints how to replay a failing one; the soak
 # goes looking for new ones. Choose with `pytest --hypothesis-profile=soak`.
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.access(MEMORY, os.W_OK):  # what a test proves of a disk, it proves with a recorded one
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     for name in names():  # who runs the tests may be an agent: they are to be as for people
-        os.environ.pop(agent(name).shell_variable, None)
+        os.environ.pop(hooked_agent(name).shell_variable, None)
     # In the background of a script it is ignored, and so it would be by every program that a test interrupts. What
     # `nohup` ignores besides stays ignored: the tests are to go on when the terminal is closed.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -78,7 +78,8 @@ class Proxy:
                 except StopAsyncIteration:
                     return
         finally:
-            self._loop.run(source.aclose())
+            if not self._loop.loop.is_closed():  # it closes what nobody closed
+                self._loop.run(source.aclose())
 
     @contextlib.contextmanager
     def _enter(self, manager: Any) -> Iterator[Any]:

@@ -27,6 +27,8 @@ from tests.blame import test_model as authors  # noqa: E402
 from tests.live.killlab import SCENES  # noqa: E402
 from tests.pgbouncer import PROGRAM  # noqa: E402
 from tests.pgserver import Server  # noqa: E402
+from tests.rewind import randomlife  # noqa: E402
+from tests.rewind import test_given_up as checkpoints  # noqa: E402
 from tests.session import interruptscenes as scenes  # noqa: E402
 from tests.session.randomprogram import run as run_program  # noqa: E402
 from tests.store import test_crash_states as states  # noqa: E402
@@ -35,8 +37,6 @@ from tests.store import test_threads as threads  # noqa: E402
 from tests.store.crashlab import Explorer, Findings, Scenario, fast_folder, go_on, random_life  # noqa: E402
 from tests.store.killlab import SESSIONS, check_kills, kill_loop  # noqa: E402
 from tests.store.servicelab import lived  # noqa: E402
-from tests.workspace import randomlife  # noqa: E402
-from tests.workspace import test_given_up as checkpoints  # noqa: E402
 
 _LIMIT = 600
 _PROPERTIES_S = 120

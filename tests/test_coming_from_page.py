@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_coming_from import SYSTEMS
-from turnlog.cli.frame.program import run
+from turnlog.cli.program import run
 from turnlog.formats import format_of
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -100,7 +100,7 @@ def _raw(file: FileIO, lines: list[bytes]) -> list[Callable[[], Any]]:
 
 
 def _protocol(file: FileIO) -> list[Callable[[], Any]]:
-    """The steps of the protocol and no books: an orientation, not a limit, for it neither reserves room nor pushes."""
+    """The steps of the protocol and no books: an orientation, not a limit, for it pushes nothing."""
     fd, name = file.fileno(), str(file.name)
     text = prose(1_820)
     encode = msgspec.json.encode

@@ -8,11 +8,11 @@ import turnlog
 from bench.ground import Ground
 from bench.measures import Row
 from turnlog.machine.process import this_process
-from turnlog.rewind.files import Files
+from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.relay import TurnRelay, worker_of
 from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
-from turnlog.thread.limit import keep_limit
+from turnlog.thread.space.limit import keep_limit
 
 TITLE = "what hooks leave on the disk, 2,000 files"
 FILES, SIZE = 2_000, 10_000
@@ -57,7 +57,7 @@ def _turn(home: turnlog.Home, session: str, turn: str, rng: random.Random, files
     _tell(home, session, "begin", turn)
     for _ in range(TOOLS):
         rng.choice(files).write_bytes(rng.randbytes(SIZE))
-        _tell(home, session, "tool", turn)
+        _tell(home, session, "record_tool", turn)
     _tell(home, session, "end", turn)
     keep_limit(interior(home).store, 10**12)
 
@@ -67,5 +67,5 @@ def _tell(home: turnlog.Home, session: str, event: str, turn: str) -> None:
     store = interior(home).store
     with appending(store, store.open(session)) as appender:
         appender.is_guest = True
-        relay = TurnRelay(store, appender, Files(store, appender.history, interior(home).settings))
+        relay = TurnRelay(store, appender, Coverage(store, appender.history, interior(home).settings))
         getattr(relay, event)(*((turn, worker_of(this_process())) if event == "begin" else (turn,)))

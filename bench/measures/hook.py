@@ -15,9 +15,9 @@ from pathlib import Path
 import turnlog
 from bench.ground import Ground
 from bench.measures import Row, ratio
-from turnlog.exchange.source import bring
+from turnlog.exchange.importing.sessionimport import import_source
 from turnlog.formats import Source, format_of
-from turnlog.hooks import agent
+from turnlog.hooks import hooked_agent
 from turnlog.live.event import LiveEvent
 from turnlog.live.payload import Payload
 from turnlog.session.interior import interior
@@ -110,7 +110,7 @@ def _grown(ground: Ground, place: Path, turns: int) -> tuple[list[float], list[f
     with turnlog.open(place / "home", durability="flush") as home:
         for number in range(turns + ROUNDS):
             native = f"p{number}"
-            _event(project, native).take("begin")
+            _event(project, native).apply("begin")
             parent = _said(file, native, number, parent)
             (project / "a.py").write_text(f"x = {number}\n")
             if number >= turns:
@@ -124,14 +124,14 @@ def _grown(ground: Ground, place: Path, turns: int) -> tuple[list[float], list[f
                     over.keep_limit(is_over=True)  # as hooks do behind an agent's back
             if number % 50 == 0 or number >= turns:
                 read = format_of("claude-code").read
-                brought.append(_took(lambda read=read: bring(interior(home).creator, source, read(source))))
+                brought.append(_took(lambda read=read: import_source(interior(home).creator, source, read(source))))
     del os.environ["TURNLOG_HOME"]
     return ends[-ROUNDS:], brought[-ROUNDS:]
 
 
 def _event(project: Path, native: str) -> LiveEvent:
     told = json.dumps({"session_id": "bench", "prompt_id": native, "prompt": "go", "cwd": str(project)})
-    return LiveEvent(agent("claude-code"), Payload(told.encode(), {}), os.getpid())
+    return LiveEvent.open(hooked_agent("claude-code"), Payload(told.encode(), {}), os.getpid())
 
 
 def _said(file: Path, native: str, number: int, parent: str | None) -> str:
@@ -191,7 +191,7 @@ def _in_database(place: Path, turns: int) -> list[float]:
             _told(base, number)
             base.execute("commit")
             if number % 200 == 0 or number >= turns:
-                brought.append(_took(lambda: bring(interior(home).creator, source, read(source))))
+                brought.append(_took(lambda: import_source(interior(home).creator, source, read(source))))
     base.close()
     return brought[-ROUNDS:]
 

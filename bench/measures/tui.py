@@ -13,7 +13,7 @@ from bench.ground import Ground
 from bench.measures import Row, ratio, take_turns
 from tests.tui.emulator import Emulator
 from turnlog.catalog import Catalog
-from turnlog.tui.listed import ask_list
+from turnlog.tui.sessionlist import ask_list
 
 TITLE = "turnlog tui on a terminal of 80x24: 1,500 sessions, one of 100,000 entries"
 SESSIONS, MB = 1500, 90

@@ -27,12 +27,14 @@ if TYPE_CHECKING:
         Unavailable,
         Unsupported,
     )  # fmt: skip
-    from turnlog.exchange.source import Imported
-    from turnlog.exchange.transcript import ExportCounts, Exported
+    from turnlog.exchange.exporting.output import Exported
+    from turnlog.exchange.exporting.readback import ExportCounts
+    from turnlog.exchange.importing.sessionimport import Imported
     from turnlog.formats import Loss, Problem, Source
     from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
     from turnlog.log.codec import Damage
     from turnlog.log.context import Context
+    from turnlog.log.context.tokens import Tokens
     from turnlog.log.entry import (
         Alias,
         Answer,
@@ -47,14 +49,12 @@ if TYPE_CHECKING:
         Edit,
         Entry,
         Fold,
-        Git,
         Head,
         Intent,
         Message,
         Note,
         Ref,
         Role,
-        Root,
         Set,
         Spent,
         Start,
@@ -66,17 +66,14 @@ if TYPE_CHECKING:
         Uncompact,
         Unknown,
         Writer,
-    )  # fmt: skip
+    )
     from turnlog.log.erasure.content import Erasure
     from turnlog.log.fold.opencall import PendingCall
-    from turnlog.log.part import Fork, Spawned
-    from turnlog.log.shown.tokens import Tokens
+    from turnlog.log.part import Fork, Git, Root, Spawned  # fmt: skip
     from turnlog.log.usage import Usage, UsageReport
     from turnlog.machine.instructions import instructions
     from turnlog.pricing import Cost, CostReport
-    from turnlog.reader.document import export
-    from turnlog.session import Home, ReadOnlySession, Session
-    from turnlog.session import open_home as open
+    from turnlog.reader.export.document import export
     from turnlog.session.comparison import (
         ChangedFile,
         CommonBeginning,
@@ -85,16 +82,20 @@ if TYPE_CHECKING:
         Comparison,
     )  # fmt: skip
     from turnlog.session.document import Document, DocumentForm
+    from turnlog.session.home import Home
     from turnlog.session.opening import Durability
+    from turnlog.session.opening import open_home as open
+    from turnlog.session.readonly import ReadOnlySession
+    from turnlog.session.session import Session
     from turnlog.store import Clock
     from turnlog.store.broadcast import Delta
     from turnlog.store.capability import Following
     from turnlog.store.tenant import DroppedTenant
     from turnlog.thread.call.ending import LastTurn, TurnEnding
-    from turnlog.thread.garbage import Collected, KeptCheckpoint
     from turnlog.thread.removal.erasing import EntryPlace, ErasureReceipt, NeededBlob
     from turnlog.thread.removal.purging import Purged, Remnant, Removed
     from turnlog.thread.report import Branch, Compacted, Info, Stats
+    from turnlog.thread.space.garbage import Collected, KeptCheckpoint
     from turnlog.thread.stream import Live
     from turnlog.thread.target import Target
     from turnlog.transfer.report import TransferOptions, Transferred
@@ -121,7 +122,7 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every name to exist
-    _WHERE = {
+    _MODULES = {
         "turnlog.blame.authorship": "Blame BlamedLine LineAuthor",
         "turnlog.blame.commit": "CommitBlame CommitTurn",
         "turnlog.catalog": "Catalog",
@@ -131,8 +132,9 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
             "AlreadyExists Ambiguous Conflict Corrupt Invalid NotFound OutOfSpace TurnlogError TurnlogWarning "
             "Unavailable Unsupported"
         ),
-        "turnlog.exchange.source": "Imported",
-        "turnlog.exchange.transcript": "ExportCounts Exported",
+        "turnlog.exchange.importing.sessionimport": "Imported",
+        "turnlog.exchange.exporting.output": "Exported",
+        "turnlog.exchange.exporting.readback": "ExportCounts",
         "turnlog.formats": "Loss Problem Source",
         "turnlog.log.block": "AnyBlock File Image Text Thinking ToolCall ToolResult UnknownBlock",
         "turnlog.log.codec": "Damage",
@@ -144,11 +146,11 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.log.erasure.content": "Erasure",
         "turnlog.log.fold.opencall": "PendingCall",
         "turnlog.log.part": "Fork Spawned",
-        "turnlog.log.shown.tokens": "Tokens",
+        "turnlog.log.context.tokens": "Tokens",
         "turnlog.log.usage": "Usage UsageReport",
         "turnlog.machine.instructions": "instructions",
         "turnlog.pricing": "Cost CostReport",
-        "turnlog.reader.document": "export",
+        "turnlog.reader.export.document": "export",
         "turnlog.session": "Home ReadOnlySession Session",
         "turnlog.session.comparison": "ChangedFile CommonBeginning ComparedSide ComparedTurn Comparison",
         "turnlog.session.document": "Document DocumentForm",
@@ -158,7 +160,7 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.store.capability": "Following",
         "turnlog.store.tenant": "DroppedTenant",
         "turnlog.thread.call.ending": "LastTurn TurnEnding",
-        "turnlog.thread.garbage": "Collected KeptCheckpoint",
+        "turnlog.thread.space.garbage": "Collected KeptCheckpoint",
         "turnlog.thread.removal.erasing": "EntryPlace ErasureReceipt NeededBlob",
         "turnlog.thread.removal.purging": "Purged Remnant Removed",
         "turnlog.thread.report": "Branch Compacted Info Stats",
@@ -170,15 +172,15 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.workspace.restore": "Outcome",
         "turnlog.workspace.tree": "TreeNode",
     }
-    _HOME = {name: module for module, names in _WHERE.items() for name in names.split()}
+    _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
     def __getattr__(name):
         from importlib import import_module
 
         if name == "open":
             member = import_module("turnlog.session").open_home
-        elif name in _HOME:
-            member = getattr(import_module(_HOME[name]), name)
+        elif name in _MODULE_OF:
+            member = getattr(import_module(_MODULE_OF[name]), name)
         else:
             raise AttributeError(f"module 'turnlog' has no attribute {name!r}")
         globals()[name] = member

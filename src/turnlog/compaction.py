@@ -1,4 +1,4 @@
-"""When a conversation is to be made smaller, and how: old results of tools first, then a summary of the rest.
+"""Policies for making a conversation smaller: old results of tools first, then a summary of the rest.
 
 policy = CompactionPolicy(budget=0.8, window=200_000, keep_turns=2)
 compact(s, policy, lambda asked: anthropic.draft(client.messages.create(**anthropic.request(asked, …))))
@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from turnlog.errors import Conflict, Invalid
 from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.context import Context, text_of
+from turnlog.log.context.nativecompaction import newest
+from turnlog.log.context.tokens import tokens_of
 from turnlog.log.entry import Edit, Message
-from turnlog.log.shown.nativecompaction import newest
-from turnlog.log.shown.tokens import tokens_of
 from turnlog.thread.compaction import KeptEnd
 
 if TYPE_CHECKING:
@@ -29,19 +29,20 @@ ASK = (
     "Sum up this conversation for whoever goes on with it: what was asked for, what was decided and why, what was done "
     "to which files, what was found out, and what is left to do. Say nothing else."
 )
+_BUDGET_HINT = "whole tokens, or a share up to 1.0 with window="
 Summarise = Callable[[Context], "Message | str"]
 SummariseAsync = Callable[[Context], "Awaitable[Message | str]"]
 
 
 class CompactionStep(Struct, frozen=True):
-    """What a policy says of a context, and what was done."""
+    """A decision of a policy, and why."""
 
     does: Literal["nothing", "clear", "summarise"]
     tokens: int
-    """How many there were."""
+    """Estimated tokens of the context before."""
     why: str
     edits: list[Edit] = []
-    """For `clear`: what old results read as."""
+    """For `clear`: the edits that replaced old results."""
 
 
 class CompactionPolicy(Struct, frozen=True, kw_only=True):
@@ -61,9 +62,14 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, float) and (self.window is None or not 0 < self.budget <= 1):
-            raise Invalid(f"a budget of {self.budget}", hint="whole tokens, or a share up to 1.0 with window=")
+            raise Invalid(f"a budget of {self.budget}", hint=_BUDGET_HINT)
+        if self.window is not None and self.window <= 0:
+            raise Invalid(f"a window of {self.window} tokens", hint=_BUDGET_HINT)
         if self.limit <= 0:
-            raise Invalid(f"a budget of {self.limit} tokens")
+            raise Invalid(f"a budget of {self.limit} tokens", hint=_BUDGET_HINT)
+        for name, kept in (("turns", self.keep_turns), ("tokens", self.keep_tokens)):
+            if kept is not None and kept < 0:
+                raise Invalid(f"cannot keep {kept} {name}", hint=f"give 0 or more as keep_{name}")
         if self.keep_turns is not None and self.keep_tokens is not None:
             raise Invalid("keep_turns and keep_tokens each say how much is kept", hint="give one of them")
 
@@ -84,11 +90,11 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
         tokens = int(context.tokens)
         if tokens <= self.limit:
             return CompactionStep("nothing", tokens, f"it fits into {self.limit} tokens")
-        own = [message for message in context if message.seq]
-        kept = self.kept.count(own)
+        logged = [message for message in context if message.seq]
+        kept_count = self.kept.count(logged)
         # What a provider compacted is small already, and an edit of that would undo it.
-        native = newest(own, context.stands_for)
-        old = own[0 if native is None else native.message : len(own) - kept]
+        native = newest(logged, context.stands_for)
+        old = logged[0 if native is None else native.message : len(logged) - kept_count]
         if not old:
             return CompactionStep("nothing", tokens, f"what is to be kept alone is more than {self.limit} tokens")
         if self.clears_results:
@@ -99,10 +105,10 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
 
 
 def _cleared(old: list[Message]) -> tuple[list[Edit], int]:
-    """Edits that leave out what tools answered, and how many tokens that saves."""
+    """Edits that leave out what tools answered, where that is shorter, and how many tokens that saves."""
     spoken_seqs = {message.seq for message in old if message.role != "tool"}
     blocks: dict[int, list[AnyBlock]] = {}
-    saved = 0
+    saved: dict[int, int] = {}
     for message in old:
         if message.role == "tool" and message.seq not in spoken_seqs:
             short: list[AnyBlock] = [
@@ -110,8 +116,10 @@ def _cleared(old: list[Message]) -> tuple[list[Edit], int]:
                 for block in message.blocks
             ]
             blocks.setdefault(message.seq, []).extend(short)
-            saved += tokens_of(message) - tokens_of(replace(message, blocks=short))
-    return [Edit(entry=seq, blocks=parts) for seq, parts in blocks.items()], saved
+            fewer = tokens_of(message) - tokens_of(replace(message, blocks=short))
+            saved[message.seq] = saved.get(message.seq, 0) + fewer
+    shorter = {seq: fewer for seq, fewer in saved.items() if fewer > 0}  # not what is cleared already
+    return [Edit(entry=seq, blocks=blocks[seq]) for seq in shorter], sum(shorter.values())
 
 
 def compact(session: Session, policy: CompactionPolicy, summarise: Summarise) -> CompactionStep:
@@ -132,9 +140,9 @@ def compact(session: Session, policy: CompactionPolicy, summarise: Summarise) ->
         if answer.usage is not None:
             session.spend(answer.usage, model=answer.model, why="compaction", request=answer.request)
         return CompactionStep("nothing", step.tokens, flaw)
-    while True:
+    while True:  # each Conflict means that another writer got on
         try:
-            session.compact(text_of(answer.blocks).strip(), of=context, **_facts(policy, step, answer))
+            session.compact(text_of(answer.blocks).strip(), of=context, **_compaction_fields(policy, step, answer))
         except Conflict:
             session.refresh()  # what was said meanwhile stays visible
         else:
@@ -155,9 +163,10 @@ async def compact_async(session: aio.Session, policy: CompactionPolicy, summaris
         if answer.usage is not None:
             await session.spend(answer.usage, model=answer.model, why="compaction", request=answer.request)
         return CompactionStep("nothing", step.tokens, flaw)
-    while True:
+    while True:  # as above
         try:
-            await session.compact(text_of(answer.blocks).strip(), of=context, **_facts(policy, step, answer))
+            summary = text_of(answer.blocks).strip()
+            await session.compact(summary, of=context, **_compaction_fields(policy, step, answer))
         except Conflict:
             await session.refresh()
         else:
@@ -175,8 +184,8 @@ def _flaw(answer: Message) -> str:
     return "" if text_of(answer.blocks).strip() else "the summary is empty"
 
 
-def _facts(policy: CompactionPolicy, step: CompactionStep, answer: Message) -> dict[str, Any]:
+def _compaction_fields(policy: CompactionPolicy, step: CompactionStep, answer: Message) -> dict[str, Any]:
     """What `Session.compact` is given besides the summary."""
-    facts = {"model": answer.model, "request": answer.request, "usage": answer.usage}
-    kept = {"keep_turns": policy.kept.turns, "keep_tokens": policy.kept.tokens}
-    return {"trigger": "auto", "tokens_before": step.tokens, **kept, **facts}
+    fields = {"model": answer.model, "request": answer.request, "usage": answer.usage}
+    keep = {"keep_turns": policy.kept.turns, "keep_tokens": policy.kept.tokens}
+    return {"trigger": "auto", "tokens_before": step.tokens, **keep, **fields}

@@ -1,6 +1,6 @@
 """Every error Turnlog raises.
 
-    TurnlogError            exit code
+    TurnlogError       1    any of these; the number is its exit code
     ├── Invalid        2    the caller passed a value that is not accepted
     ├── NotFound       3    no such session, entry, checkpoint or blob
     │   └── Ambiguous  3    several sessions match that name
@@ -11,7 +11,8 @@
     └── Unavailable    8    the disk, the database or a collector did not answer; a retry may help
         └── OutOfSpace 8    the disk is full
 
-Split by what the caller can do about it. `code` and `exit_code` are public and never reused.
+Split by what the caller can do about it. `code` and `exit_code` are public and never reused. `TurnlogWarning` is no
+error: it says what was done instead of what was asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import ClassVar
 
 
 class TurnlogError(Exception):
-    """The root of the tree: a fact in lower case, and a hint what to do next."""
+    """The root of the tree: a fact in lower case, and a hint at what to do next."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
@@ -79,7 +80,7 @@ class Conflict(TurnlogError):
         self.by = by
         """Who wrote: `process 4711 on box`; None if unknown."""
         self.expected = expected
-        """The entry that the caller took to be the last one, or the head."""
+        """The entry that the caller took to be the last one, or the head; of a call, the question about it."""
 
 
 class Corrupt(TurnlogError):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import pytest
 import turnlog
 from tests.adapters.conftest import INSTALLED
 from turnlog import Invalid
-from turnlog.adapters._shelf import Shelf
+from turnlog.adapters._sessions import AdapterSessions
 
 SECRET = {"api_key": "sk-live-1234567890abcdef", "deep": [{"password": "p", "authorization": "Bearer t"}]}
 
@@ -138,7 +139,7 @@ def test_a_given_home_stays_open_and_an_own_one_is_closed(driver, tmp_path):
         assert len(home.resume(driver.SESSION).messages()) == 2
     with driver.opened(tmp_path) as store:
         driver.ask(store, "question two")
-        own = store.shelf.home
+        own = store.sessions.home
         session = own.resume(driver.SESSION)
     with pytest.raises(Invalid, match="closed"):
         session.user("too late")
@@ -155,19 +156,19 @@ def test_a_given_home_stays_open_and_an_own_one_is_closed(driver, tmp_path):
 def test_nothing_waits_for_a_disk_on_the_loop(driver, tmp_path, monkeypatch):
     if driver.__name__.endswith(".strands.driver"):
         pytest.skip("Strands asks its repository on the loop; the guide says so")
-    real = Shelf.home.fget
+    real = AdapterSessions.home.fget
     on_loop = []
 
-    def home(shelf):
+    def home(sessions):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             pass
         else:
             on_loop.append(sys._getframe(1).f_code.co_name)
-        return real(shelf)
+        return real(sessions)
 
-    monkeypatch.setattr(Shelf, "home", property(home))
+    monkeypatch.setattr(AdapterSessions, "home", property(home))
     with driver.opened(tmp_path) as store:
         driver.ask(store, "question one")
         assert driver.texts(store) == asked("one")
@@ -242,3 +243,30 @@ def test_a_missing_framework_says_what_to_install(driver, monkeypatch):
     with pytest.raises(turnlog.Unsupported) as error:
         import_module(f"turnlog.adapters.{name}")
     assert error.value.hint == f"pip install 'turnlog[{name.replace('_', '-')}]'"
+
+
+def test_a_home_that_cannot_be_made_is_told(driver):
+    with pytest.raises(turnlog.Unavailable, match="/proc/nowhere"), driver.opened("/proc/nowhere") as store:
+        driver.ask(store, "question one")
+
+
+def test_a_session_that_was_deleted_is_not_there(driver, tmp_path):
+    with turnlog.open(tmp_path) as home, driver.opened(tmp_path) as store:
+        driver.ask(store, "question one")
+        home.delete(driver.SESSION)
+        assert driver.texts(store) == []
+        driver.ask(store, "question two")
+        assert driver.texts(store) == asked("two")
+
+
+def test_a_forked_process_uses_the_store_it_has(driver, tmp_path):
+    with driver.opened(tmp_path) as store:
+        driver.ask(store, "question one")
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # it must not wait for threads that it does not have
+            driver.ask(store, "question two")
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        driver.ask(store, "question three")
+        assert driver.texts(store) == asked("one", "two", "three")

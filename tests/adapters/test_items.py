@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import turnlog
 from turnlog import File, Image, Message, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.item import Mismatch, expand, squeeze
+from turnlog.log.item import Mismatch, expand, squeeze, storable
 
 _TEXTS = st.one_of(
     st.sampled_from(
@@ -142,3 +142,49 @@ def test_what_a_log_cannot_hold_is_kept_as_text():
         kept = squeeze(item, [])
         assert list(kept) == ["~"]
         assert expand(kept, []) == item
+
+
+@pytest.mark.parametrize("depth", range(185, 215))
+def test_an_item_of_any_depth_fits_into_a_log(depth):
+    item = {"role": "user", "deep": json.loads("[" * depth + "]" * depth)}
+    blocks = storable([ToolCall(id="c1", name="bash", input=item["deep"])])
+    with turnlog.open("memory:") as home:
+        session = home.create()
+        session.append(Message(role="assistant", blocks=blocks, meta={"framework": squeeze(item, blocks)}))
+        message = session.messages()[0]
+        assert expand(message.meta["framework"], message.blocks) == item
+
+
+def test_what_could_not_be_read_again_is_refused():
+    for depth in (501, 2000, 100_000):
+        item = []
+        for _ in range(depth):
+            item = [item]
+        with pytest.raises(ValueError, match="500 levels deep"):
+            squeeze({"a": '"[', "deep": item}, [])
+    flat = {"a": ["[" * 900, '"' + "{" * 900, [{}] * 900], "n": float("inf")}
+    assert expand(squeeze(flat, []), []) == flat
+    with pytest.raises(ValueError, match="ircular"):
+        circle = []
+        circle.append(circle)
+        squeeze(circle, [])
+
+
+def test_a_call_whose_input_is_no_json_is_refused():
+    call = ToolCall(id="c1", name="bash", input={"n": float("inf")})
+    assert storable([Text("x"), call]) == [Text("x"), ToolCall(id="c1", name="bash", input='{"n": Infinity}')]
+    with pytest.raises(TypeError):
+        storable([ToolCall(id="c1", name="bash", input={"n": object()})])
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [{"~": "0.text|z"}, {"~": "0.text|"}, {"~": "0.data|b"}, {"~": "!["}, {"~~": 5}, {"~": "0.text|s|c"}, {"~": []}],
+)
+def test_what_a_later_version_kept_is_a_mismatch(kept):
+    try:
+        assert expand({"role": kept}, [Text("a")]) == {"role": "a"}
+    except Mismatch:
+        pass
+    else:
+        assert kept == {"~": "0.text|"}

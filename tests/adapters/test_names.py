@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ADAPTERS = Path(__file__).parents[2] / "src/turnlog/adapters"
-OWN = ("turnlog.adapters._shelf",)
+OWN = tuple(f"turnlog.adapters.{path.stem}" for path in ADAPTERS.glob("_[a-z]*.py"))
 """What adapters share."""
 
 
@@ -48,7 +48,7 @@ def test_no_private_name_of_others_is_used(path: Path):
     "code",
     [
         "from agents._run import x",
-        "from turnlog.formats._shared.value import text",
+        "from turnlog.formats._shared.key import bound",
         "import turnlog.thread._inner",
         "session._appender",
         "getattr(session, '_appender')",

@@ -26,9 +26,10 @@ from tests.agents.resumed import resume_and_capture
 from tests.agents.script import Call, Conversation, Result, Text, Thinking, say
 from tests.formats.agents.said import Said, alike, held
 from tests.formats.test_between import began, long, rich
-from turnlog.exchange.handover import hand_over
-from turnlog.exchange.transcript import transcript_of
-from turnlog.formats import Loss, preview
+from turnlog.exchange.exporting.handover import hand_over
+from turnlog.exchange.exporting.transcript import transcript_of
+from turnlog.formats import Loss
+from turnlog.log.prompt.promptmessage import preview
 
 BARE: dict[str, Callable[[str, str], list[str]]] = {
     "claude-code": lambda id, prompt: ["-p", "--dangerously-skip-permissions", "--resume", id, prompt],

@@ -15,9 +15,11 @@ from tests.agents.drive import AGENTS, Codex
 from tests.agents.provider import Provider
 from tests.agents.record import workspace
 from tests.agents.script import Call, Turn, say
-from turnlog.hooks import agent as hooked
-from turnlog.hooks.install import HookPlaces, apply, installing, uninstalling
+from turnlog.hooks import hooked_agent as hooked
+from turnlog.hooks.install import plan_install, plan_uninstall
+from turnlog.hooks.places import HookPlaces
 from turnlog.hooks.status import status
+from turnlog.machine.edit import make_edit
 from turnlog.machine.imprint import Imprints
 
 RECORDER = """#!{python}
@@ -55,12 +57,12 @@ class Scene:
         self._monkeypatch.undo()
         self.agent.configure(self.home, provider)
         self._monkeypatch.setattr(self.agent, "configure", lambda *_: None)
-        for edit in installing(self.one, self.places, scope, str(self.program), trust=True):
-            apply(edit, self.places)
+        for edit in plan_install(self.one, self.places, scope, str(self.program), trust=True):
+            make_edit(edit, self.places.imprints)
 
     def uninstall(self) -> None:
-        for edit in uninstalling(self.one, self.places, "user"):
-            apply(edit, self.places)
+        for edit in plan_uninstall(self.one, self.places, "user"):
+            make_edit(edit, self.places.imprints)
 
     def work(self, provider: Provider) -> Done:
         return self.agent.invoke(self.home, provider, self.project, self.agent.run("do it"))

@@ -7,7 +7,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from turnlog.hooks import agent, names
+from turnlog.hooks import hooked_agent, names
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "turnlog"
@@ -64,7 +64,7 @@ def module_map() -> str:
 def agent_table() -> str:
     """Every agent that can be hooked: where, by what, and the version that it was tried with."""
     rows = ["| agent | its file | of a project | begins, tool, ends | tried with |", "| --- | --- | --- | --- | --- |"]
-    for one in map(agent, names()):
+    for one in map(hooked_agent, names()):
         told = ", ".join(f"`{event.name}`" for event in one.events if event.means != "leave")
         variable = f" (`${one.folder.variable}`)" if one.folder.variable else ""
         file, project = f"`{one.folder.usual}/{one.file.name}`{variable}", one.file.project

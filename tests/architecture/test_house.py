@@ -107,6 +107,59 @@ def test_the_public_names_come_with_a_star_import():
     assert set(turnlog.__all__) <= set(names)
 
 
+WRITES_STDERR = {
+    "cli/frame/notes.py": "the one voice for people",
+    "cli/errorline.py": "prints an error as JSON",
+    "cli/frame/stdio.py": "puts the stream in order before a command runs",
+    "cli/frame/progress.py": "a line that is drawn over, without an end",
+    "cli/frame/question.py": "a question and its answer are on one line",
+    "cli/statusline.py": "loads next to nothing, and speaks only with TURNLOG_DEBUG",
+}
+# What may be asked of the stream elsewhere: nothing of this prints.
+ASKED_OF_STDERR = {"isatty", "flush", "fileno"}
+ONLY_COLOURS = {"coloured", "summary_lines"}
+
+
+def stderr_is_printed_to(source: str) -> list[int]:
+    """The lines where a module takes stderr for anything but its properties."""
+    tree = ast.parse(source)
+    harmless: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in ASKED_OF_STDERR:
+            harmless.add(id(node.value))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ONLY_COLOURS:
+            harmless.update(map(id, node.args))
+    streams = [node for node in ast.walk(tree) if ast.unparse(node) in {"sys.stderr", "sys.__stderr__"}]
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "sys"]
+    return sorted(
+        {node.lineno for node in streams if isinstance(node, ast.Attribute) and id(node) not in harmless}
+        | {node.lineno for node in imported if any("stderr" in name.name for name in node.names)}
+    )
+
+
+def test_the_command_line_has_one_voice_on_stderr():
+    """What `frame/notes.py` prints is made safe and wrapped; a `print` of its own can forget both."""
+    modules = [path for path in MODULES if below_src(path).startswith("cli/")]
+    printing = {below_src(path): lines for path in modules if (lines := stderr_is_printed_to(path.read_text()))}
+    assert {name: lines for name, lines in printing.items() if name not in WRITES_STDERR} == {}
+    assert set(WRITES_STDERR) == set(printing), "an exception that is not needed any more"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_printing"),
+    [
+        ("print(1, file=sys.stderr)", True),
+        ("sys.stderr.write(x)", True),
+        ("show(lines, sys.stderr)", True),
+        ("from sys import stderr", True),
+        ("sys.stderr.isatty()", False),
+        ("coloured(x, 'dim', sys.stderr)", False),
+    ],
+)
+def test_a_second_voice_would_be_heard(source: str, is_printing: bool):
+    assert bool(stderr_is_printed_to(source)) is is_printing
+
+
 def swallows(handler: ast.ExceptHandler) -> bool:
     """Whether the handler catches everything, by name or by default, and says nothing of it."""
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]

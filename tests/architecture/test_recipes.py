@@ -288,7 +288,7 @@ KEY_PROVES = """
 import asyncio
 import turnlog
 from turnlog.catalog import Catalog
-from turnlog.reader.desk import Desk
+from turnlog.reader.viewing.desk import Desk
 from turnlog.tui.browser import Browser
 
 STEPS = ("", "1 session"), ("enter", "at the end"), ("t", "this is one"), ("?", "it is called")

@@ -1,8 +1,10 @@
 """The turns behind a commit, what they cost, and Agent Trace records."""
 
 import json
+import os
 import re
 import uuid
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.blame.lab import Lab
 from turnlog import Usage
 from turnlog.blame.commit import blame_commit, sessions_behind
+from turnlog.blame.repository import Repository
 from turnlog.blame.trace import trace_record
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Child, Turn
@@ -193,3 +196,52 @@ def test_the_sessions_behind_a_range_of_commits(lab, monkeypatch):
     monkeypatch.setattr("turnlog.blame.repository._MOST_IN_RANGE", 1)
     with pytest.raises(Invalid, match="more than 1 commits"):
         sessions_behind(interior(lab.home).store, f"{base}..HEAD")
+
+
+def test_what_is_too_large_in_git_is_passed_over_and_the_next_is_read(lab, monkeypatch):
+    monkeypatch.setattr("turnlog.blame.repository.LARGEST_BYTES", 1000)
+    lab.write("big", "x" * 3000)
+    lab.write("small", "y")
+    commit = lab.commit("both")
+    with closing(Repository(str(lab.folder))) as repository:
+        assert repository.content(commit, os.fsencode(lab.folder / "big")) is None
+        assert repository.content(commit, os.fsencode(lab.folder / "small")) == b"y\n"
+
+
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(lab):
+    with lab.turn():
+        lab.write("f", "one", "two", "three")
+    commit = lab.commit("more")
+    (lab.folder / "f").unlink()
+    os.mkfifo(lab.folder / "f")
+    assert turns(blame_commit(interior(lab.home).store, commit)) is not None
+
+
+def test_a_session_that_is_purged_while_it_is_looked_for_is_left_out(lab, monkeypatch):
+    other = lab.home.create(id="gone", workspace=lab.folder)
+    with lab.turn(other):
+        lab.write("f", "one", "two", "theirs")
+    with lab.turn():
+        lab.session.user("go on")
+        lab.write("f", "one", "two", "theirs", "ours")
+    store = interior(lab.home).store
+    listed = list(store.listing())
+    lab.home.purge("gone")
+    monkeypatch.setattr(store, "listing", lambda *given: iter(listed))
+    assert [line.author.turn for line in lab.blame("f") if line.author is not None] == [1]
+    lab.session.rewind(turns=1)
+    assert lab.lines("f") == ["one", "two", "theirs"]
+
+
+def test_a_range_has_two_dots_and_may_begin_or_end_with_the_head(lab):
+    first = lab.git("rev-parse", "HEAD").strip()
+    lab.git("checkout", "-qb", "topic")
+    lab.write("g", "more")
+    second = lab.commit("second")
+    with closing(Repository(str(lab.folder))) as repository:
+        assert repository.commits("main..topic") == repository.commits("main..") == [second]
+        assert repository.commits("..main") == []
+        assert repository.commits(f"{first}..HEAD") == [second]
+        with pytest.raises(Invalid, match="three dots") as refused:
+            repository.commits("main...topic")
+        assert "main..topic" in str(refused.value.hint)

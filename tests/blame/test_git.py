@@ -1,11 +1,15 @@
 """With a real git: what it brings is its own, what it brings back has the author it had."""
 
 import shutil
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.blame.lab import Lab
+from turnlog.blame.repository import Repository
+from turnlog.log.part import Git
 
 
 @pytest.fixture
@@ -30,6 +34,15 @@ def test_a_turn_that_commits_what_it_wrote_is_its_author(lab):
         lab.commit("mine")
     lab.turn_that(lambda: lab.git("commit", "-q", "--amend", "-m", "other words"))
     assert lab.told("f") == dict.fromkeys(["one", "two", "three", "four", "five", "six"], "before") | {"new": 1}
+
+
+def test_the_first_commit_of_a_turn_is_its_own_whichever_hash_git_uses(tmp_path):
+    lab = Lab(tmp_path)
+    lab.git("init", "-qb", "main", "--object-format=sha256")
+    with lab.turn():
+        lab.write("f", "one", "two")
+        lab.commit("mine")
+    assert lab.told("f") == {"one": 1, "two": 1}
 
 
 def test_what_a_turn_pulled_is_gits_and_what_it_wrote_besides_is_its_own(lab):
@@ -189,6 +202,33 @@ def test_a_revert_brings_back_the_author(lab):
     lab.turn_that(lambda: lab.git("revert", "--no-edit", "HEAD"))
     assert lab.told("f")["new"] == 1
     assert lab.told("f")["six"] == "before"
+
+
+def test_lines_that_git_removed_and_that_are_written_again_one_by_one_keep_their_authors(lab):
+    """Both come back as the first line of the file, which is where each begins a run of its own."""
+    base = lab.lines("f")
+    for lines in (["top", *base], ["top", *base, "end"]):
+        with lab.turn():
+            lab.write("f", *lines)
+            lab.commit("added")
+    lab.turn_that(lambda: lab.git("reset", "-q", "--hard", "HEAD~2"))
+    for lines in (["top", *base], ["end", "top", *base]):
+        with lab.turn():
+            lab.write("f", *lines)
+            lab.commit("again")
+    told = lab.told("f")
+    assert (told["top"], told["end"]) == (1, 2)
+
+
+def test_a_second_that_git_notes_late_hides_no_commit(lab):
+    """Git reads a clock that may still be in the second before, of which a checkpoint saw the end."""
+    with closing(Repository(str(lab.folder))) as repository:
+        first = Git(branch="refs/heads/main", commit=repository.head(), log_bytes=repository.steps[-1].end)
+        lab.write("f", *lab.lines("f"), "new")
+        lab.commit("second")
+    with closing(Repository(str(lab.folder))) as repository:
+        after = datetime.fromtimestamp(repository.steps[-1].at + 1, UTC)
+        assert repository.moves_before([(first, after)]) == [1]
 
 
 def test_without_a_record_of_git_no_turn_gets_what_may_be_somebody_elses(lab):

@@ -85,7 +85,7 @@ def test_a_turn_that_runs_has_what_was_written_since_it_began(lab):
 def test_what_came_after_a_turn_that_was_cut_short_is_nobodys(lab):
     lab.session.checkpoint()
     history = history_of(lab.session)
-    begin = replace(lab.session._files.take(when="begin"), turn="someword-1")
+    begin = replace(lab.session._coverage.take(when="begin"), turn="someword-1")
     lab.session._append([begin, turnlog.log.entry.Turn(state="begin", turn="someword-1")])
     lab.write("f", "old", "who knows")
     lab.turn_that(lambda: lab.write("f", "old", "who knows", "new"))
@@ -191,7 +191,7 @@ def test_what_another_machine_saw_in_a_folder_of_that_name_does_not_count(lab):
     far = lab.home.create(workspace=lab.folder, agent="far")
     lab.write("f", "over there")
     far.append(turnlog.log.entry.Writer(word="faraway12345", pid=1, host="another", boot="another"))
-    far.append(replace(far._files.take(), id="faraway12345-1"))
+    far.append(replace(far._coverage.take(), id="faraway12345-1"))
     lab.write("f", "old", "here")
     lab.turn_that(lambda: None)
     assert lab.told("f") == {"old": "before", "here": 1}

@@ -17,13 +17,18 @@ import pytest
 import turnlog
 from tests.clock import tick
 from turnlog.catalog import Catalog
-from turnlog.catalog.index.bundle import Bundle
+from turnlog.catalog.index.columns import path_of
+from turnlog.catalog.index.notes import DIRTY, MAKING, MARKS, UNSCRUBBED
+from turnlog.catalog.index.sqlite.bundle import Bundle
 from turnlog.catalog.index.sqlite.database import Database
-from turnlog.catalog.index.texts import path_of
+from turnlog.catalog.index.sqlite.engine import SqliteEngine
+from turnlog.catalog.index.sqlite.outlines import outline_in
 from turnlog.session.interior import interior
 from turnlog.store import derived
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
+_OUTLINED = "SELECT DISTINCT session FROM outlines"
+_NOTES = (DIRTY, MAKING, UNSCRUBBED, MARKS)
 WORDS = ("needle", "haystack", "return", "ärger", "bash", "list")
 
 
@@ -199,8 +204,16 @@ def answers(catalog: Catalog) -> dict[str, Any]:
         "found": found,
         "touched": sorted((path, docs[doc][:3]) for path, doc in touched),
         "spent": sorted(spent, key=repr),
+        **{table: _rows(db, table, places) for table in ("used", "quarters", "marked")},
+        "outlines": {places[id]: outline_in(SqliteEngine(db), id).encode() for (id,) in db.execute(_OUTLINED)},
+        "notes": {key: db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchall() for key in _NOTES},
         "usage": catalog.usage(by="model", timezone=UTC),
     }
+
+
+def _rows(db: sqlite3.Connection, table: str, places: dict[int, tuple[str, str]]) -> list[tuple[Any, ...]]:
+    """The rows of a table whose first column is a session."""
+    return sorted(((places[session], *row) for session, *row in db.execute(f"SELECT * FROM {table}")), key=repr)
 
 
 def same(catalog: Catalog, other: Catalog) -> None:

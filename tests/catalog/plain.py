@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from turnlog.catalog.ask.filters import span_of
 from turnlog.catalog.ask.query import Filter, parse
-from turnlog.catalog.index.bundle import packed
 from turnlog.catalog.index.index import Index
+from turnlog.catalog.index.keys import digest
 from turnlog.catalog.index.settle import roll_up
+from turnlog.catalog.index.sqlite.bundle import packed
 from turnlog.catalog.index.sqlite.engine import SqliteEngine, regexp
 from turnlog.catalog.index.sqlite.rowid import Rowids
 from turnlog.catalog.index.sqlite.schema import TABLES
 from turnlog.catalog.index.terms import Term
-from turnlog.catalog.index.texts import digest
 from turnlog.catalog.index.wanted import TimeSpan
 from turnlog.catalog.values import COUNTS
 
@@ -90,7 +90,7 @@ def add(db: sqlite3.Connection, number: int, session: Plain, rowids: Rowids) -> 
     marks = ", ".join("?" * len(columns))
     db.execute(f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values()))
     for step, doc in enumerate(session.docs, 1):
-        one, at = rowids.take(doc.at)
+        one, at = rowids.assign(doc.at)
         row = (one, at, number, step, f"e{number}-{step}", doc.role, listed(doc.tools), digest(doc.text), one, 0)
         db.execute("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         db.execute("INSERT INTO texts VALUES (?, ?)", (one, packed([[doc.text]])[0]))

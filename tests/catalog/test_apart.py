@@ -43,7 +43,7 @@ def test_nothing_of_other_agents_is_written_into_a_home(machine: Machine):
     with machine.catalog() as catalog:
         assert catalog.search(SECRET)
     before = sorted(str(path) for path in machine.home.rglob("*"))
-    done = run("import sys; from turnlog.cli.frame.program import run; sys.exit(run(sys.argv[1:]))", "--home",
+    done = run("import sys; from turnlog.cli.program import run; sys.exit(run(sys.argv[1:]))", "--home",
                str(machine.home), "search", SECRET)  # fmt: skip
     assert SECRET in done.stdout
     assert sorted(str(path) for path in machine.home.rglob("*")) == before
@@ -86,7 +86,7 @@ def test_who_only_asks_makes_no_home(machine: Machine):
         assert len(catalog.cards()) == 1
     assert not machine.home.exists()
     script = (
-        "from turnlog.cli.frame.program import run\n"
+        "from turnlog.cli.program import run\n"
         "for words in (['ls', '--all'], ['search', 'needle'], ['usage'], ['show', 'claude-code:aaaa'], ['doctor'],"
         " ['path', 'claude-code:aaaa'], ['checkpoints'], ['log', 'x'], ['tree', 'x'], ['formats'], []): run(words)\n"
     )
@@ -199,7 +199,7 @@ def is_gone(machine: Machine) -> None:
 def test_the_words_are_gone_from_the_files_when_the_command_returns(said: Machine):
     words = ["--home", str(said.home), "rm", "--purge", "--yes", "secret"]
     done = subprocess.run([sys.executable, "-m", "turnlog", *words], capture_output=True, encoding="utf-8", check=True)
-    assert "gone for good" in done.stdout
+    assert "removed for good" in done.stdout
     is_gone(said)
     with said.catalog() as catalog, said.fresh() as fresh:
         assert [card.id for card in catalog.cards()] == [card.id for card in fresh.cards()]

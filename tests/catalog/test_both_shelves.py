@@ -11,7 +11,7 @@ from tests.catalog.machine import Machine
 from tests.pgserver import Server
 from turnlog.catalog import Catalog
 from turnlog.errors import NotFound
-from turnlog.exchange.handover import hand_over
+from turnlog.exchange.exporting.handover import hand_over
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A first indexing, or any other with much to read: written in portions by a thread, in few segments."""
 
+import gc
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tests.catalog.machine import Machine, same
 from turnlog.catalog import Catalog
+from turnlog.catalog.index.sqlite import writer
 from turnlog.catalog.index.sqlite.database import Database
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.read import indexer
@@ -40,6 +42,24 @@ def test_a_portion_is_one_segment(machine: Machine):
         assert _one(catalog, "SELECT count(*) FROM docs") > 400
         assert _segments(catalog) == 1
         assert _automerge(catalog) > 0
+
+
+def test_a_bulk_that_could_not_begin_leaves_the_garbage_collector_as_it_was(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    class Gone(Database):
+        def __init__(self, path: str, **more: int) -> None:
+            super().__init__(f"{path}.gone", **more)
+
+    machine.claude("one")
+    before = gc.get_threshold()
+    with machine.catalog() as catalog:
+        catalog.sync()
+        machine.claude("two")
+        monkeypatch.setattr(writer, "Database", Gone)
+        with pytest.raises(Unavailable, match="again and again"):
+            catalog.sync()
+    assert gc.get_threshold() == before
 
 
 def test_much_comes_to_the_same_as_little(machine: Machine, monkeypatch: pytest.MonkeyPatch):

@@ -16,11 +16,12 @@ import pytest
 import turnlog
 from tests.catalog.machine import Machine
 from turnlog.catalog import Card, Catalog
-from turnlog.exchange.handover import hand_over
+from turnlog.exchange.exporting.handover import hand_over
+from turnlog.exchange.exporting.writing import render
 from turnlog.formats import format_of, names
 from turnlog.formats.claude_code.mirror import drafted
 from turnlog.session.interior import interior
-from turnlog.thread.handed import HandedOver
+from turnlog.thread.home.handedover import HandedOver
 
 IDS = ("0191a000-0000-7000-8000-00000000000a", "0191a000-0000-7000-8000-00000000000b")
 KEEPING = ("claude-code", "codex", "gemini-cli", "opencode", "pi")
@@ -236,6 +237,34 @@ def test_a_copy_that_only_repeats_is_not_imported_again(machine: Copies) -> None
     assert machine.found("badger") == {item.id}
 
 
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if agent not in KEEPING])
+def test_what_an_agent_said_is_still_its_own_when_the_session_is_handed_over_again(
+    agent: str, machine: Copies, tmp_path: Path
+) -> None:
+    handed = HandedOver(str(machine.home))
+    with turnlog.open(machine.home) as home, turnlog.open(tmp_path / "elsewhere") as elsewhere:
+        with home.create(id="one", workspace=str(tmp_path)) as session:
+            session.user("where is the needle?")
+            session.assistant("in the haystack")
+            first = hand_over(session, agent, handed=handed)
+            assert first.path is not None
+            home.push(elsewhere, ["one"])
+            with elsewhere.resume("one") as theirs:  # the agent goes on with it
+                theirs.user("badger")
+                file = Path(first.path) if Path(first.path).is_file() else max(Path(first.path).rglob("*.json*"))
+                file.write_bytes(render(theirs, agent).files[0].data)
+            for number in range(9):
+                session.user(f"and here {number}")
+            second = hand_over(session, agent, handed=handed)
+            assert second.path not in (None, first.path)
+        [item] = home.import_sessions(first.path)
+        assert (item.copy_of, item.added > 0) == (None, True)
+        with home.read(item.id) as brought:
+            assert any("badger" in str(message.blocks) for message in brought.messages())
+        [item] = home.import_sessions(second.path)
+        assert item.copy_of == "one"
+
+
 def test_forked_and_moved_it_counts_as_before(machine: Copies) -> None:
     source, session = machine.begin()
     paid = spent_in(source)
@@ -330,7 +359,7 @@ def test_lines_that_were_handed_over_are_one_session_with_the_file_that_has_them
     origin = {"agent": "claude-code", "id": IDS[0], "identity": IDS[0]}
     machine.held = turnlog.open(machine.home)
     drafts = [entry for line in lines for entry in drafted(line, is_side=False)]
-    interior(machine.held).creator.create("project/session", drafts, workspace=str(machine.work), origin=origin)
+    interior(machine.held).creator.create(drafts, id="project/session", workspace=str(machine.work), origin=origin)
     noted = {"type": "system", "subtype": "turn_duration", "content": "a note", "uuid": "n", "parentUuid": None}
     with path.open("a") as file:
         file.write(json.dumps(noted) + "\n")

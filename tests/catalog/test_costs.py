@@ -14,7 +14,7 @@ from tests.catalog.machine import Machine
 from tests.formats.agents import count
 from tests.formats.agents.count_small import cline, copilot_cli, crush, cursor_cli, droid, goose, kimi, qwen_code
 from turnlog.catalog import Catalog, TokenSums
-from turnlog.exchange.sourceindex import origin_of
+from turnlog.exchange.origin import origin_of
 from turnlog.formats import Places, format_of, names
 from turnlog.log.usage import Usage
 from turnlog.thread.reader import history_of
@@ -90,7 +90,7 @@ def test_a_card_says_what_the_imported_session_says(machine: Machine, folder: Pa
                     origin = origin_of(history_of(session))
                     usage, cost, stats = session.usage(), session.cost(), session.stats()
                     branches, preview = len(session.branches()), session.preview()
-                [card] = [c for c in whole if c.id == origin["id"] and c.path == origin["path"]]
+                [card] = [c for c in whole if c.id == origin.id and c.path == origin.path]
                 seen += 1
                 spent = spent + usage.own
                 assert card.own == _tokens(usage.own, cost.own.micros), card.name

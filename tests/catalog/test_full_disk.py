@@ -87,7 +87,7 @@ def test_where_there_is_no_room_it_is_in_memory(tmp_path: Path, monkeypatch: pyt
 
     work(tmp_path / "home")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(database, "_locked", full)
+    monkeypatch.setattr(database, "locked", full)
     with Catalog(tmp_path / "home", agents=False, fresh_for=0) as catalog:
         assert [card.title for card in catalog.cards()] == ["the needle"]
         work(tmp_path / "home")

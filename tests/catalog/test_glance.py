@@ -10,9 +10,10 @@ import pytest
 from tests.cli.machine import RECORDED
 from turnlog.catalog.glance.places import places
 from turnlog.catalog.glance.survey import QUICK, FileSurvey, found_file, row_at
-from turnlog.catalog.index.cards import ms_of
-from turnlog.formats import Format, Jump, Places, SessionHeader, every, format_of, preview
+from turnlog.catalog.index.columns import ms_of
+from turnlog.formats import Format, Jump, Places, SessionHeader, every, format_of
 from turnlog.log.entry import Message
+from turnlog.log.prompt.promptmessage import preview
 
 SOMEWHERE = {
     "CLAUDE_CONFIG_DIR": "/a", "CODEX_HOME": "/b", "GEMINI_CLI_HOME": "/c", "XDG_DATA_HOME": "/d", "CLINE_DIR": "/e",

@@ -19,7 +19,7 @@ COMPLETE = """
 import sys
 from turnlog.catalog import Catalog
 from turnlog.catalog.read import indexer
-indexer._APART = 0
+indexer._HELPER_BYTES = 0
 with Catalog(sys.argv[1]) as catalog:
     catalog.complete()
 """
@@ -28,7 +28,7 @@ with Catalog(sys.argv[1]) as catalog:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine(tmp_path, monkeypatch)
-    monkeypatch.setattr(indexer, "_APART", 0)
+    monkeypatch.setattr(indexer, "_HELPER_BYTES", 0)
     for number in range(6):
         (made.claude if number % 2 else made.codex)(f"s{number}", 4)
     (made.user / ".claude/projects/-work/\udcff.jsonl").write_bytes(made.claude("odd", 2).read_bytes())
@@ -42,7 +42,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_another_process_reads_and_it_comes_to_the_same(machine: Machine, monkeypatch: pytest.MonkeyPatch):
     with machine.catalog() as catalog, machine.fresh() as fresh:
         with monkeypatch.context() as patched:
-            patched.setattr(foreign, "take", None)  # whoever calls it here has a problem
+            patched.setattr(foreign, "read_session", None)  # whoever calls it here has a problem
             catalog.complete()
         assert catalog.standing().pending == 0
         same(catalog, fresh)

@@ -2,6 +2,7 @@
 
 import signal
 import sqlite3
+import subprocess
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -9,13 +10,18 @@ from typing import Any
 
 import pytest
 
+import turnlog
 from tests.catalog.machine import Machine, run, same
 from turnlog.catalog import Catalog, upkeep
+from turnlog.catalog.background import lock_of
 from turnlog.catalog.glance import survey
 from turnlog.catalog.glance.index import GlanceIndex
-from turnlog.catalog.index.notes import MAKING
-from turnlog.catalog.index.sqlite.database import Damaged, Database
-from turnlog.catalog.making import lock_of
+from turnlog.catalog.index.notes import MAKING, PRICES, has_note
+from turnlog.catalog.index.rows import GlanceRow
+from turnlog.catalog.index.sqlite.damage import Damaged
+from turnlog.catalog.index.sqlite.database import Database
+from turnlog.catalog.index.sqlite.engine import SqliteEngine
+from turnlog.catalog.index.sqlite.watchlist import Watchlist
 from turnlog.machine.detached import VARIABLE, is_taken
 
 _MAKE = """
@@ -55,13 +61,23 @@ def much(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ended(catalog: Catalog) -> None:
-    """The process that makes the index is done."""
+    """The processes that make the index are done, also those that were begun and did not get to the lock yet."""
     for _ in range(600):
         with suppress(Damaged, sqlite3.Error), closing(Database(catalog.path)) as made:
-            if made.noted("prices") and not made.noted(MAKING) and not is_taken(lock_of(catalog.path)):
+            engine = SqliteEngine(made.connection)
+            if has_note(engine, PRICES) and not has_note(engine, MAKING) and not begun(catalog):
                 return
         time.sleep(0.05)
     pytest.fail("it never ended")
+
+
+def begun(catalog: Catalog) -> bool:
+    """Whether a process that makes the index runs or was begun."""
+    location = str(catalog._local._location)
+    listed = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
+    return is_taken(lock_of(catalog.path)) or any(
+        location in line and "index --background" in line for line in listed.splitlines()
+    )
 
 
 def test_what_is_read_in_slices_is_what_is_read_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch):
@@ -72,6 +88,24 @@ def test_what_is_read_in_slices_is_what_is_read_at_once(machine: Machine, monkey
         assert catalog.sync().read == 0
         assert catalog.standing().pending == 0
         same(catalog, fresh)
+
+
+def test_a_session_is_not_announced_as_the_deleted_one_with_its_id(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    with turnlog.open(str(machine.home), checkpoints=False) as home:
+        home.create(id="twice", title="the old one").close()
+        home.delete("twice")
+        home.create(id="twice", title="the new one").close()
+    titles: list[tuple[str, int, str | None]] = []
+
+    def announce(watchlist: Watchlist, batch: object, session: int, row: GlanceRow, **more: Any) -> None:
+        titles.append((row.native, row.is_deleted, row.title))
+        announced(watchlist, batch, session, row, **more)
+
+    announced: Any = Watchlist.announce
+    monkeypatch.setattr(Watchlist, "announce", announce)
+    with machine.catalog() as catalog:
+        catalog.complete()
+    assert {one for one in titles if one[0] == "twice"} == {("twice", 0, "the new one"), ("twice", 1, "the old one")}
 
 
 def test_an_index_that_was_thrown_away_is_made_again_in_slices(machine: Machine, monkeypatch: pytest.MonkeyPatch):
@@ -139,7 +173,7 @@ def test_there_is_an_answer_before_anything_was_read(machine: Machine):
 @pytest.mark.usefixtures("much")
 def test_a_session_that_begins_while_the_index_is_made_is_there_at_once(machine: Machine):
     with machine.catalog() as catalog:
-        catalog._local.make(str(machine.work))
+        catalog._local.index_in_slices(str(machine.work))
         with catalog._local.database.lock(), machine.catalog(deferred=True) as other:
             machine.claude("new")
             assert "claude-code:new" in {line.name for line in other.lines()}
@@ -160,7 +194,7 @@ def test_what_is_read_while_somebody_takes_a_glance_is_there_once(machine: Machi
                 other.complete()
 
     monkeypatch.setattr("turnlog.catalog.glance.index.GlanceIndex", Slow)
-    monkeypatch.setattr("turnlog.catalog.making.start", lambda *_, **__: True)
+    monkeypatch.setattr("turnlog.catalog.background.start", lambda *_, **__: True)
     with machine.catalog() as catalog:
         catalog.complete()
     machine.claude("new")

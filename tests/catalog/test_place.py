@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from turnlog.catalog.index.sqlite.database import place_of
+import turnlog
+from turnlog.catalog.ask.completion import names_beginning
+from turnlog.catalog.index.sqlite.indexfile import index_path
+from turnlog.catalog.watch.limits import limits
 from turnlog.errors import Unsupported
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import folder_of, is_shared
@@ -21,7 +24,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def place(location: str) -> Path:
-    found = place_of(location, agents=True)
+    found = index_path(location, agents=True)
     assert found is not None
     return Path(found)
 
@@ -32,6 +35,9 @@ def test_with_things_that_this_machine_can_make_again(temporary: Path):
     assert stat.S_IMODE(here.parent.stat().st_mode) == 0o700
     assert place("postgresql://anna:other@here/one") == here
     assert place("postgresql://anna@here/one?password=x") == place("postgresql://anna@here/one?")
+    assert place("postgres://u:pw@h:1/one?application_name=me@x") != place(
+        "postgres://u:pw@h:1/two?application_name=me@x"
+    )
     others = ["postgresql://anna:secret@here/two", "postgresql://anna@here/one?tenant=a", str(temporary / "home")]
     assert len({here, *map(place, others), place(str(temporary / "home2"))}) == 5
     (temporary / "link").symlink_to("home")
@@ -51,11 +57,36 @@ def test_where_no_cache_can_be_made_it_is_temporary_and_private(temporary: Path)
     assert stat.S_IMODE(place("memory:").parent.stat().st_mode) == 0o700
 
 
+def test_without_a_home_directory_it_is_no_folder_named_after_the_tilde(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.chdir(temporary)
+    assert place("memory:").parent == temporary / f"turnlog-{os.getuid()}"
+    assert not (temporary / "~").exists()
+
+
+def test_where_no_cache_can_be_made_everybody_looks_into_the_temporary_one(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (temporary / "cache").write_text("in the way")
+    monkeypatch.setenv("HOME", str(temporary))
+    home = str(temporary / "home")
+    with turnlog.open(home, checkpoints=False) as opened:
+        opened.create(id="one", title="A title").close()
+    with turnlog.Catalog(home) as catalog:
+        catalog.sync()
+    assert names_beginning(home, "on") == [("one", "A title")]
+    limits()
+    assert sorted(path.name for path in (temporary / f"turnlog-{os.getuid()}").glob("limits")) == ["limits"]
+
+
 def test_a_link_that_somebody_left_there_is_not_followed(temporary: Path):
     (temporary / "cache").write_text("in the way")
     (temporary / "trap").mkdir()
     (temporary / f"turnlog-{os.getuid()}").symlink_to("trap")
-    assert place_of("memory:", agents=True) is None  # nowhere: it is made in memory
+    assert index_path("memory:", agents=True) is None  # nowhere: it is made in memory
     assert not list((temporary / "trap").iterdir())
 
 

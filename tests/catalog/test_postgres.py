@@ -92,6 +92,17 @@ def test_a_search_finds_what_a_reader_of_everything_would(anew: Any, sessions: l
                 assert [hit.entry for hit in catalog.search(query, limit=100)] == naive(sessions, query), query
 
 
+def test_sessions_in_a_database_count_as_indexed(anew: Callable[[], str]):
+    location = anew()
+    with turnlog.open(location, checkpoints=False) as home:
+        for _ in range(3):
+            home.create().user("one two")
+    with ask(location) as catalog:
+        standing = catalog.standing()
+        assert (standing.indexed, standing.pending) == (3, 0)
+        assert standing.since == min(card.created_at for card in catalog.cards() if card.created_at is not None)
+
+
 # ── the same as in a folder ───────────────────────────────────────────────────────────────────────
 
 

@@ -8,18 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnlog.catalog.ask.moment import moment
-from turnlog.catalog.ask.query import (
-    FILTERS,
-    HELP,
-    KINDS,
-    MAX_LENGTH,
-    ROLES,
-    Filter,
-    Query,
-    Term,
-    cost_of,
-    parse,
-)
+from turnlog.catalog.ask.query import FILTERS, HELP, KINDS, MAX_LENGTH, ROLES, Filter, Query, cost_of, parse
+from turnlog.catalog.index.terms import Term
 from turnlog.errors import Invalid
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -87,7 +87,7 @@ def test_a_rowid_is_never_too_early_and_tells_the_id():
         times = sorted(chance.choice((NOW, chance.randrange(NOW - TICK, NOW + TICK))) for _ in range(200))
         rowids = Rowids(db, times)
         for at in times:
-            row, same = rowids.take(at)
+            row, same = rowids.assign(at)
             assert same == at and row not in taken and row >= first_at(at)
             assert rowid_of(id_of(row, at)) == row and id_of(row, at) >> 20 == at
             taken[row] = at
@@ -107,6 +107,6 @@ def test_behind_a_million_in_one_moment_time_goes_on():
         "INSERT INTO docs SELECT id, ?, 1, 1, '', '', '', 0, 0, 0 FROM n",
         (begin, begin + (1 << 20) - 1, NOW),
     )
-    row, at = Rowids(db, [NOW]).take(NOW)
+    row, at = Rowids(db, [NOW]).assign(NOW)
     assert row == begin + (1 << 20)
     assert at > NOW and rowid_of(id_of(row, at)) == row

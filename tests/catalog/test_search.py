@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, add, fill, naive, tables
 from turnlog.catalog.ask.listing import sessions_shown
+from turnlog.catalog.ask.lookup import sessions_meant
 from turnlog.catalog.ask.query import parse
-from turnlog.catalog.ask.search import search, sessions_meant
+from turnlog.catalog.ask.search import search
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.rowid import Rowids
@@ -265,6 +266,14 @@ def test_files(query: str, numbers: list[int]):
         ("-cost:>1", [3]),
         ("session:s2", [2]),
         ("session:codex:s", [1]),
+        ("session:s", [1, 2, 3]),
+        ("session:=s", []),
+        ("session:=s2", []),  # another agent's is called agent:id
+        ("session:=codex:s1", [1]),
+        ("session:=codex:s?", []),
+        ("session:=s3", [3]),
+        ("session:=handle3,=codex:s1", [1, 3]),
+        ("-session:=handle3", [1, 2]),
         ("is:damaged", [1, 3]),
         ("is:fork", [2]),
         ("is:subagent", [1]),

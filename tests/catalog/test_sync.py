@@ -9,7 +9,8 @@ import pytest
 
 import turnlog
 from tests.catalog.machine import Machine, answers, same
-from turnlog.catalog.index.cards import WAITING, CardMaker
+from turnlog.catalog.index.cards import CardMaker
+from turnlog.catalog.index.ending import WAITING
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.read import indexer
 
@@ -384,8 +385,6 @@ def test_what_had_no_price_is_tried_again_with_other_prices(machine: Machine, mo
 
 
 def test_own_prices_count_for_what_was_counted_before(machine: Machine):
-    from turnlog.pricing import book
-
     own = machine.user / ".config/turnlog/prices.json"
     own.parent.mkdir(parents=True)
     machine.claude("aaaa")
@@ -393,14 +392,10 @@ def test_own_prices_count_for_what_was_counted_before(machine: Machine):
         before = catalog.usage()[-1].tokens
     assert before.cost_micros > 0
     own.write_text('{"claude-sonnet-4-5": {"input": 1000, "output": 1000}}')
-    book.own_prices.cache_clear()
-    book.prices_of.cache_clear()
     with machine.catalog() as catalog:
         after = catalog.usage()[-1].tokens
         assert after.cost_micros == 1000 * sum(before[:5])
         assert [card.own.cost_micros for card in catalog.cards()] == [after.cost_micros]
-    book.own_prices.cache_clear()
-    book.prices_of.cache_clear()
 
 
 def test_prices_that_are_remembered_are_not_loaded_again(machine: Machine, monkeypatch: pytest.MonkeyPatch):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, Spent, fill, tables
 from turnlog.catalog.answer import Spending
 from turnlog.catalog.ask.blocks import blocks
+from turnlog.catalog.ask.owner import user_of
 from turnlog.catalog.ask.usage import GROUPS, usage
-from turnlog.catalog.ask.whose import user_of
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.settle import roll_up
 from turnlog.catalog.values import COUNTS, TokenSums, rounded

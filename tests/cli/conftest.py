@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from tests.cli.printed import check_output
 from tests.cli.scene import Cli, Done, write_session
-from turnlog.cli.frame.program import run
+from turnlog.cli.program import run
 
 AGENT_HOMES = (
     "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME",
@@ -34,12 +35,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cli(folder: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Run a command in this process."""
+    """Run a command in this process. JSON that it prints must be as its schema says."""
 
     def call(*words: str) -> Done:
         capsys.readouterr()
         code = run(words)
         captured = capsys.readouterr()
+        check_output(words, captured.out)
         return Done(code, captured.out, captured.err)
 
     return call
@@ -47,7 +49,7 @@ def cli(folder: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
 
 @pytest.fixture
 def process(folder: Path) -> Cli:
-    """Run a command in a process of its own."""
+    """Run a command in a process of its own. JSON that it prints must be as its schema says."""
 
     def call(*words: str) -> Done:
         # The readline that pytest imports puts COLUMNS where only an inherited environment has it.
@@ -55,6 +57,7 @@ def process(folder: Path) -> Cli:
         done = subprocess.run(
             [sys.executable, "-m", "turnlog", *words], capture_output=True, encoding="utf-8", env=surroundings
         )
+        check_output(words, done.stdout)
         return Done(done.returncode, done.stdout, done.stderr)
 
     return call

@@ -8,7 +8,8 @@ import pytest
 
 import turnlog
 from turnlog.blame.authorship import blame
-from turnlog.hooks import agent, names
+from turnlog.cli.frame.agentshell import FOR_PEOPLE
+from turnlog.hooks import hooked_agent, names
 from turnlog.machine.process import this_process
 from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.relay import TurnRelay, worker_of
@@ -47,7 +48,7 @@ def test_what_cannot_be_taken_back_is_for_people(cli, session: str, monkeypatch:
     ):  # fmt: skip
         done = cli(*words)
         assert (done.code, done.out) == (2, ""), words
-        assert "Claude Code asked for" in done.err
+        assert "is not allowed in a shell of Claude Code" in done.err
     assert cli("gc", "--quota", "1GB", "--dry-run").code == 0
     monkeypatch.setenv("TURNLOG_ALLOW_AGENT", "1")
     assert cli("gc", "--quota", "1GB").code == 0
@@ -64,9 +65,21 @@ def test_from_inside_an_agent_the_plan_comes_first_and_then_the_word(cli, sessio
     assert not Path("t1.txt").exists()
 
 
+def test_a_program_inside_an_agent_moves_no_file_without_the_word(cli, session: str, monkeypatch):
+    monkeypatch.setenv("CLAUDECODE", "1")
+    for command in ("rewind", "undo", "redo"):
+        was_there = Path("t1.txt").exists()
+        done = cli(command, "--json")
+        assert (done.code, done.out) == (2, ""), command
+        assert "--yes" in done.err
+        assert Path("t1.txt").exists() == was_there
+        assert cli(command, "--dry-run", "--json").json["done"] is False
+        assert cli(command, "--yes", "--json").json["done"] is True
+
+
 def test_an_agent_that_is_still_open_is_told_of_before_anything_is_asked(cli, session: str):
     shown = cli("rewind", "--dry-run").out
-    assert "is still open and remembers it: leave it, then" in shown
+    assert "is still running and remembers this: quit it, then run" in shown
     assert "turnlog resume codex-s --exec" in shown
 
 
@@ -107,10 +120,16 @@ def test_what_an_agent_asked_for_says_which_session_asked(cli, folder: Path, ses
     assert notes == asked
 
 
-@pytest.mark.parametrize("name", [name for name in names() if agent(name).shell_variable])
+@pytest.mark.parametrize("name", [name for name in names() if hooked_agent(name).shell_variable])
 def test_every_agents_shell_is_known(cli, session: str, monkeypatch: pytest.MonkeyPatch, name: str):
     for other in names():
-        monkeypatch.delenv(agent(other).shell_variable or "X", raising=False)
-    monkeypatch.setenv(agent(name).shell_variable, "1")
+        monkeypatch.delenv(hooked_agent(other).shell_variable or "X", raising=False)
+    monkeypatch.setenv(hooked_agent(name).shell_variable, "1")
     done = cli("gc", "--quota", "1GB")
-    assert (done.code, f"{agent(name).title} asked for" in done.err) == (2, True)
+    assert (done.code, f"in a shell of {hooked_agent(name).title}\n" in done.err) == (2, True)
+
+
+def test_what_is_refused_is_documented_by_name():
+    guide = " ".join((Path(__file__).parents[2] / "docs/guide/live.md").read_text().split())
+    told = guide.partition("In an agent's own shell")[2].partition("work there")[0]
+    assert [what for what in FOR_PEOPLE if f"`{what}`" not in told] == []

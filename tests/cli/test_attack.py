@@ -15,7 +15,9 @@ from tests.cli.scene import Cli
 from tests.cli.terminal import COLOUR, Terminal
 from turnlog import Message, Text, Thinking, ToolCall, Usage
 from turnlog.cli.draw.table import Column, grid, table
-from turnlog.cli.draw.text import plain, safe, safe_json
+from turnlog.cli.draw.text import plain
+from turnlog.cli.frame.document.escaping import safe_json
+from turnlog.view.visible import safe
 
 # Titles of the window, colours, the cursor, the bell, a return, a backspace, C1, bidirectional controls, separators,
 # and what nobody sees.

@@ -99,3 +99,14 @@ def test_one_of_another_folder_has_to_be_named(process: Cli, session: str, tmp_p
     monkeypatch.chdir(tmp_path / "other")
     assert process("compact").code == 3
     assert process("compact", session, "--dry-run").code == 0
+
+
+def test_an_imported_compaction_may_say_nothing_of_itself(cli: Cli, folder: Path):
+    recorded = Path(__file__).parents[1] / "formats/agents/codex/recorded/sessions"
+    brought = cli("import", str(recorded), "--json").json["sessions"]
+    with turnlog.open() as home:
+        compacted = [row["id"] for row in brought if home.read(row["id"]).compactions()]
+    assert compacted
+    for session in compacted:
+        assert cli("compact", session, "--keep", "1").code == 0
+        assert cli("uncompact", session).code == 0

@@ -14,8 +14,8 @@ import turnlog
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from tests.cli.test_import import claude_file
-from turnlog.cli.frame.commandlist import command_names, get_command
-from turnlog.cli.frame.completion import FIRST, _positional
+from turnlog.cli.frame.command import Argument, Option
+from turnlog.cli.frame.commandlist import command_names, get_command, takes_session
 
 SHELLS = ("bash", "zsh", "fish")
 START = {
@@ -141,6 +141,9 @@ def test_what_is_offered_for_a_session(sessions: None):
         (["--home", ""], "folders"),
         (["export", "-o", ""], "files"),
         (["run", "--", "x"], "files"),
+        (["blame", "n"], "files"),
+        (["why", "n"], "files"),
+        (["mv", "a", "b"], "folders"),
         (["no-such-command", ""], "words"),
         (["show", "--no-such-option", ""], "words"),
         (["show", "--last", ""], "words"),
@@ -157,13 +160,56 @@ def test_options_and_choices(sessions: None):
     assert [line.split("\t")[0] for line in asked("zsh", "completion", "")[1:]] == ["bash", "zsh", "fish"]
     assert "codex\t" in asked("zsh", "import", "--agent", "c")
     assert "--in=codex\t" in asked("zsh", "resume", "--in=cod")
+    assert asked("zsh", "ls", "-aw", "") == ["folders"], "two flags in one word, of which the last has a value"
+    assert asked("zsh", "log", "-n5", "")[0] == "words", "it has its value already"
     assert {"markdown\t", "html\t", "sofos\t"} <= set(asked("zsh", "export", "--to", ""))
     assert [line.split("\t")[0] for line in asked("zsh", "diff", "-s", "mond")[1:]] == ["monday-2", "monday-1"]
 
 
 def test_which_commands_take_a_session_first(folder: Path):
     for name in command_names():
-        assert name not in FIRST or _positional(get_command(name), 0).kind == "session", name
+        arguments = get_command(name).arguments
+        assert takes_session(name) == (bool(arguments) and arguments[0].kinds[:1] == ("session",)), name
+
+
+FREE_ARGUMENTS = {
+    "checkpoint": ["label"],
+    "diff": ["before", "after"],
+    "erase": ["entries"],
+    "ls": ["words"],
+    "note": ["text"],
+    "pick": ["query"],
+    "prices": ["models"],
+    "rewind": ["target"],
+    "search": ["words"],
+    "tag": ["tags"],
+    "title": ["text"],
+    "tui": ["query"],
+    "usage": ["words"],
+}
+FREE_VALUES = {
+    "A,B", "CURSOR", "ENTRY", "ID", "K", "KEY", "KINDS", "LIST", "N", "NAME", "PLACE", "REV", "SECONDS", "SIZE",
+    "TEXT", "TIME", "URL", "WHAT",
+}  # fmt: skip
+KINDS = {"session", "deleted", "agent", "command", "file", "folder", "action", "form"}
+
+
+def is_free(one: Argument | Option) -> bool:
+    kinds = set(one.kinds if isinstance(one, Argument) else filter(None, [one.kind]))
+    assert kinds <= KINDS
+    return not kinds and not one.choices
+
+
+@pytest.mark.parametrize("name", command_names())
+def test_what_is_completed_for_each_word_is_declared(name: str):
+    command = get_command(name)
+    assert [one.name for one in command.arguments if is_free(one)] == FREE_ARGUMENTS.get(name, [])
+    assert {one.value for one in command.options if one.value and is_free(one)} <= FREE_VALUES
+
+
+def test_what_is_in_the_trash_is_offered_for_restore(sessions: None, cli: Cli):
+    assert cli("rm", "monday-1").code == 0
+    assert asked("zsh", "restore", "mon") == ["words", "monday-1\tin the trash"]
 
 
 def test_bash_gets_only_what_is_behind_the_colon(sessions: None):

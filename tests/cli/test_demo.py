@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.scene import Cli
 from turnlog.cli.demo.story import Story
-from turnlog.cli.draw.text import width
+from turnlog.view.visible import width
 
 
 def test_the_demo_tells_its_story(process: Cli, folder: Path):
@@ -27,7 +27,7 @@ def test_the_demo_tells_its_story(process: Cli, folder: Path):
 
 def test_what_it_claims_is_checked(cli: Cli, monkeypatch):
     before = dict(os.environ)
-    monkeypatch.setattr("turnlog.cli.commands.demo._is_complete", lambda context: False)
+    monkeypatch.setattr("turnlog.cli.demo.log._is_complete", lambda context: False)
     done = cli("demo", "log", "--json")
     assert done.code == 1
     assert done.json["ok"] is False

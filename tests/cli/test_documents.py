@@ -8,7 +8,8 @@ import pytest
 
 from turnlog.log.block import BLOCKS, Block
 from turnlog.log.codec import Flawed, decode
-from turnlog.log.entry import ENTRIES, Entry, Fork, Root, Spawned, Unknown
+from turnlog.log.entry import ENTRIES, Entry, Unknown
+from turnlog.log.part import Fork, Root, Spawned
 from turnlog.log.usage import Usage
 from turnlog.store.files.packformat import MAGIC
 
@@ -97,6 +98,6 @@ def test_every_decision_has_its_three_parts():
 
 
 def test_modules_that_the_architecture_names_exist():
-    text = (ROOT / "docs/architecture.md").read_text()
+    text = (ROOT / "docs/architecture.md").read_text().partition("<!-- map")[0]  # in that, names are from a room
     for path in re.findall(r"`((?:log|store|session|cli)/[\w/]+\.py)`", text):
         assert (ROOT / "src/turnlog" / path).is_file(), path

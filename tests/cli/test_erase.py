@@ -40,6 +40,21 @@ def test_by_its_number_or_by_its_text_and_only_when_it_is_meant(cli: Cli, told: 
     assert "examined: nothing wrong" in cli("doctor").out
 
 
+def test_a_text_that_is_only_where_nothing_can_be_erased_is_not_denied(cli: Cli, session: str, told: int):
+    with turnlog.open() as home, home.resume(session) as found:
+        path = found.track("token-4711.txt").seq
+    for more in (["--yes"], ["--dry-run"]):
+        done = cli("erase", "--matching", "token-4711", *more)
+        assert done.code == 2
+        assert f"it is in entries that cannot be erased: {path} (track)" in done.err
+    with turnlog.open() as home, home.resume(session) as found:
+        found.user("look into token-4711.txt")
+    for more in (["--dry-run"], ["--dry-run", "--json"], ["--yes"]):
+        done = cli("erase", "--matching", "token-4711", *more)
+        assert done.code == 0, done.err
+        assert f"note: it is also in entry {path}, a track, which cannot be erased" in done.err, more
+
+
 def test_the_question_shows_what_and_no_is_no(told: int):
     with Terminal("-m", "turnlog", "erase", str(told)) as terminal:
         terminal.until("erase it for good? [y/N] ")
@@ -54,7 +69,7 @@ def test_the_question_shows_what_and_no_is_no(told: int):
 def test_an_agent_leaves_it_to_people(cli: Cli, told: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CLAUDECODE", "1")
     done = cli("erase", str(told), "--yes")
-    assert done.code == 2 and "for people to do" in done.err
+    assert done.code == 2 and "not allowed in a shell of Claude Code" in done.err
     monkeypatch.setenv("TURNLOG_ALLOW_AGENT", "1")
     assert cli("erase", str(told), "--yes").code == 0
 
@@ -71,3 +86,14 @@ def test_whatever_it_is_exported_as_says_so(cli: Cli, told: int, tmp_path: Path)
             session.export(agent, place, force=True)
             files = [path for path in tmp_path.rglob("*") if path.is_file() and str(path).startswith(str(place))]
             assert any(b"[erased]" in path.read_bytes() for path in files), agent
+
+
+def test_without_a_session_only_one_of_this_folder_is_meant(
+    cli: Cli, told: int, session: str, tmp_path: Path, monkeypatch
+):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    done = cli("erase", str(told), "--yes")
+    assert (done.code, "no session of Turnlog's own for" in done.err) == (3, True)
+    with turnlog.open() as home:
+        assert KEY in str(home.read(session).messages())

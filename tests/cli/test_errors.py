@@ -1,6 +1,8 @@
 """What the command line does when something goes wrong."""
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import pytest
 import turnlog
 from tests.cli.scene import Cli
 from turnlog import errors
-from turnlog.cli.frame import output
+from turnlog.cli.frame.document import request
 
 
 def test_an_error_is_one_line_and_a_hint(cli: Cli, session: str):
@@ -118,6 +120,19 @@ def test_ctrl_c_is_quiet(cli: Cli, monkeypatch: pytest.MonkeyPatch):
     assert (done.code, done.out, done.err) == (130, "", "")
 
 
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EAGAIN])
+def test_what_the_system_has_no_more_of_is_not_taken_for_a_full_disk(number: int, folder: Path):
+    script = (
+        "import os, sys\n"
+        "from turnlog.cli.errorline import run_to_exit_code as ended\n"
+        f"def work(): print('the result'); raise OSError({number}, os.strerror({number}))\n"
+        "sys.exit(ended(work))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (8, "the result\n")
+    assert done.stderr == f"error: the system: {os.strerror(number)}\nhint: try it again when less is running\n"
+
+
 def test_ctrl_c_stops_a_real_process_quietly(folder: Path):
     program = "import turnlog.cli.commands.gc as gc, time; gc.this_home = lambda: print(flush=True) or time.sleep(60)"
     start = [sys.executable, "-c", f"{program}; import sys; sys.argv[1:] = ['gc']; import turnlog.cli as c; c.main()"]
@@ -162,7 +177,7 @@ def test_a_lost_blob_is_a_warning_and_not_a_failure(cli: Cli, folder: Path):
 
 
 def test_json_is_versioned_in_one_place():
-    assert output.VERSION == 1
+    assert request.VERSION == 1
 
 
 def test_without_a_command_it_says_what_there_is(cli: Cli):
@@ -170,3 +185,21 @@ def test_without_a_command_it_says_what_there_is(cli: Cli):
     assert done.code == 0
     assert "turnlog --help" in done.out
     assert done.err == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ls", "--all", "-w", "."],
+        ["search", "--here", "-w", ".", "x"],
+        ["search", "--before", "9", "--page", "2", "x"],
+        ["usage", "--here", "-w", "."],
+        ["rewind", "--continue", "--abort"],
+        ["run", "--new", "-s", "k3f9", "true"],
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(cli: Cli, words: list[str]):
+    done = cli(*words)
+    assert done.code == 2
+    assert "do not go together" in done.err
+    assert "leave one of them out" in done.err

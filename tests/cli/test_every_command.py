@@ -8,7 +8,7 @@ import pytest
 from tests.cli.every import EVERY, NAMES, looks_at_a_home, words_for
 from tests.cli.scene import Cli
 from turnlog.cli.frame.commandlist import get_command
-from turnlog.cli.reference import MADE, reference
+from turnlog.cli.reference import GENERATED_NOTE, reference
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +45,9 @@ def test_a_home_that_cannot_be_read_is_a_clear_error(name: str, cli: Cli, folder
 
 
 def test_the_reference_is_current():
-    assert (ROOT / "docs/cli.md").read_text() == reference(MADE), "python -m turnlog.cli.reference > docs/cli.md"
+    assert (ROOT / "docs/cli.md").read_text() == reference(GENERATED_NOTE), (
+        "python -m turnlog.cli.reference > docs/cli.md"
+    )
 
 
 def test_every_exit_code_is_documented():

@@ -81,7 +81,7 @@ def test_without_a_collector_it_is_a_file(cli: Cli, session: str):
     [
         (["--to", "html", "--endpoint", "http://a"], 2, "--endpoint is for otel, not for html"),
         (["--to", "json", "--capture-message-content"], 2, "--capture-message-content is for otel, not for json"),
-        (["--to", "otel", "--endpoint", "http://a", "-o", "b"], 2, "either --endpoint or -o"),
+        (["--to", "otel", "--endpoint", "http://a", "-o", "b"], 2, "--endpoint and --output do not go together"),
         (["--to", "otel", "--endpoint", "a:4318"], 2, "is no http:// or https:// address"),
         (["--to", "otel", "--endpoint", "http://127.0.0.1:1"], 8, "nobody takes spans at http://127.0.0.1:1/v1/traces"),
     ],

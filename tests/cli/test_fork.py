@@ -67,3 +67,11 @@ def test_a_fork_of_a_session_in_which_an_agent_is_at_work(process: Cli, folder: 
 def test_a_name_of_blanks_is_none(cli: Cli, session: str):
     assert cli("fork", session, "--name", "  ", "--json").json["name"] is None
     assert cli("fork", session, "--name", " plan b ", "--json").json["name"] == "plan b"
+
+
+def test_without_a_session_only_one_of_this_folder_is_forked(cli: Cli, session: str, tmp_path: Path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert cli("fork").code == 3
+    with turnlog.open() as home:
+        assert [row.id for row in home.sessions()] == [session]

@@ -58,6 +58,7 @@ def test_a_quota_gives_up_automatic_checkpoints_and_never_those_asked_for(full: 
     assert "still over the quota by" in over.out
     assert process("rewind", "mine", "--files", "--yes").code == 0
     assert Path("noise").read_bytes().startswith(b"kept")
+    assert process("doctor").code == 0, "what was given up is no damage"
 
 
 @pytest.mark.parametrize(("text", "number"), [("1500", 1500), ("2KB", 2000), ("1.5m", 1_500_000), ("3 GB", 3 * 10**9)])
@@ -86,8 +87,8 @@ def test_old_sessions_go_when_it_is_meant(cli: Cli, session: str, folder: Path):
     done = cli("gc", "--older-than", "90d")
     assert done.code == 2 and "--yes" in done.err
     done = cli("gc", "--older-than", "12w", "--keep", "older", "--yes")
-    assert "1 session are gone for good" not in done.out
-    assert done.out.startswith("1 session is gone for good\n")
+    assert "1 session were removed" not in done.out
+    assert done.out.startswith("1 session was removed for good\n")
     with turnlog.open() as home:
         assert {row.id for row in home.sessions()} == {session, "older"}
     assert cli("gc", "--older-than", "soon").code == cli("gc", "--keep", "older").code == 2
@@ -105,3 +106,42 @@ def test_a_trash_that_empties_itself(cli: Cli, session: str, folder: Path):
     assert cli("gc").code == 0
     assert cli("ls", "--deleted", "--json").json["sessions"]
     assert cli("gc", "--trash", "later").code == 2
+
+
+REFUSED = {
+    "a trash that is no time": ["--trash", "nonsense"],
+    "a session to keep that there is not": ["--older-than", "90d", "--keep", "nosuch", "--yes"],
+    "a question without a terminal": ["--older-than", "0d"],
+}
+
+
+@pytest.mark.parametrize("words", REFUSED.values(), ids=REFUSED)
+def test_a_refused_gc_has_set_nothing(cli: Cli, folder: Path, session: str, words: list[str]):
+    assert cli("gc", "--limit", "5GB", *words).code != 0
+    assert not (folder / "limit").exists()
+    assert not (folder / "trash-for").exists()
+
+
+@pytest.mark.parametrize("words", [["--older-than", "90d"], ["--trash", "30d"], ["--quota", "1GB"], []])
+def test_what_an_agent_may_not_ask_for_sets_nothing(
+    cli: Cli, folder: Path, session: str, monkeypatch: pytest.MonkeyPatch, words: list[str]
+):
+    monkeypatch.setenv("CLAUDECODE", "1")
+    done = cli("gc", "--limit", "7GB", *words)
+    assert f"`gc {words[0] if words else '--limit'}` is not allowed" in done.err
+    assert not (folder / "limit").exists()
+
+
+def test_a_dry_run_looks_at_its_options_too(cli: Cli, session: str):
+    done = cli("gc", "--dry-run", "--trash", "nonsense")
+    assert (done.code, done.err.partition("\n")[0]) == (
+        2,
+        "error: invalid value for '--trash': 'nonsense' is not how long: 90d, 12w, 36h, 2y, or a number of days",
+    )
+
+
+def test_a_limit_and_a_trash_are_set_together(cli: Cli, folder: Path, session: str):
+    assert cli("gc", "--limit", "5GB", "--trash", "30d").code == 0
+    assert ((folder / "limit").read_text(), (folder / "trash-for").read_text()) == ("5000000000\n", "30d\n")
+    assert cli("gc", "--trash", "never").code == 0
+    assert (folder / "trash-for").read_text() == ""

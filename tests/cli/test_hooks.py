@@ -89,6 +89,19 @@ def test_on_a_terminal_it_asks_for_each(person: Path, cli: Cli):
     assert list((person / ".codex").iterdir()) == []
 
 
+def test_for_a_project_it_asks_about_the_file_that_is_written(person: Path, cli: Cli):
+    for action, asked in (("install", "add hooks to"), ("uninstall", "take our hooks out of")):
+        with Terminal("-m", "turnlog", "hooks", action, "--project", "--anyway", columns=400) as terminal:
+            terminal.until(f"Claude Code: {asked} {Path.cwd()}/.claude/settings.json? [y/N]")
+            terminal.type("y\n")
+            if action == "install":
+                terminal.until(f"Codex: {asked} {Path.cwd()}/.codex/")
+                terminal.type("\n")
+            assert terminal.end() == 0, terminal.text
+        assert (Path.cwd() / ".claude/settings.json").exists() is (action == "install")
+    assert list((person / ".claude").iterdir()) == []
+
+
 def test_it_is_offered_until_somebody_looked(process: Cli, person: Path, monkeypatch: pytest.MonkeyPatch):
     claude_session(person, str(Path.cwd()), "aaaaaaaa-1111-4222-8333-444444444444", "Fix it")
     settle(process)

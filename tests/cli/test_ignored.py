@@ -39,6 +39,7 @@ def test_pushing_leaves_them_here_and_says_so(cli: Cli, folder: Path):
     done = cli("push", "--all", copy)
     line = "what is in ignored files stays here: 2 checkpoints without it; --include-ignored sends it"
     assert line in done.out
+    assert cli("--home", copy, "doctor").code == 0, "what stays elsewhere is no damage"
     assert cli("push", "--all", copy, "--json").json["sessions"] == []
     done = cli("push", "--all", "--include-ignored", "--json", copy)
     (row,) = done.json["sessions"]

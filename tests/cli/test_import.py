@@ -197,12 +197,25 @@ def test_a_disk_that_is_full_costs_only_what_comes_then(process: Cli, projects: 
     assert sorted(len(messages) for messages in conversations().values()) == [6, 6, 400]
 
 
+def test_a_disk_that_is_full_from_the_beginning_is_all_that_is_said(projects: Path):
+    claude_file(projects / "a", 1, "/home/ada/a", turns=200)
+    call = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
+        "sys.argv[1:] = ['import', '--agent', 'claude-code']; import turnlog.cli as c; c.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, encoding="utf-8")
+    assert (done.returncode, done.stdout) == (8, "")
+    assert done.stderr.splitlines()[0].endswith("; 1 session not imported")
+    assert "no sessions found" not in done.stderr
+
+
 def test_it_fits_the_terminal(process: Cli, projects: Path):
     deep = projects / ("a-folder-with-a-long-name" * 6)
     claude_file(deep, 1, "/home/ada/a")
     with Terminal(*TURNLOG, "import", str(deep), columns=90) as terminal:
         assert terminal.end() == 0
-    rows = [line for line in terminal.plain.splitlines() if line.startswith(("SESSION", "claude-code-"))]
+    lines = [line.rpartition("\x1b[K")[2] for line in terminal.plain.splitlines()]  # behind progress, on a slow machine
+    rows = [line for line in lines if line.startswith(("SESSION", "claude-code-"))]
     assert len(rows) == 2
     assert max(map(len, rows)) <= 90
     assert "claude-code-00000000-0000-4000-8000-000000000001 " in rows[1]
@@ -223,9 +236,9 @@ def test_one_place_of_each_agent_fits_the_terminal(columns: int, is_wide: bool):
 INTERRUPTED = """
 import os, signal, sys, turnlog.cli.frame.progress as progress
 def count(what, number, total):
-    for _ in range({presses} if number == 1 else 0):
+    for _ in range({presses} if number == {at} else 0):
         os.kill(os.getpid(), signal.SIGINT)
-progress.count = count
+progress.show_count = count
 sys.argv[1:] = ["import", "--agent", "claude-code", *{more}]
 import turnlog.cli as cli
 cli.main()
@@ -235,7 +248,7 @@ cli.main()
 def test_ctrl_c_leaves_whole_sessions(process: Cli, projects: Path):
     for number in range(5):
         claude_file(projects / "a", number, "/home/ada/a", turns=40)
-    call = [sys.executable, "-c", INTERRUPTED.format(presses=1, more=[])]
+    call = [sys.executable, "-c", INTERRUPTED.format(presses=1, at=1, more=[])]
     done = subprocess.run(call, capture_output=True, encoding="utf-8")
     assert done.returncode == 130
     assert "stopping: this session is finished first; Ctrl-C again stops at once\n" in done.stderr
@@ -247,10 +260,27 @@ def test_ctrl_c_leaves_whole_sessions(process: Cli, projects: Path):
     assert [len(messages) for messages in conversations().values()] == [80] * 5
 
 
+def test_a_parent_that_nobody_asked_for_is_none_of_those_that_were(folder: Path, tmp_path: Path):
+    paths = {name: tmp_path / f"2026-11-15T10-00-00-000Z_{name}.jsonl" for name in ("child", "other", "parent")}
+    for name, path in paths.items():
+        head = {"type": "session", "version": 3, "id": name, "timestamp": "2026-11-15T10:00:00.000Z", "cwd": "/work"}
+        if name == "child":
+            head["parentSession"] = str(paths["parent"])
+        said = {"role": "user", "content": [{"type": "text", "text": f"I am {name}"}]}
+        message = {"type": "message", "id": f"m-{name}", "parentId": None, "timestamp": head["timestamp"]}
+        path.write_text(f"{json.dumps(head)}\n{json.dumps({**message, 'message': said})}\n")
+    script = INTERRUPTED.format(presses=1, at=2, more=[]).replace(
+        '"--agent", "claude-code"', f'"{paths["child"]}", "{paths["other"]}"'
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8")
+    assert "pi-other" in done.stdout and "pi-parent" in done.stdout and "pi-child" not in done.stdout, done.stdout
+    assert (done.returncode, done.stderr.endswith("interrupted: 1 session left\n")) == (130, True)
+
+
 def test_its_json_is_whole_even_then(projects: Path):
     for number in range(3):
         claude_file(projects / "a", number, "/home/ada/a")
-    call = [sys.executable, "-c", INTERRUPTED.format(presses=1, more=["--json"])]
+    call = [sys.executable, "-c", INTERRUPTED.format(presses=1, at=1, more=["--json"])]
     done = subprocess.run(call, capture_output=True, encoding="utf-8")
     assert done.returncode == 130
     assert len(json.loads(done.stdout)["sessions"]) == 2
@@ -259,7 +289,7 @@ def test_its_json_is_whole_even_then(projects: Path):
 def test_a_second_ctrl_c_stops_at_once_and_importing_again_goes_on(process: Cli, projects: Path):
     for number in range(3):
         claude_file(projects / "a", number, "/home/ada/a", turns=40)
-    call = [sys.executable, "-c", INTERRUPTED.format(presses=2, more=[])]
+    call = [sys.executable, "-c", INTERRUPTED.format(presses=2, at=1, more=[])]
     done = subprocess.run(call, capture_output=True, encoding="utf-8")
     assert done.returncode == 130
     assert "Traceback" not in done.stderr

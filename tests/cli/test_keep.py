@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
-from turnlog.exchange.kept import KeptFiles
+from turnlog.exchange.keeping.keptfile import KeptFiles
 
 ID = "0a1b2c3d-4e5f-4061-8071-2a3b4c5d6e7f"
 DAY = 86_400
@@ -258,6 +258,31 @@ def test_any_command_keeps_what_has_come_since_and_who_is_killed_leaves_it_to_th
         time.sleep(0.02)
 
 
+def test_a_damaged_copy_costs_only_its_own_session(person: Path, cli: Cli, folder: Path, tmp_path: Path):
+    path = session_file(tmp_path)
+    other = path.with_name(f"b{ID[1:]}.jsonl")
+    other.write_text(transcript(1).replace(ID, f"b{ID[1:]}"))
+    cli("keep", "claude-code")
+    cli("keep", "--now")
+    kept = KeptFiles(str(folder))
+    place = Path(kept.path_of("claude-code", str(path)))
+    damaged = bytearray(place.read_bytes())
+    damaged[-6] ^= 1
+    place.write_bytes(damaged)
+    shutil.rmtree(path.parent)
+    shutil.rmtree(person / ".cache")  # the index is made anew
+    for _ in range(2):
+        listed = {row["name"]: row for row in cli("ls", "--json", "--all").json["sessions"]}
+        assert not listed[f"claude-code:b{ID[1:]}"]["problem"]
+        assert "is not what was written" in listed[f"claude-code:{ID}"]["problem"]
+    done = cli("import", "--all", "--json")
+    imported = {row["source"]: row for row in done.json["sessions"]}
+    assert str(other) in imported, (done.json, done.err)
+    assert imported[str(other)]["added"] > 0
+    assert not imported[str(path)]["id"]
+    assert "is not what was written" in imported[str(path)]["problems"][-1]["what"]
+
+
 @pytest.mark.parametrize("key", ["n\n", "\n", "\x04", "y\n"])
 def test_asked_on_a_terminal_the_edit_is_shown_first_and_made_on_yes_alone(key: str, person: Path):
     settings = person / ".claude/settings.json"
@@ -276,6 +301,19 @@ def test_asked_on_a_terminal_the_edit_is_shown_first_and_made_on_yes_alone(key: 
         assert settings.read_bytes() == before
         assert "~/.claude/settings.json was not changed" in terminal.plain
     assert "claude-code  yes" in terminal.plain, "it is kept all the same"
+
+
+def test_ctrl_c_at_a_later_question_tells_only_what_that_one_did_not_change(person: Path):
+    (person / ".gemini/tmp").mkdir(parents=True)
+    with Terminal("-m", "turnlog", "keep", columns=200, NO_COLOR="1", TURNLOG_BACKGROUND="off") as terminal:
+        terminal.until("change it? [y/N]")
+        terminal.type("y\n")
+        terminal.until("~/.claude/settings.json is changed")
+        terminal.until("+  }\n  +}\nchange it? [y/N] ")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+    assert terminal.plain.endswith("~/.gemini/settings.json was not changed\n")
+    assert "nothing was changed" not in terminal.plain
 
 
 def test_a_home_that_another_program_is_told_of_is_none_of_ours(folder: Path, process: Cli, tmp_path: Path):

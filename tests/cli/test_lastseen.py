@@ -10,7 +10,7 @@ import pytest
 from tests.cli.machine import claude_session, settle
 from tests.cli.scene import Cli
 from turnlog.machine.environment import default_home
-from turnlog.reader.lastseen import last_seen
+from turnlog.reader.naming.lastseen import last_seen
 
 ID = "0d4a6d4c-3a51-4c0c-8d0e-7f2b1c3d4e5f"
 NAME = f"claude-code:{ID}"

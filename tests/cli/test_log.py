@@ -50,12 +50,12 @@ def test_every_type_of_entry_has_words(cli: Cli, session: str):
     out = cli("log").out
     for words in (
         "compaction 14 no longer applies",
-        "is left out for the model",
+        "is not shown to the model",
         'x.y {"a":1}',
         "rewind: continues from entry 13",
         "undo: continues from entry",
         'mode = "plan"',
-        "mode is no more",
+        "mode is unset",
         "5 tokens in, 0 out for title",
         "subagent explorer",
     ):

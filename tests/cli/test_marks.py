@@ -108,7 +108,7 @@ def test_a_new_index_knows_it_and_so_does_one_from_a_glance(cli: Cli, foreign: P
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(upkeep, "AT_ONCE", -1)
-        patch.setattr("turnlog.catalog.making.start", lambda *_, **__: True)
+        patch.setattr("turnlog.catalog.background.start", lambda *_, **__: True)
         with Catalog(agents=True, deferred=True) as catalog:
             assert [(card.title, card.is_indexed) for card in catalog.cards()] == [("Mine", False)]
 
@@ -149,7 +149,7 @@ def test_two_homes_bring_together_what_each_said(cli: Cli, foreign: Path, tmp_pa
 _SAY = """
 import sys, turnlog
 from turnlog.session.interior import interior
-from turnlog.thread.marking import mark_tag, append_marks
+from turnlog.thread.home.foreignmarks import mark_tag, append_marks
 with turnlog.open() as home:
     for number in range(5):
         append_marks(interior(home).creator, mark_tag(sys.argv[1], f"{sys.argv[2]}{number}", True))
@@ -173,7 +173,7 @@ def test_what_was_said_counts_before_the_catalog_has_read_it(cli: Cli, foreign: 
     with turnlog.open() as home, Catalog(agents=True) as catalog:
         card = catalog.find(NAME)
         MarkableSession(home, None, card).tag(["star", "one"], is_on=True)
-        MarkableSession(home, None, card).call("Mine")
+        MarkableSession(home, None, card).set_title("Mine")
         MarkableSession(home, None, card).archive(True)
         later = MarkableSession(home, None, card)
         assert (later.tags, later.title, later.archived) == (["star", "one"], "Mine", True)

@@ -93,6 +93,18 @@ def test_on_a_terminal_it_asks_for_each_and_says_what_it_waits_for(person: Path,
         assert terminal.end() == 0
 
 
+def test_for_a_project_it_asks_about_the_file_that_is_written(person: Path, cli: Cli):
+    (person / ".copilot").mkdir()  # has no such file of a project, so nobody is asked about it
+    with Terminal("-m", "turnlog", "mcp", "install", "--project", "--anyway", columns=400) as terminal:
+        terminal.until(f"Claude Code: add turnlog to {Path.cwd()}/.mcp.json? [y/N]")
+        terminal.type("y\n")
+        terminal.until("Codex: add turnlog to")
+        terminal.type("\n")
+        assert terminal.end() == 0, terminal.text
+    assert (Path.cwd() / ".mcp.json").exists()
+    assert not (person / ".claude.json").exists()
+
+
 def test_without_a_stdin_it_ends(folder: Path):
     done = subprocess.run(["sh", "-c", f"{sys.executable} -m turnlog mcp <&-"], capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -30,12 +30,20 @@ def say(place: Path, session: str, text: str) -> None:
 
 def test_it_pushes_and_says_what(cli: Cli, session: str, copy: Path):
     done = cli("push", session[:20], str(copy))
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, f"note: there was no home, and one was made: {copy}\n")
     assert re.search(rf"{session} +new +12", done.out)
     assert "1 session pushed: 12 entries, 0 blobs; 0 had nothing new" in done.out
     done = cli("push", "--all", str(copy))
     assert done.out == "0 sessions pushed: 0 entries, 0 blobs; 1 had nothing new\n"
     assert cli("--home", str(copy), "show", session).out == cli("show", session).out
+
+
+def test_marks_are_no_session_that_had_nothing_new(cli: Cli, session: str, folder: Path, copy: Path):
+    claude_session(folder.parent / "person", str(Path.cwd()), "aaaaaaaa-1111-4222-8333-444444444444", "Fix it")
+    assert cli("tag", "claude-code:aaaaaaaa", "urgent").code == 0
+    assert cli("push", "--all", str(copy)).code == 0
+    assert "; 1 had nothing new\n" in cli("push", "--all", str(copy)).out
+    assert cli("push", "--all", str(copy), "--json").json["same"] == 1
 
 
 def test_it_pulls_by_a_name_there(cli: Cli, session: str, folder: Path, copy: Path):
@@ -79,8 +87,8 @@ def test_damage_is_told_and_the_rest_is_there(cli: Cli, session: str, log: Path,
     done = cli("push", "--all", str(copy))
     assert done.code == 6
     assert re.fullmatch(
-        rf"warning: session {session}: \w+ at byte \d+ of the log\n"
-        r"error: damage in 1 session did not move; what can be read is there\n"
+        rf"note: there was no home, and one was made: .*\nwarning: session {session}: \w+ at byte \d+ of the log\n"
+        r"error: damaged parts of 1 session were not transferred; the rest was\n"
         r"hint: look with `turnlog doctor .*`\n",
         done.err,
     )
@@ -135,8 +143,8 @@ def test_a_server_that_goes_away_is_told_with_what_came_before(
     done = cli("push", "--all", str(copy), "--json")
     assert done.code == 8
     told = json.loads(done.err)["error"]
-    assert told["message"] == "the server does not answer; 0 sessions came before that"
-    assert told["hint"] == "do it again: it goes on where it stopped"
+    assert told["message"] == "the server does not answer; 0 sessions were done before that"
+    assert told["hint"] == "run it again to continue"
     assert done.json["sessions"] == []
 
 
@@ -165,7 +173,7 @@ def test_ctrl_c_stops_after_a_session(
     monkeypatch.setattr(FileStore, "adopt", interrupted)
     done = cli("push", "--all", str(copy))
     assert done.code == 130
-    assert done.err.endswith("interrupted: do it again, and it goes on\n")
+    assert done.err.endswith("interrupted: run it again to continue\n")
     with turnlog.open(copy) as home:
         assert len(list(derived.ids(interior(home).store))) == 1
     monkeypatch.undo()
@@ -212,3 +220,12 @@ def test_sync_takes_the_words_that_push_takes(cli: Cli, session: str, folder: Pa
         done = cli("sync", word, str(copy), "--json")
         assert (done.code, [row["outcome"] for row in done.json["push"]["sessions"]]) == (0, ["new"]), done.err
     assert cli("sync", "@-7", str(copy)).code == 3
+
+
+@pytest.mark.parametrize("words", [["sync"], ["push", "--all"]])
+def test_a_home_that_is_made_is_said(cli: Cli, session: str, tmp_path: Path, words: list[str]):
+    place = tmp_path / "mistyped"
+    assert f"one would be made: {place}\n" in cli(*words, "--dry-run", str(place)).err
+    assert not place.exists()
+    assert f"note: there was no home, and one was made: {place}\n" in cli(*words, str(place)).err
+    assert cli(*words, str(place)).err == ""

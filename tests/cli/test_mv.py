@@ -1,9 +1,17 @@
 """`turnlog mv`."""
 
+import json
+import time
 from pathlib import Path
+
+import pytest
 
 import turnlog
 from tests.cli.scene import Cli, write_session
+from turnlog.errors import Unsupported
+from turnlog.log.entry import FORMAT, Start
+from turnlog.session.interior import interior
+from turnlog.testing import draft
 
 
 def test_sessions_follow_their_project(cli: Cli, session: str, tmp_path: Path):
@@ -21,6 +29,23 @@ def test_sessions_follow_their_project(cli: Cli, session: str, tmp_path: Path):
     with turnlog.open() as home:
         places = {row.id: row.workspace for row in home.sessions()}
     assert places == {session: str(new), below: str(new / "packages/api"), beside: f"{old}-2"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "places"),
+    [
+        ("/", "{new}", {"/src": "{new}/src", "/": "{new}"}),
+        ("/old", "/", {"/old/shop": "/shop", "/old": "/"}),
+    ],
+)
+def test_to_and_from_the_root_of_a_machine(
+    cli: Cli, folder: Path, tmp_path: Path, before: str, after: str, places: dict[str, str]
+):
+    with turnlog.open() as home:
+        ids = {home.create(workspace=place).id: moved.format(new=tmp_path) for place, moved in places.items()}
+    done = cli("mv", "--dry-run", before, after.format(new=tmp_path), "--json")
+    assert done.code == 0, done.err
+    assert {row["id"]: row["workspace"] for row in done.json["sessions"]} == ids
 
 
 def test_the_folder_does_not_have_to_be_there_any_more(cli: Cli, folder: Path, tmp_path: Path):
@@ -62,3 +87,23 @@ def test_a_project_that_moved_is_taken_back_where_it_is_now(process: Cli, folder
     assert "2 changes to the files: 1 modify, 1 delete" in done.out
     assert {path.name: path.read_text() for path in new.iterdir()} == {"a": "one\n"}
     assert not old.exists()
+
+
+def test_a_session_that_cannot_be_moved_leaves_the_others_moved_and_is_named(cli: Cli, folder: Path, tmp_path: Path):
+    with turnlog.open() as home:
+        last = write_session(home)
+        start = Start(session="tomorrow", format=FORMAT + 1, workspace=str(Path.cwd()))
+        interior(home).store.create("tomorrow", [draft(start)]).close()
+        time.sleep(0.002)
+        first = write_session(home)
+        assert [row.id for row in home.sessions()] == [first, "tomorrow", last]
+    (tmp_path / "moved").mkdir()
+    done = cli("mv", ".", str(tmp_path / "moved"), "--json")
+    assert done.code == Unsupported.exit_code
+    assert [row["id"] for row in done.json["sessions"]] == [first]
+    message = json.loads(done.err)["error"]["message"]
+    assert message.startswith("session tomorrow: ") and message.endswith("; 1 of 3 sessions moved")
+
+
+def test_n_is_a_dry_run(cli: Cli, session: str, tmp_path: Path):
+    assert cli("mv", "-n", ".", str(tmp_path)).err.startswith("would move 1 session")

@@ -27,7 +27,7 @@ def test_what_is_not_found_while_the_index_is_made_may_be_later(
 ):
     claude_file(projects, 1, "/home/ada/other")
     monkeypatch.setattr("turnlog.catalog.upkeep.AT_ONCE", -1)
-    monkeypatch.setattr("turnlog.catalog.making.start", lambda *_, **__: True)  # it has begun, and is not done
+    monkeypatch.setattr("turnlog.catalog.background.start", lambda *_, **__: True)  # it has begun, and is not done
     done = cli("show", "nobody")
     assert done.code == 3
     assert done.err == (

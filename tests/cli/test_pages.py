@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import pytest
 
-from turnlog.cli.frame.itemlist import PrintedList
-from turnlog.cli.frame.output import JsonAsked
+from turnlog.cli.frame.document.itemlist import ItemPage
+from turnlog.cli.frame.document.request import JsonRequest
 
 
 class Row(NamedTuple):
@@ -14,9 +14,9 @@ class Row(NamedTuple):
 
 
 def page(rows: list[Row], cursor: str | None, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], str | None]:
-    monkeypatch.setattr(JsonAsked, "cursor", cursor)
+    monkeypatch.setattr(JsonRequest, "cursor", cursor)
     ordered = sorted(rows, key=lambda row: (-row.at, row.name))
-    listed = PrintedList(ordered, key=lambda row: row.name, limit=2, time=lambda row: row.at)
+    listed = ItemPage(ordered, key=lambda row: row.name, limit=2, time=lambda row: row.at)
     shown = [row.name for row in listed.items]
     return shown, listed.cursor(len(shown))
 

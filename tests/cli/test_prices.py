@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.machine import claude_session
 from tests.cli.scene import Cli
 
@@ -38,3 +40,10 @@ def test_newer_ones_are_taken_from_the_library_and_own_ones_come_first(process: 
     own.write_text("{")
     done = process("prices", "mine")
     assert (done.code, str(own) in done.err, "hint:" in done.err) == (2, True, True)
+
+
+def test_the_size_from_which_it_costs_more_is_seen_on_a_narrow_screen(process: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    head, row, *_ = process("prices", "claude-sonnet-4-5").out.splitlines()
+    assert head.endswith("MORE ABOVE")
+    assert row.endswith(" 200k")

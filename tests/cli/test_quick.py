@@ -10,10 +10,10 @@ import pytest
 
 from tests.cli.machine import claude_session, long_ago, settle
 from tests.cli.scene import Cli
-from turnlog.cli.frame import shape
 from turnlog.cli.frame.arguments import parsed
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Argument, Option, declare
-from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.exitcode import UsageError
 from turnlog.machine.space import size_of
 
 CHANGES = shape.NOTHING
@@ -21,7 +21,7 @@ FIELDS: shape.Fields = {}
 
 
 @declare(
-    Argument("words", "[WORDS]...", dashes=True),
+    Argument("words", "[WORDS]...", takes_dashed_words=True),
     Option("--all -a", "All.", name="everywhere"),
     Option("--limit -n N", "Some.", least=1),
     Option("--by", "What.", choices=("day", "week")),
@@ -35,7 +35,7 @@ def sample(**_: Any) -> None:
     Option("--all -a", "All."),
     Option("--yes -y", "Yes."),
     Option("--kind -k K", "Kind."),
-    Option("--only PATH", "Only.", many=True),
+    Option("--only PATH", "Only.", repeatable=True),
     Option("--redact/--no-redact", "Redact."),
     Option("--for SECONDS", "How long.", number=float, least=0, default=1.5),
     Option("--size SIZE", "How large.", read=size_of),
@@ -45,7 +45,9 @@ def one(**_: Any) -> None:
 
 
 @declare(
-    Argument("words", "[--] CMD [ARG]...", rest=True), Option("--new", "New."), Option("--to FORM", "", required=True)
+    Argument("words", "[--] CMD [ARG]...", takes_rest=True),
+    Option("--new", "New."),
+    Option("--to FORM", "", required=True),
 )
 def rest(**_: Any) -> None:
     """Take a command."""
@@ -82,7 +84,7 @@ def test_words_and_options(typed: str, found: dict[str, Any]):
     "typed", ["--al", "-n", "-n x", "-n 0", "--limit=-3", "--by year", "--all=1", "--json=1", "--home"]
 )
 def test_what_it_does_not_take(typed: str):
-    with pytest.raises(Misused):
+    with pytest.raises(UsageError):
         parsed(sample, typed.split())
 
 
@@ -96,7 +98,7 @@ def test_a_wrong_word_is_the_usual_error(name: str, process: Cli):
 
 
 def test_a_word_that_is_nearly_right_is_named():
-    with pytest.raises(Misused, match=r"no such option .--limt.\. Did you mean .--limit."):
+    with pytest.raises(UsageError, match=r"no such option .--limt.\. Did you mean .--limit."):
         parsed(sample, ["--limt"])
 
 
@@ -137,7 +139,7 @@ def test_one_word_and_options_of_every_kind(typed: str, found: dict[str, Any]):
     ],
 )
 def test_what_one_word_and_its_options_may_not_be(typed: str, message: str):
-    with pytest.raises(Misused) as raised:
+    with pytest.raises(UsageError) as raised:
         parsed(one, typed.split())
     assert raised.value.message.startswith(message)
 
@@ -146,9 +148,9 @@ def test_the_rest_is_left_to_another_program():
     assert parsed(rest, ["--to", "x", "--new", "make", "--new", "-h"])["words"] == ("make", "--new", "-h")
     assert parsed(rest, ["--to", "x", "--", "--new"])["words"] == ("--new",)
     assert parsed(rest, ["--help"])["help"]  # whatever else is missing
-    with pytest.raises(Misused, match="missing option '--to'"):
+    with pytest.raises(UsageError, match="missing option '--to'"):
         parsed(rest, ["make"])
-    with pytest.raises(Misused, match=r"missing argument '\[--\] CMD"):
+    with pytest.raises(UsageError, match=r"missing argument '\[--\] CMD"):
         parsed(rest, ["--to", "x"])
 
 
@@ -186,16 +188,17 @@ def loaded_by(words: list[str]) -> set[str]:
 
 UNNEEDED = {
     "_hashlib", "typing_extensions", "inspect", "difflib", "tempfile", "shutil", "pathlib", "json", "wcwidth",
-    "turnlog.session.session", "turnlog.cli.logpath", "turnlog.cli.draw.preview", "turnlog.reader.document",
-    "turnlog.store.files.packs", "turnlog.store.files.packwriter", "turnlog.thread.content", "turnlog.view.redact",
+    "turnlog.session.session", "turnlog.cli.logpath", "turnlog.cli.draw.preview", "turnlog.reader.export.document",
+    "turnlog.store.files.packs", "turnlog.store.files.packwriter", "turnlog.thread.space.checkpointcontent",
+    "turnlog.view.secret.redactor",
 }  # fmt: skip
 """What `turnlog show` must not wait for, whosever session it is."""
 
 
 def test_to_show_a_session_of_ours_takes_nothing_that_writes(process: Cli, session: str):
     loaded = loaded_by(["show", session])
-    assert "turnlog.view.plain" in loaded
-    writing = {"turnlog.thread.appender", "turnlog.thread.creator"}
+    assert "turnlog.view.terminal.line" in loaded
+    writing = {"turnlog.thread.appender", "turnlog.thread.home.creator"}
     assert loaded & (UNNEEDED | writing | {"turnlog.workspace", "turnlog.catalog", "sqlite3"}) == set()
 
 
@@ -205,9 +208,19 @@ def test_anothers_session_takes_no_more_than_reading_it(name: str, process: Cli)
     settle(process)
     loaded = loaded_by([name, f"claude-code:{path.stem}"])
     assert "turnlog.formats.claude_code.reading" in loaded
-    writing = {"turnlog.formats.claude_code.writing", "turnlog.formats._shared.tally", "turnlog.exchange.transcript"}
+    writing = {
+        "turnlog.formats.claude_code.writing",
+        "turnlog.formats._shared.tally",
+        "turnlog.exchange.exporting.transcript",
+        "turnlog.exchange.exporting.writing",
+    }
     if name == "show":  # to go on with it, what is gone is put back, and it matters where git is
-        writing |= {"turnlog.exchange.kept", "turnlog.workspace", "turnlog.store.files.sessionfile", "turnlog.catalog"}
+        writing |= {
+            "turnlog.exchange.keeping.keptfile",
+            "turnlog.workspace",
+            "turnlog.store.files.sessionfile",
+            "turnlog.catalog",
+        }
     assert loaded & (UNNEEDED | writing | {"turnlog.wire"}) == set()
 
 
@@ -227,16 +240,21 @@ def test_to_read_what_a_session_grew_by_takes_no_more_than_that(process: Cli):
     long_ago(path)
     loaded = loaded_by(["ls", "--all"])
     assert "turnlog.catalog.read.indexer" in loaded
-    unneeded = {"turnlog.catalog.making", "turnlog.catalog.glance", "turnlog.exchange.kept", "turnlog.thread.marking"}
+    unneeded = {
+        "turnlog.catalog.background",
+        "turnlog.catalog.glance",
+        "turnlog.exchange.keeping.keptfile",
+        "turnlog.thread.home.foreignmarks",
+    }
     unneeded |= {"turnlog.catalog.index.wanted", "turnlog.catalog.answer"}  # those are for questions
     assert loaded & (unneeded | {"_hashlib", "typing_extensions", "inspect", "json"}) == set()
 
 
 BEGUN = """
 import sys
-from turnlog.catalog import making, upkeep
+from turnlog.catalog import background, upkeep
 upkeep.AT_ONCE = 0
-making.begin = lambda lock, arguments: print("begun", *arguments[-2:], flush=True)
+background.begin = lambda lock, arguments: print("begun", *arguments[-2:], flush=True)
 import turnlog.cli
 try:
     turnlog.cli.main()
@@ -267,4 +285,4 @@ def test_what_makes_the_index_begins_when_everything_is_said(
         assert "claude --resume 0d4a6d4c" in said[0]
         loaded = set(done.stderr.split())
         assert "turnlog.formats.claude_code.reading" in loaded
-        assert loaded & {"turnlog.session.home", "turnlog.store.files.logfile", "turnlog.reader.name"} == set()
+        assert loaded & {"turnlog.session.home", "turnlog.store.files.logfile", "turnlog.reader.naming.name"} == set()

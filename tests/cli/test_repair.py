@@ -10,6 +10,7 @@ from tests.store.faultlab import FailingDisk
 from turnlog.session.interior import interior
 from turnlog.store.files import now_ms
 from turnlog.store.files.disk import Disk
+from turnlog.store.files.homefolder import HomeFolder
 from turnlog.store.files.repair import repair
 
 
@@ -38,7 +39,9 @@ def test_an_error_at_any_step_loses_nothing(error: int, for_ever: bool, log: Pat
             leftover.unlink()
         steps += 1
         try:
-            repair(FailingDisk(at=steps, error=error, for_ever=for_ever), str(folder), log.stem, clock=now_ms)
+            repair(
+                HomeFolder(str(folder), FailingDisk(at=steps, error=error, for_ever=for_ever)), log.stem, clock=now_ms
+            )
         except turnlog.TurnlogError:
             assert entries_of(log)[: len(readable)] == readable
             kept = [path.read_bytes() for path in (folder / "trash").iterdir()]
@@ -47,19 +50,19 @@ def test_an_error_at_any_step_loses_nothing(error: int, for_ever: bool, log: Pat
             break
     assert steps > 10
     assert entries_of(log)[:-1] == readable
-    assert repair(Disk(), str(folder), log.stem, clock=now_ms) is None
+    assert repair(HomeFolder(str(folder), Disk()), log.stem, clock=now_ms) is None
 
 
 def test_two_repairs_at_the_same_moment_keep_both_originals(log: Path, folder: Path):
     for _ in range(2):
         hurt(log)
-        assert repair(Disk(), str(folder), log.stem, clock=lambda: 1_800_000_000_000) is not None
+        assert repair(HomeFolder(str(folder), Disk()), log.stem, clock=lambda: 1_800_000_000_000) is not None
     assert len(list((folder / "trash").iterdir())) == 2
 
 
 def test_private_whatever_the_umask(log: Path, folder: Path):
     hurt(log)
-    done = repair(Disk(), str(folder), log.stem, clock=now_ms)
+    done = repair(HomeFolder(str(folder), Disk()), log.stem, clock=now_ms)
     assert done is not None
     assert log.stat().st_mode & 0o777 == 0o600
     assert Path(done.original).stat().st_mode & 0o777 == 0o600
@@ -67,4 +70,4 @@ def test_private_whatever_the_umask(log: Path, folder: Path):
 
 def test_a_repair_of_nobody_is_a_clear_error(folder: Path, session: str):
     with pytest.raises(turnlog.NotFound):
-        repair(Disk(), str(folder), "nobody", clock=now_ms)
+        repair(HomeFolder(str(folder), Disk()), "nobody", clock=now_ms)

@@ -429,13 +429,14 @@ def test_what_somebody_else_made_is_never_run_unasked(process: Cli, foreign: str
 
 def test_it_is_shown_and_asked_for(process: Cli, foreign: str):
     line = f"cd {Path.cwd()} && evil --now theirs"
-    for answer, code, is_run in (("n", 1, False), ("", 1, False), ("y", 0, True)):
+    for answer, code, is_run in (("n\r", 1, False), ("\r", 1, False), ("\x03", 130, False), ("y\r", 0, True)):
         with Terminal(*TURNLOG, "resume", foreign, "--exec", columns=400) as terminal:
             assert line in terminal.until("run it?")
             assert "ran " not in terminal.text
-            terminal.type(f"{answer}\r")
+            terminal.type(answer)
             assert terminal.end() == code
         assert ("ran " in terminal.text) is is_run
+        assert terminal.text.endswith("nothing was run\n") is not is_run
 
 
 def test_a_fork_of_it_is_no_more_trusted(process: Cli, foreign: str):
@@ -490,7 +491,7 @@ def test_a_command_that_was_put_in_the_place_of_ours_is_not_known(process: Cli, 
     ],
 )  # fmt: skip
 def test_an_id_that_the_agent_does_not_make_is_refused(agent: str, id: str):
-    from turnlog.exchange.resumable import command_for
+    from turnlog.exchange.exporting.resumable import command_for
 
     with pytest.raises(turnlog.Invalid, match=f"is no id that {agent}"):
         command_for(resuming_of(agent), agent, id, "/there", "/here")

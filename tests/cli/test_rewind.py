@@ -151,6 +151,20 @@ def test_only_some_paths(work: Path, process: Cli):
     assert everything.keys() >= {"a", "b", "link"}
 
 
+def test_a_file_elsewhere_is_not_that_of_its_name_in_the_workspace(process: Cli, folder: Path, tmp_path: Path):
+    (outside := tmp_path / "config.toml").write_text("1")
+    with turnlog.open() as home, home.create(workspace=".") as session:
+        session.track(outside)
+        with session.turn():
+            session.user("go")
+            for path in (outside, Path("config.toml")):
+                path.write_text("2")
+    assert process("rewind", "--only", str(outside), "--yes").code == 0
+    assert (outside.read_text(), Path("config.toml").read_text()) == ("1", "2")
+    assert process("rewind", "turn:1", "--only", "config.toml", "--yes").code == 0
+    assert not Path("config.toml").exists()
+
+
 def test_places(work: Path, process: Cli):
     process("checkpoint", "lunch")
     process("checkpoint", "12")
@@ -295,6 +309,24 @@ def test_it_is_finished_or_taken_back(interrupted: Path, process: Cli, word: str
     assert "was interrupted" in again.err
 
 
+@pytest.mark.parametrize("word", ["--continue", "--abort"])
+def test_to_finish_it_is_no_dry_run(interrupted: Path, process: Cli, word: str):
+    before = digest(interrupted)
+    done = process("rewind", word, "-n")
+    assert (done.code, f"error: {word} and --dry-run do not go together" in done.err) == (2, True)
+    assert digest(interrupted) == before
+
+
+@pytest.mark.parametrize("word", ["--continue", "--abort"])
+def test_an_agent_that_finishes_it_is_noted(interrupted: Path, process: Cli, monkeypatch, word: str):
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert process("rewind", word).code == 0
+    asked = [entry for entry in entries(process) if entry["type"] == "note"]
+    assert f"rewind {word}, asked for by" in str(asked)
+    assert process("rewind", word).code == 3
+    assert len([entry for entry in entries(process) if entry["type"] == "note"]) == 1
+
+
 def test_what_the_user_edits_meanwhile_stays_and_is_named(interrupted: Path, process: Cli):
     (interrupted / "a").write_text("edited while it lay there")
     done = process("rewind", "--continue")
@@ -311,7 +343,7 @@ def test_what_the_user_edits_meanwhile_stays_and_is_named(interrupted: Path, pro
 def test_what_does_not_go_together_is_refused(work: Path, process: Cli, words: list[str]):
     done = process("rewind", *words)
     assert done.code == 2
-    assert "--help`" in done.err
+    assert "--help`" in done.err or "leave one of them out" in done.err
 
 
 def test_a_damaged_blob_is_named_and_the_others_are_restored(process: Cli, folder: Path):
@@ -392,3 +424,12 @@ def test_what_is_said_while_it_asks_is_not_left_behind_unseen(work: Path, proces
             terminal.type("y\n")
             assert terminal.end() == Conflict.exit_code
         assert len(list(session.messages())) == 2
+
+
+@pytest.mark.parametrize("word", ["--continue", "--abort"])
+def test_a_program_is_told_how_it_was_finished(interrupted: Path, process: Cli, word: str):
+    (interrupted / "a").write_text("edited while it lay there")
+    done = process("rewind", word, "--json")
+    assert done.code == 5
+    assert (done.json["done"], done.json["dry_run"]) == (True, False)
+    assert [one["path"] for one in done.json["problems"]] == ["a"]

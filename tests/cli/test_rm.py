@@ -1,12 +1,16 @@
 """`turnlog rm` and `turnlog restore`."""
 
+import json
 import os
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 import turnlog
 from tests.cli.scene import Cli, write_session
 from tests.cli.terminal import Terminal
+from tests.cli.test_import import claude_file
 from turnlog.catalog import Catalog
 
 
@@ -33,13 +37,31 @@ def test_several_at_once_or_none(cli: Cli, session: str):
     assert [row["id"] for row in cli("restore", "--json", session, session).json["sessions"]] == [session]
 
 
+def test_an_error_at_the_second_session_does_not_hide_what_became_of_the_first(cli: Cli, session: str):
+    def make(text: str) -> None:
+        with turnlog.open() as home, home.create(id="nightly") as made:
+            made.user(text)
+
+    make("the first")
+    cli("rm", "nightly")
+    make("the second")  # two of that id: which one is meant has to be said
+    done = cli("rm", session, "nightly")
+    assert done.code == 4
+    assert done.out.startswith(f"session {session[-8:]} is in the trash")
+    assert "error: session nightly: " in done.err and "; 1 session not done" in done.err
+    done = cli("rm", "--purge", "--yes", "--json", session, "nightly")
+    assert done.code == 3
+    assert [row["id"] for row in done.json["sessions"]] == [session]
+    assert [row["id"] for row in done.json["removed"]] == [session]
+
+
 def test_for_good_only_when_it_is_meant(cli: Cli, session: str):
     done = cli("rm", "--purge", session)
     assert done.code == 2
     assert "--yes" in done.err
     with turnlog.open() as home:
         assert len(home.sessions()) == 1
-    assert cli("rm", "--purge", "--yes", session).out == f"session {session[-8:]} is gone for good\n"
+    assert cli("rm", "--purge", "--yes", session).out == f"session {session[-8:]} was removed for good\n"
     with turnlog.open() as home:
         assert home.sessions() == []
         assert home.sessions(deleted=True) == []
@@ -142,3 +164,28 @@ def test_what_stays_of_a_purged_session_is_said_and_can_go_as_well(cli: Cli, ses
     assert [(row["id"], row["kind"]) for row in told["removed"]] == [("the-fork", "session"), ("another", "fork")]
     assert told["left"] == []
     assert cli("rm", "--forks", "x").code == 2
+
+
+def test_an_ambiguous_word_lists_what_is_in_the_trash(cli: Cli, folder: Path):
+    with turnlog.open() as home:
+        for name in ("same-1", "same-2"):
+            home.create(id=name).user("hi")
+    assert cli("rm", "same-1", "same-2").code == 0
+    done = cli("restore", "same", "--json")
+    error = json.loads(done.err)["error"]
+    assert (done.code, error["hint"]) == (3, "give more of the id")
+    assert {one["name"] for one in error["candidates"]} == {"same-1", "same-2"}
+    assert "same-2" in cli("restore", "same").err
+
+
+@pytest.mark.parametrize("name", ["claude-code:{}", "claude-code:{:.9}", "{}", "{:.9}"])
+def test_restore_takes_the_id_of_an_agent_that_rm_takes(cli: Cli, folder: Path, name: str):
+    claude_file(Path(os.environ["HOME"]) / ".claude" / "projects" / "webshop", 1, str(Path.cwd()))
+    word = name.format("00000000-0000-4000-8000-000000000001")
+    assert cli("import", "--all").code == 0
+    assert cli("rm", word).code == 0
+    assert cli("restore", word).code == 0
+    assert cli("ls", "--deleted", "--json").json["sessions"] == []
+    again = cli("restore", word)
+    hint = "`turnlog ls --deleted` shows what is in the trash"
+    assert (again.code, again.err) == (3, f"error: no deleted session {word!r}\nhint: {hint}\n")

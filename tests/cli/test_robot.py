@@ -16,8 +16,8 @@ from tests.cli.every import EVERY, NAMES, words_for
 from tests.cli.machine import three_agents
 from tests.cli.scene import Cli, Done
 from turnlog.cli.frame.commandlist import get_command
-from turnlog.cli.frame.selection import selectable
-from turnlog.cli.frame.shape import items_of
+from turnlog.cli.frame.document.selection import selectable
+from turnlog.cli.frame.document.shape import items_of
 from turnlog.cli.guide import GUIDE, HEAD
 
 LISTS = [
@@ -162,6 +162,8 @@ def test_wrong_options_are_an_error_for_programs(name: str, cli: Cli):
 def test_a_command_that_was_meant_is_a_candidate(cli: Cli):
     assert problem(cli("serach", "--json"))["candidates"] == [{"name": "search"}]
     assert problem(cli("api", "serach", "--json"))["candidates"] == [{"name": "search"}]
+    assert problem(cli("api", "list", "--json"))["candidates"] == [{"name": "ls"}], "as without `api`"
+    assert cli("api", "hide", "--json", "--fields", "name").json["name"] == "archive"
 
 
 ASKING = [
@@ -171,7 +173,7 @@ ASKING = [
 """What asks somebody on a terminal."""
 ALONE = """
 import json, sys
-from turnlog.cli.frame.program import run
+from turnlog.cli.program import run
 codes = [run(words) for words in json.loads(sys.argv[1])]
 open(sys.argv[2], "w").write(json.dumps(codes))
 """
@@ -212,3 +214,52 @@ def test_every_line_of_the_guide_runs(agents: Cli):
         done = agents(*words)
         assert (program, done.code) == ("turnlog", 0), (line, done.err)
         assert "--json" not in line or done.json["version"]
+
+
+def test_what_only_looks_can_be_continued(cli: Cli, session: str):
+    for number in range(3):
+        cli("note", "@", f"one note of many, number {number}")
+    first = cli("note", "@", "--json", "--max-bytes", "250")
+    assert first.code == 0, first.err
+    assert first.json["cursor"]
+    more = cli("note", "@", "--json", "--cursor", first.json["cursor"])
+    listed = [*first.json["notes"], *more.json["notes"]]
+    assert [one["text"][-1] for one in listed if one["text"].startswith("one")] == ["0", "1", "2"]
+    assert all(one["at"].endswith("Z") for one in listed)
+    assert "would do it again" in cli("note", "@", "one more", "--json", "--cursor", "1-x").err
+
+
+def test_a_session_called_status_is_pushed_and_not_looked_at(cli: Cli, folder: Path):
+    with turnlog.open() as home:
+        home.create(id="status").user("hi")
+    done = cli("push", "status", "../copy", "--json", "--cursor", "1-x")
+    assert "would do it again" in done.err
+
+
+def test_what_may_change_files_of_a_workspace_says_so():
+    kinds = {name: get_command(name).module.CHANGES for name in ("rewind", "undo", "redo", "web", "tui", "mcp", "run")}
+    assert set(kinds.values()) == {"the workspace", "files of other agents"}
+
+
+def test_an_error_is_json_only_where_this_command_was_asked_for_it(cli: Cli, session: str):
+    other = cli("run", "no-such-command", "--json", "--debug")
+    assert other.err.splitlines()[-2].startswith("error: ")
+    assert "Traceback" not in other.err
+    own = cli("run", "--json", "--label", "--", "no-such-command")
+    assert json.loads(own.err.splitlines()[-1])["error"]["exit_code"]
+    for words in (["watch", "nosuch", "--jsonl"], ["ls", "--no-such", "--json"], ["nosuch", "--json"]):
+        assert json.loads(cli(*words).err)["version"] == 1
+
+
+def test_times_of_candidates_are_as_everywhere(cli: Cli, folder: Path):
+    with turnlog.open() as home:
+        for name in ("same-1", "same-2"):
+            home.create(id=name).user("hi")
+    candidates = json.loads(cli("show", "same", "--json").err)["error"]["candidates"]
+    assert [one["at"][-1] for one in candidates] == ["Z", "Z"]
+
+
+def test_raw_lines_are_no_document(cli: Cli, session: str):
+    done = cli("show", "--raw", "--json", "--fields", "seq")
+    assert (done.code, done.out) == (2, "")
+    assert "either --raw or --json" in done.err

@@ -2,35 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.cli.every import NAMES, prepare, words_for
 from tests.cli.machine import three_agents
+from tests.cli.printed import check_document
 from tests.cli.scene import Cli
-from turnlog.cli.interface import described
-
-STRICT = Draft202012Validator
-
-
-def exact(schema: dict[str, Any]) -> dict[str, Any]:
-    """The same schema, where nothing may be said that it does not name."""
-    found = dict(schema)
-    if "properties" in found:
-        found["properties"] = {name: exact(inner) for name, inner in found["properties"].items()}
-        found["additionalProperties"] = False
-    if "items" in found:
-        found["items"] = exact(found["items"])
-    return found
-
-
-def check(name: str, said: dict[str, Any]) -> None:
-    schema = described(name)["json"]
-    STRICT.check_schema(schema)
-    problems = [f"{error.json_path}: {error.message:.200}" for error in STRICT(exact(schema)).iter_errors(said)]
-    assert problems == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -38,7 +16,7 @@ def test_real_output_is_what_the_schema_says(name: str, cli: Cli, session: str):
     prepare(cli, name)
     done = cli(name, "--json", *words_for(name))
     assert done.code == 0, done.err
-    check(name, json.loads(done.out.splitlines()[0] if name == "watch" else done.out))
+    check_document(name, json.loads(done.out.splitlines()[0] if name == "watch" else done.out))
     assert done.err == ""
 
 
@@ -74,4 +52,4 @@ def test_so_is_what_agents_wrote(cli: Cli, folder: Path, session: str):
         name, *rest = (ids.get(word, word) for word in words)
         done = cli(name, "--json", *rest)
         assert done.code == 0, done.err
-        check(name, json.loads(done.out))
+        check_document(name, json.loads(done.out))

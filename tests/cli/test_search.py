@@ -88,7 +88,7 @@ def test_code_phrases_and_what_must_not_be_there(two: None, process: Cli):
         (["nirvana"], "try a beginning, nirva*, or a part of a word, *nirvana*"),
         (["nirvana", "samsara"], "all words have to be in one message"),
         (["flaky", "agent:codex"], "try it without the filters"),
-        (["another", "--here"], "there is something in other folders"),
+        (["another", "--here"], "there are matches elsewhere"),
     ],
 )
 def test_nothing_found_says_what_to_try(two: None, process: Cli, words: list[str], hint: str):
@@ -166,3 +166,12 @@ def test_the_next_page_of_words_that_look_like_options(two: None, process: Cli):
     page = process(*shlex.split(told)[1:])
     assert page.code == 0
     assert len(page.out.splitlines()) == 1
+
+
+def test_an_option_with_its_value_attached_leaves_no_word_out(two: None, process: Cli):
+    nowhere = process("search", "the", "-w", "/nope", "--json")
+    assert process("search", "the", "-w/nope", "--json").json == nowhere.json
+    assert nowhere.json["hits"] == []
+    assert len(process("ls", "-an1", "--json").json["sessions"]) == 1
+    assert len(process("ls", "-n1", "--json").json["sessions"]) == 1
+    assert process("search", "the", "-wip", "--json").json["hits"], "a word to leave out"

@@ -143,7 +143,7 @@ def test_a_large_file_goes_through_a_folder_that_is_gone_afterwards(
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
     look = (
-        "import sys, turnlog.reader.foreign as e, turnlog.session as s; e._SMALL_BYTES = 0\n"
+        "import sys, turnlog.reader.opening.temporary as e, turnlog.session as s; e._SMALL_BYTES = 0\n"
         "was = e.open_home\n"
         "e.open_home = lambda place, **more: print('at', place, file=sys.stderr) or was(place, **more)\n"
         f"sys.argv[1:] = ['show', {str(SOFOS)!r}, '--json']\n"

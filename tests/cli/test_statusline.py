@@ -89,3 +89,14 @@ def test_codex_says_in_its_files_what_is_left(folder: Path, tmp_path: Path, proc
     (day / "rollout-2026-11-15T10-00-00-0199a213-81a0-7800-8000-000000000001.jsonl").write_text(text)
     [limit] = process("usage", "blocks", "--json").json["limits"]
     assert (limit["agent"], limit["used_percent"], limit["said_at"]) == ("codex", 61.0, "2026-11-15T10:00:00Z")
+
+
+def test_nobody_who_takes_the_line_is_no_error(folder: Path):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "turnlog", "statusline"], input=b'{"model": {"id": "m"}}', stdout=write,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -61,10 +61,10 @@ def in_one_pipe(words: list[str], **how: Any) -> str:
 
 def test_in_one_pipe_a_note_stands_behind_the_result_it_is_about():
     work = (
-        "import sys; from turnlog.cli.frame.exitcode import ended; from turnlog.errors import NotFound\n"
+        "import sys; from turnlog.cli.errorline import run_to_exit_code as ended; from turnlog.errors import NotFound\n"
         "def work():\n"
         "    print('result'); print('note', file=sys.stderr); print('more'); raise NotFound('no more')\n"
-        "sys.exit(ended([], work))"
+        "sys.exit(ended(work))"
     )
     assert in_one_pipe(["-c", work]) == "result\nnote\nmore\nerror: no more\n"
 
@@ -76,9 +76,9 @@ def test_a_command_tells_in_one_pipe_what_it_made_and_then_how_to_go_on(cli: Cli
 
 def test_what_went_wrong_is_told_also_when_nobody_reads_the_result():
     work = (
-        "import sys; from turnlog.cli.frame.exitcode import ended; from turnlog.errors import NotFound\n"
+        "import sys; from turnlog.cli.errorline import run_to_exit_code as ended; from turnlog.errors import NotFound\n"
         "def work(): print('result'); raise NotFound('no more')\n"
-        "sys.exit(ended([], work))"
+        "sys.exit(ended(work))"
     )
     reader, writer = os.pipe()
     os.close(reader)
@@ -86,6 +86,18 @@ def test_what_went_wrong_is_told_also_when_nobody_reads_the_result():
     done = subprocess.run(start, stdout=writer, stderr=subprocess.PIPE, env=buffered(), text=True, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (3, "error: no more\n")
+
+
+@pytest.mark.parametrize("flags", [[], ["-u"]])
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_full_disk_is_told_however_much_is_printed(flags: list[str], size: int):
+    run = "from turnlog.cli.errorline import run_to_exit_code"
+    work = f"import sys; {run}; sys.exit(run_to_exit_code(lambda: print('x' * {size})))"
+    with Path("/dev/full").open("wb") as full:
+        start = [sys.executable, *flags, "-c", work]
+        done = subprocess.run(start, stdout=full, stderr=subprocess.PIPE, env=buffered(), text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (8, 2)
+    assert done.stderr.startswith("error: the output cannot be written: No space left on device\n")
 
 
 @pytest.mark.parametrize("name", share(SPEAKING, 1))

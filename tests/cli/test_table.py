@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from turnlog.cli.commands.search import _cut, marked  # pyright: ignore[reportPrivateUsage]
+from turnlog.cli.draw.searchresult import _fitting_snippet, marked  # pyright: ignore[reportPrivateUsage]
 from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import ago, clock_times, plain, width
+from turnlog.cli.draw.text import clock_times, plain
+from turnlog.view.number import ago
+from turnlog.view.visible import width
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -117,6 +119,6 @@ def test_cells_that_are_a_little_longer_stand_in_their_column(monkeypatch: pytes
 def test_a_snippet_of_wide_characters_fits_and_has_its_mark(room: int):
     text = "日本語の文章がここに" * 8 + "探す" + "続きの文章もある" * 8
     hit = SimpleNamespace(tool="", snippet=text, marks=[(80, 82)])
-    cut, marks = _cut(hit, room)  # pyright: ignore
+    cut, marks = _fitting_snippet(hit, room)  # pyright: ignore
     assert width(cut) <= room
     assert [cut[a:b] for a, b in marks] == ["探す"]

@@ -64,7 +64,7 @@ def test_ctrl_c_at_the_question_does_nothing(changed: Path, process: Cli, word: 
 # The other thread takes the signal, so that no read of this one is interrupted by it: as if it had come just before.
 _MISSED = """
 import signal, threading
-from turnlog.cli.draw.question import ask
+from turnlog.cli.frame.question import ask
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 ask("rewind?")

@@ -10,7 +10,8 @@ from tests.cli.scene import Cli
 from tests.cli.terminal import Terminal
 from turnlog import Text, ToolCall
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import clip, one_line, safe, width
+from turnlog.cli.frame.notes import tell, warn
+from turnlog.view.visible import clip, one_line, safe, width
 
 EVIL = "a\x1b[31mred\x1b]0;owned\x07\x9b2J\x7f\x00\r\b\u202egpj.exe\u2066\u200f\u2028b"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -70,15 +71,21 @@ def test_tables_align():
     assert table(("A", "N"), [("你好", "1"), ("x", "22")], right=(1,)) == ["A      N", "你好   1", "x     22"]
 
 
+def test_what_is_said_on_stderr_is_made_safe(capsys: pytest.CaptureFixture[str]):
+    warn("a\x1b[2J  b\nc")
+    tell("/a  b\x1b", exact=True)  # blanks of a path stay
+    assert capsys.readouterr().err == "warning: a\\x1b[2J b c\n/a  b\\x1b\n"
+
+
 def test_a_note_with_wide_characters_is_broken_where_the_screen_ends():
     text = (
         "有些会话读不出来 " * 12
         + "`turnlog doctor 12345678 --repair-with-a-very-long-option-name-that-is-typed-or-copied-as-it-stands-here` ok"
     )
-    with Terminal("-c", f"from turnlog.cli.draw.text import tell; tell({text!r})", columns=60) as terminal:
+    with Terminal("-c", f"from turnlog.cli.frame.notes import tell; tell({text!r})", columns=60) as terminal:
         assert terminal.end() == 0
     lines = terminal.text.splitlines()
     assert " ".join(lines) == text
     long = [line for line in lines if width(line) > 60]
-    assert [len(line.split()) for line in long] == [1]  # what is copied is not broken
-    assert max(width(line) for line in lines if line not in long) > 50
+    assert [line.count("`") for line in long] == [2]  # a command that is copied is not broken
+    assert max(width(line) for line in lines if line not in long) >= 50

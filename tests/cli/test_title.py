@@ -39,3 +39,20 @@ def test_a_title_cannot_drive_the_terminal(cli: Cli, session: str):
     done = cli("title", "@", "\x1b[2Jgone")
     assert "\x1b" not in done.out
     assert "\\x1b[2Jgone" in done.out
+
+
+def test_a_title_is_either_given_or_removed(cli: Cli, session: str):
+    done = cli("title", "@", "foo", "--remove")
+    assert (done.code, done.err.splitlines()[0]) == (2, "error: either TEXT or --remove")
+
+
+def test_a_title_is_removed_only_in_this_folder_unless_a_session_is_named(
+    cli: Cli, session: str, tmp_path, monkeypatch
+):
+    cli("title", "@", "Mine")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert cli("title").out == "Mine\n"
+    assert cli("title", "--remove").code == 3
+    assert cli("title").out == "Mine\n"
+    assert cli("title", session, "--remove").code == 0

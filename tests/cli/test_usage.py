@@ -93,7 +93,7 @@ def test_a_model_without_a_price_is_named(folder: Path, process: Cli):
 def test_nothing_spent(process: Cli):
     done = process("usage", "agent:codex")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "nothing was spent for agent:codex\n"
+    assert done.err == "no usage for agent:codex\n"
     assert process("usage", "--json").json["groups"] == []
 
 
@@ -237,3 +237,8 @@ def test_every_face_groups_and_sorts_by_what_the_catalog_can():
     assert (*GROUPS, "block") == usage_command.BY
     assert set(offer.BY) < set(GROUPS)
     assert search_command.SORTS == paging.SORTS
+
+
+def test_two_groups_are_asked_for_with_a_comma(cli: Cli, session: str):
+    done = cli("usage", "--by", "model", "--by", "month")
+    assert (done.code, done.err) == (2, "error: option '--by' is given twice\nhint: `--by A,B` adds up by both\n")

@@ -27,8 +27,8 @@ from turnlog import (
     ToolResult,
     UnknownBlock,
 )
-from turnlog.exchange.transcript import transcript_of
-from turnlog.log.context import INTERRUPTED
+from turnlog.exchange.exporting.transcript import transcript_of
+from turnlog.log.context.toolturn import INTERRUPTED
 from turnlog.log.entry import Checkpoint, Uncompact
 
 STOPS = ("length", "aborted", "error")

@@ -9,8 +9,8 @@ from typing import Any
 
 import turnlog
 from turnlog import Compaction, Message, Text, ToolCall, ToolResult
-from turnlog.exchange.source import bring_all
-from turnlog.exchange.transcript import writing_of
+from turnlog.exchange.exporting.writing import writing_of
+from turnlog.exchange.importing.run import import_all
 from turnlog.formats import Rendered, Source, format_of
 from turnlog.session.interior import interior
 
@@ -33,7 +33,7 @@ def lines(path: Path, records: Iterable[Any]) -> Path:
 def bring(agent: str, path: Path, home: Any = None) -> list[tuple[Any, Any]]:
     """Every session at a path, imported: what is told of it, and the session."""
     home = home or turnlog.open("memory:")
-    found = list(bring_all(interior(home).creator, list(format_of(agent).find(str(path)))))
+    found = list(import_all(interior(home).creator, list(format_of(agent).find(str(path)))))
     return [(item, home.resume(item.id)) for item in found]
 
 

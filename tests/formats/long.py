@@ -11,8 +11,9 @@ from typing import Any
 
 import turnlog
 from tests.formats.composing import placed
-from turnlog.exchange.source import bring
-from turnlog.exchange.transcript import transcript_of, written_for
+from turnlog.exchange.exporting.transcript import transcript_of
+from turnlog.exchange.exporting.writing import written_for
+from turnlog.exchange.importing.sessionimport import import_source
 from turnlog.formats import Source, format_of, names
 from turnlog.session.interior import interior
 
@@ -232,4 +233,4 @@ def read_all(source: Source) -> int:
 
 def import_all(source: Source) -> int:
     with turnlog.open("memory:", checkpoints=False) as home:
-        return bring(interior(home).creator, source, format_of(source.agent).read(source)).added
+        return import_source(interior(home).creator, source, format_of(source.agent).read(source)).added

@@ -14,12 +14,11 @@ import pytest
 
 import turnlog
 from turnlog import Image, Message, Text, Thinking, ToolCall, ToolResult, UnknownBlock, Usage
-from turnlog.exchange.source import bring as bring_source
-from turnlog.exchange.transcript import render
-from turnlog.formats import Places, Problem, Source
-from turnlog.formats._shared.rust import F32, by_key, pretty
-from turnlog.formats.seeds import a3s
-from turnlog.formats.seeds.a3s.layout import digest_of, flat_name, tree_name, wal_entries
+from turnlog.exchange.exporting.writing import render
+from turnlog.exchange.importing.sessionimport import import_source
+from turnlog.formats import Places, Problem, Source, a3s
+from turnlog.formats.a3s.layout import digest_of, flat_name, tree_name, wal_entries
+from turnlog.interop.rust import F32, by_key, pretty
 from turnlog.session.interior import interior
 
 SEEDS = Path(__file__).parent / "seeds" / "a3s"
@@ -48,7 +47,7 @@ def home() -> Any:
 
 def bring(home: Any, path: Path) -> Any:
     source = Source("a3s", str(path))
-    return bring_source(interior(home).creator, source, a3s.read(source))
+    return import_source(interior(home).creator, source, a3s.read(source))
 
 
 def session_of(home: Any, path: Path) -> Any:
@@ -222,6 +221,13 @@ def test_a_session_that_names_no_model_is_given_no_name(home: Any, tmp_path: Pat
     assert "model_name" not in json.loads(data_of(session))
     session.set("model", "m-2")
     assert json.loads(data_of(session))["model_name"] == "m-2"
+
+
+def test_a_tool_whose_name_is_no_text_has_no_name_here(home: Any) -> None:
+    session = home.create()
+    session.set("tools", [{"name": ["bash"]}, {"name": "read"}, {}])
+    session.user("hi")
+    assert json_of(session)["tool_names"] == ["read"]
 
 
 def test_totals_are_spending_under_the_model(home: Any) -> None:

@@ -16,8 +16,8 @@ from tests.formats.checkers import claude_code, codex, gemini_cli, opencode, pi
 from tests.formats.composing import placed
 from tests.public import public
 from turnlog import Compaction, Custom, File, Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
-from turnlog.exchange.source import bring_all
-from turnlog.exchange.transcript import render
+from turnlog.exchange.exporting.writing import render
+from turnlog.exchange.importing.run import import_all
 from turnlog.formats import Rendered, format_of
 from turnlog.session.interior import interior
 
@@ -245,7 +245,7 @@ def convert(session: Any, agent: str, folder: Path) -> Any:
     check_strictly(agent, written)
     placed(agent, written, str(folder))
     home = turnlog.open("memory:")
-    found = list(bring_all(interior(home).creator, list(format_of(agent).find(str(folder)))))
+    found = list(import_all(interior(home).creator, list(format_of(agent).find(str(folder)))))
     assert [item.problems for item in found] == [[]]
     back = home.resume(found[0].id)
     before, after = account(session), account(back)

@@ -11,8 +11,9 @@ import turnlog
 from tests.formats.account import account, lost
 from tests.formats.composing import placed
 from tests.formats.test_between import began, rich
-from turnlog.exchange.source import bring_all
-from turnlog.exchange.transcript import render, transcript_of
+from turnlog.exchange.exporting.transcript import transcript_of
+from turnlog.exchange.exporting.writing import render
+from turnlog.exchange.importing.run import import_all
 from turnlog.formats import format_of
 from turnlog.session.interior import interior
 
@@ -54,7 +55,7 @@ def test_from_one_seed_to_another_and_back(here: str, there: str, tmp_path: Path
             written = render(session, agent)
             place = placed(agent, written, str(tmp_path / str(number)))
             other = turnlog.open("memory:")
-            [item, *_] = bring_all(interior(other).creator, list(format_of(agent).find(place)))
+            [item, *_] = import_all(interior(other).creator, list(format_of(agent).find(place)))
             assert item.problems == []
             back = other.resume(item.id)
             is_own = account_agent(session) == agent

@@ -12,6 +12,7 @@ import pytest
 import turnlog
 from tests.formats.composing import bring, grows_alike, lines, steps, talk, what
 from turnlog import Compaction, Note, ToolResult, Usage
+from turnlog.formats import format_of
 from turnlog.formats.claude_code.chain import Chain
 
 S = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -324,3 +325,12 @@ def test_a_fork_beside_a_session_without_a_time_is_read(path: Path) -> None:
     timeless = [{**record, "timestamp": None} for record in (user(1, None, "go"), answer(2, 1, "yes"))]
     lines(parent, timeless)
     assert steps("claude-code", path)[0].header.fork is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "days"), [(0, None), (1, 1), (90, 90), (False, 30), (True, 30), (-1, 30), ("7", 30), (None, 30)]
+)
+def test_claude_code_takes_whole_days(setting: Any, days: int | None) -> None:
+    retention = format_of("claude-code").retention
+    assert retention is not None
+    assert retention.days(setting) == days

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 import turnlog
 from tests.formats.checkers import claw as first_claw
 from turnlog import Custom, Image, Message, Note, Text, Thinking, ToolCall, ToolResult, Usage
-from turnlog.exchange.source import bring as bring_source
-from turnlog.exchange.transcript import render
-from turnlog.formats import Places, Source
-from turnlog.formats._shared.rust import claw as rendered
-from turnlog.formats.seeds import claw
-from turnlog.formats.seeds.claw.dialect import decode
-from turnlog.formats.seeds.claw.record import file_name, partition_of
+from turnlog.exchange.exporting.writing import render
+from turnlog.exchange.importing.sessionimport import import_source
+from turnlog.formats import Places, Source, claw
+from turnlog.formats.claw.record import file_name, partition_of
+from turnlog.interop.clawjson import decode
+from turnlog.interop.rust import claw as rendered
 from turnlog.log.entry import Compaction
 from turnlog.session.interior import interior
 
@@ -177,7 +176,7 @@ def test_after_one_more_turn_the_other_records_are_identical_and_it_loads(home: 
 @pytest.mark.parametrize("path", [*IDENTICAL, *LEGACY.iterdir(), *BROKEN.iterdir()], ids=lambda path: path.name)
 def test_importing_twice_adds_nothing(home: Any, path: Path) -> None:
     source = Source("claw", str(path))
-    first, again = (bring_source(interior(home).creator, source, claw.read(source)) for _ in "12")
+    first, again = (import_source(interior(home).creator, source, claw.read(source)) for _ in "12")
     assert first.id == again.id
     assert again.added == 0
 
@@ -286,6 +285,13 @@ def test_what_an_older_file_says_of_its_model_and_start_is_kept(home: Any) -> No
     assert session.get("model") == "claude-opus-4-6"
     assert json.loads(data_of(session).splitlines()[0])["created_at_ms"] == 1775001234000
     assert json.loads(data_of(session).splitlines()[0])["metadata"]["last_prompt"] == "здравей"
+
+
+def test_a_start_with_too_many_digits_is_no_start(home: Any, tmp_path: Path) -> None:
+    name = "session-of-long-ago.jsonl"
+    head = {"type": "session_meta", "version": 1, "session_id": "x", "metadata": {"started_at": "1" * 5000}}
+    session = session_of(home, write_lines(tmp_path / name, head))
+    assert [loss.what for loss in render(session, "claw").lost] == []
 
 
 def test_an_early_thought_has_its_text_under_another_name(home: Any, tmp_path: Path) -> None:

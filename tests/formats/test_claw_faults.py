@@ -34,9 +34,8 @@ from tests.formats.test_claw import (
     write_lines,
 )
 from turnlog import Message, ToolCall, ToolResult, Usage
-from turnlog.exchange.transcript import render
-from turnlog.formats import Problem, Record, Source
-from turnlog.formats.seeds import claw
+from turnlog.exchange.exporting.writing import render
+from turnlog.formats import Problem, Record, Source, claw
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import zstandard
 
 import turnlog
 from tests.formats.composing import bring, grows_alike, lines, steps, talk, what
-from turnlog import Message, Note, Usage
-from turnlog.exchange.transcript import render
+from turnlog import Message, Note, ToolCall, Usage
+from turnlog.exchange.exporting.writing import render
 from turnlog.wire import openai
 
 ONE, TWO = "01990000-0000-7000-8000-000000000001", "01990000-0000-7000-8000-000000000002"
@@ -79,6 +79,15 @@ def test_a_rollout_is_read(folder: Path) -> None:
     assert talk(session.context()) == spoken(1) + spoken(2)
     assert session.usage().own == Usage(input_tokens=150, output_tokens=15)
     assert session.workspace == "/p"
+
+
+@pytest.mark.parametrize("arguments", ["[" * 2000, '{"a": ', " ", "", None])
+def test_arguments_that_are_no_input_cost_no_session(folder: Path, arguments: str | None) -> None:
+    call = item(type="function_call", name="shell", call_id="c", arguments=arguments)
+    [(found, session)] = bring("codex", lines(folder / name(ONE), [meta(), said("user", "hi"), call]))
+    assert found.problems == []
+    [block] = [block for message in session.messages() for block in message.blocks if isinstance(block, ToolCall)]
+    assert block.input == ({} if arguments is not None and not arguments.strip() else arguments)
 
 
 def test_bare_files_of_2025_are_read(folder: Path) -> None:

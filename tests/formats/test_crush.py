@@ -20,7 +20,7 @@ from tests.formats.agents.composed import INNER, ROOM, crush
 from tests.formats.test_small_agents import bring, seen, started, words
 from turnlog import Home, Image, Message, Note, ToolResult
 from turnlog.formats import Places, Source, format_of
-from turnlog.log.entry import Spawned
+from turnlog.log.part import Spawned
 
 FORMAT = format_of("crush")
 

@@ -16,8 +16,8 @@ from tests.formats.long import cursor_chat
 from tests.formats.test_small_agents import bring, seen, started, words
 from turnlog import Home, Image, Message, ToolCall
 from turnlog.formats import Reading, Source, format_of
-from turnlog.formats.cursor_cli import _fields  # pyright: ignore[reportPrivateUsage]
-from turnlog.log.entry import Spawned
+from turnlog.interop.protobuf import length_fields
+from turnlog.log.part import Spawned
 
 FORMAT = format_of("cursor-cli")
 
@@ -121,7 +121,7 @@ def test_a_transcript_is_read_where_there_is_no_database(home: Home, tmp_path: P
 def test_any_bytes_are_fields_or_none():
     chance = random.Random(3)
     for _ in range(2_000):
-        assert all(number >= 0 for number, _ in _fields(chance.randbytes(chance.randrange(80))))
+        assert all(number >= 0 for number, _ in length_fields(chance.randbytes(chance.randrange(80))))
 
 
 def test_a_database_that_is_damaged_gives_problems_and_nothing_else(base: Path):
@@ -151,3 +151,13 @@ def test_nodes_that_lead_to_each_other_end(tmp_path: Path):
     reading = read(path)
     assert len(list(reading.steps)) == 1
     assert reading.problems == []
+
+
+@pytest.mark.parametrize(("most", "problems"), [(1, ["more than 1 messages"]), (2, []), (3, [])])
+def test_only_what_was_left_out_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, problems: list[str]
+):
+    """The root is one of those that are looked at."""
+    path = cursor_chat(tmp_path / "c", CURSOR_SAID[:1])
+    monkeypatch.setattr("turnlog.formats.cursor_cli._MOST", most)
+    assert [problem.what for problem in read(path).problems] == problems

@@ -15,8 +15,8 @@ from tests.formats.test_between import began, rich
 from tests.formats.test_between_seeds import IN_TOTALS, SEED_NAMES
 from turnlog import Image, Text, Thinking, ToolCall
 from turnlog.errors import Unsupported
-from turnlog.exchange.source import bring_all
-from turnlog.exchange.transcript import render
+from turnlog.exchange.exporting.writing import render
+from turnlog.exchange.importing.run import import_all
 from turnlog.formats import format_of
 from turnlog.session.interior import interior
 
@@ -55,7 +55,7 @@ def silent(session: Any, agent: str, written: Any, folder: Path) -> set[str]:
     """What is gone when it is read back and the report does not tell."""
     place = placed(agent, written, str(folder))
     with turnlog.open("memory:") as other:
-        [item, *_] = bring_all(interior(other).creator, list(format_of(agent).find(place)))
+        [item, *_] = import_all(interior(other).creator, list(format_of(agent).find(place)))
         assert item.problems == []
         with other.resume(item.id) as back:
             gone = lost(account(session), account(back)).keys() - IN_TOTALS

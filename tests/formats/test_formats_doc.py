@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from turnlog.exchange.transcript import writing_of
+from turnlog.exchange.exporting.writing import writing_of
 from turnlog.formats import format_of, names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,12 +50,8 @@ def strings(node: ast.AST) -> set[str]:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a format that is one, a seed or not."""
-    return next(
-        path
-        for path in (FORMATS / name.replace("-", "_"), FORMATS / "seeds" / name)
-        if (path / "__init__.py").is_file()
-    )
+    """The folder of a format that is one."""
+    return FORMATS / name.replace("-", "_")
 
 
 def in_code(*files: Path) -> set[str]:
@@ -94,7 +90,7 @@ def test_every_loss_that_is_named_is_in_the_code(name: str):
     named = words(parts(sections()[name])["Lost"])
     files = sorted(folder_of(name).glob("*.py"))
     assert named
-    assert named <= in_code(*files, FORMATS / "_shared" / "rest.py", FORMATS / "_shared" / "tally.py")
+    assert named <= in_code(*files, FORMATS / "_shared" / "losses.py", FORMATS / "_shared" / "tally.py")
 
 
 @pytest.mark.parametrize("name", MAIN)
@@ -118,7 +114,7 @@ def test_what_an_agent_carries_is_named(name: str):
 
 
 def test_the_table_has_what_is_counted_the_same_way_for_all():
-    tree = ast.parse((FORMATS / "_shared" / "rest.py").read_text(encoding="utf-8"))
+    tree = ast.parse((FORMATS / "_shared" / "losses.py").read_text(encoding="utf-8"))
     counted = set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name in ("_of_messages", "_of_session"):

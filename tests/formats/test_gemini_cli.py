@@ -13,7 +13,7 @@ from msgspec.structs import replace
 import turnlog
 from tests.formats.composing import bring, grows_alike, lines, talk, what
 from turnlog import Compaction, Edit, Note, Usage
-from turnlog.exchange.transcript import transcript_of
+from turnlog.exchange.exporting.transcript import transcript_of
 from turnlog.formats.gemini_cli.writing import place, write
 
 HEAD = {
@@ -204,6 +204,50 @@ def test_record_by_record_it_becomes_the_same_session(path: Path) -> None:
         user("w", "right"),
     ]
     grows_alike("gemini-cli", path, [HEAD, *first, *later])
+
+
+def placed(tmp_path: Path, workspace: str = "/c") -> tuple[Path, Path]:
+    """The file of a session of that workspace, and the list of projects."""
+    folder = tmp_path / ".gemini" / "tmp"
+    with turnlog.open("memory:") as home, home.create() as session:
+        session.user("hi")
+        written = write(replace(transcript_of(session), workspace=workspace))
+    return Path(place(written, str(folder))), folder.parent / "projects.json"
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    ['{"projects": {"/a": "a", "/b": "b",}}', '["/a"]', '{"projects": ["/a"]}', "", '{"projects": {"/a": "\\ud800"}}'],
+)
+def test_a_list_of_projects_that_cannot_be_read_stays_as_it_is(tmp_path: Path, damaged: str) -> None:
+    """The program finds the project by the note in its folder."""
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini" / "projects.json").write_text(damaged)
+    path, registry = placed(tmp_path)
+    assert registry.read_text() == damaged
+    assert (path.parent.parent / ".project_root").read_text() == "/c"
+
+
+def test_a_list_of_projects_that_is_too_long_to_read_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    whole = json.dumps({"projects": {f"/{number}": "x" * 1000 for number in range(17_000)}})
+    (tmp_path / ".gemini" / "projects.json").write_text(whole)
+    assert placed(tmp_path)[1].read_text() == whole
+
+
+def test_a_list_of_projects_keeps_whatever_else_it_has(tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini" / "projects.json").write_text('{"version": 2, "projects": {"/a": "a"}}')
+    path, registry = placed(tmp_path)
+    assert json.loads(registry.read_text()) == {"version": 2, "projects": {"/a": "a", "/c": path.parent.parent.name}}
+    assert not (registry.parent / "projects.json.lock").exists()
+
+
+def test_a_list_of_projects_that_the_program_has_locked_is_left_to_it(tmp_path: Path) -> None:
+    (tmp_path / ".gemini" / "projects.json.lock").mkdir(parents=True)
+    path, registry = placed(tmp_path)
+    assert not registry.exists() and (registry.parent / "projects.json.lock").exists()
+    assert (path.parent.parent / ".project_root").read_text() == "/c"
 
 
 def test_a_folder_whose_name_is_no_unicode_is_registered_as_the_program_sees_it(tmp_path: Path) -> None:

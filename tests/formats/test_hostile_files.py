@@ -17,10 +17,10 @@ import zstandard
 import turnlog
 from tests.formats.long import AGENTS, cost, goose_database, import_all, long_session, opencode_database, read_all
 from turnlog.errors import Corrupt
-from turnlog.exchange.source import bring_all
+from turnlog.exchange.importing.run import import_all as bring_all
 from turnlog.formats import Source, find, format_of
-from turnlog.formats._shared import sqlite as _sqlite
-from turnlog.formats._shared.json import RATIO, UNPACKED, lines
+from turnlog.interop import sqlite as _sqlite
+from turnlog.interop.jsonline import RATIO, UNPACKED, lines
 from turnlog.log.zstd import unpacked
 from turnlog.session.interior import interior
 from turnlog.store.memory.log import MemoryLog
@@ -70,7 +70,7 @@ def database(path: Path, statements: list[str]) -> Path:
 
 SHOWN = """
 import resource, sys
-from turnlog.cli.frame.program import run
+from turnlog.cli.program import run
 most = {most} << 20
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 sys.exit(run(["show", sys.argv[1]]))

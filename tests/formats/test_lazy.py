@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
-from turnlog.exchange.transcript import writing_of
+from turnlog.exchange.exporting.writing import writing_of
 from turnlog.formats import format_of
 
 for agent in ("claude-code", "codex", "gemini-cli", "opencode", "pi"):

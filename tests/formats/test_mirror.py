@@ -8,7 +8,8 @@ import pytest
 import turnlog
 from turnlog import Invalid
 from turnlog.formats.claude_code.blocks import CLEARED
-from turnlog.formats.claude_code.mirror import cleared, cleared_calls, drafted, kept_line
+from turnlog.formats.claude_code.heading import cleared_calls
+from turnlog.formats.claude_code.mirror import cleared, drafted, kept_line
 
 RESULT = {"type": "tool_result", "tool_use_id": "c", "content": "out"}
 LINES = [
@@ -67,6 +68,13 @@ def test_results_that_are_cleared_are_edited():
         assert [one.blocks[0].content for one in session.context() if one.role == "tool"] == [CLEARED]
         assert cleared_calls(LINES[0]) == []
         assert not any(map(kept_line, edits))
+
+
+def test_an_answer_without_an_id_is_kept():
+    line = {"type": "assistant", "message": {"id": "m", "model": 5, "content": [{"type": "text", "text": "so"}]}}
+    [entry] = drafted(line, is_side=False)
+    assert (entry.request, entry.model, entry.blocks[0].text) == ("m", None, "so")
+    assert kept_line(entry) == line
 
 
 def test_what_is_no_json_is_refused():

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 import turnlog
 from tests.formats.composing import bring, lines, talk, what
 from turnlog import File, Image, Message, Text, ToolCall, Usage
-from turnlog.exchange.transcript import transcript_of
+from turnlog.exchange.exporting.transcript import transcript_of
 from turnlog.formats import Places
 from turnlog.formats.opencode import configured
 from turnlog.formats.opencode.writing import write

@@ -14,7 +14,7 @@ import pytest
 
 import turnlog
 from tests.formats.test_growth import facts, stored, used_up
-from turnlog.exchange import carry
+from turnlog.exchange.importing import resumestate
 from turnlog.formats import Source, format_of
 from turnlog.log.ids import is_ours
 from turnlog.session.interior import interior
@@ -233,12 +233,12 @@ def test_what_is_in_the_wal_is_noticed_and_brought_in_once(
             for number in range(10, 13) if way == "carried over" else (13,):
                 name = bring(home, source)
                 with opened(store, store.open(name, read_only=True)) as history:
-                    assert carry.is_up_to_date(store, history, source)
+                    assert resumestate.is_up_to_date(store, history, source)
                     if number < 13:
                         before = Path(source.path).stat()
                         turn(base, number)
                         assert Path(source.path).stat().st_mtime_ns == before.st_mtime_ns, "it is in the WAL"
-                        assert not carry.is_up_to_date(store, history, source)
+                        assert not resumestate.is_up_to_date(store, history, source)
             with home.read(bring(home, source)) as session:
                 entries = [(e.type, e.id) for e in session.entries() if not is_ours(e.id)]
                 found[way] = entries, [(m.role, m.blocks) for m in session.context()]

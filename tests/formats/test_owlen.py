@@ -13,13 +13,12 @@ import pytest
 import turnlog
 from tests.formats.checkers import owlen as first_owlen
 from turnlog import AlreadyExists, Image, Invalid, Note, Text, Thinking, ToolCall, Usage
-from turnlog.exchange.transcript import render
-from turnlog.formats import OutputFile, Places, Rendered, Source
-from turnlog.formats._shared.rust import pretty
-from turnlog.formats.seeds import owlen
-from turnlog.formats.seeds.owlen.shape import rust_time, time_of
+from turnlog.exchange.exporting.writing import render
+from turnlog.formats import OutputFile, Places, Rendered, Source, owlen
+from turnlog.formats.owlen.checkfile import rust_time, time_of
+from turnlog.interop.rust import pretty
 from turnlog.testing import FormatContract
-from turnlog.testing.formats import _said, _talk
+from turnlog.testing.format.writing import sample_conversation, visible_parts
 
 SEEDS = Path(__file__).parent / "seeds" / "owlen"
 FOLDER = SEEDS / "workspace/.owlen/checkpoints"
@@ -100,15 +99,17 @@ class TestContract(FormatContract):
 
     def test_a_session_of_ours_comes_back_as_it_was_said(self, home: Any, tmp_path: Path) -> None:
         """All of it, though not where: three lists cannot say what came between what. That is told as a loss."""
-        with _talk(home) as session:
+        with sample_conversation(home) as session:
             written = render(session, "owlen")
             assert "place of a tool call" in [loss.what for loss in written.lost]
-            wanted = _said(session)
-        (found,) = self._bring(home, Path(owlen.place(written, str(tmp_path))))
+            wanted = visible_parts(session)
+        (found,) = self.import_sessions(home, Path(owlen.place(written, str(tmp_path))))
         with home.resume(found.id) as back:
-            assert sorted(_said(back)) == sorted(wanted)
+            assert sorted(visible_parts(back)) == sorted(wanted)
             for kind in ("user", "assistant", "call", "result"):
-                assert [text for who, text in _said(back) if who == kind] == [t for who, t in wanted if who == kind]
+                assert [text for who, text in visible_parts(back) if who == kind] == [
+                    t for who, t in wanted if who == kind
+                ]
 
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────

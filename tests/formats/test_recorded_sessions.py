@@ -12,7 +12,7 @@ import pytest
 import turnlog
 from tests.agents import script
 from tests.formats.agents.said import alike, held, recorded
-from turnlog.exchange.transcript import transcript_of
+from turnlog.exchange.exporting.transcript import transcript_of
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Start
 from turnlog.log.usage import Usage

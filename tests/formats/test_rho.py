@@ -18,11 +18,10 @@ from tests.formats.checkers import rho as first_rho
 from tests.formats.rho_rules import Loaded, complete, seed
 from turnlog import Image, Message, Note, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.errors import AlreadyExists, Conflict, Invalid
-from turnlog.exchange.source import bring_all
-from turnlog.exchange.transcript import render
-from turnlog.formats import OutputFile, Places, Rendered, format_of
-from turnlog.formats.seeds import rho
-from turnlog.formats.seeds.rho.names import workspace_key
+from turnlog.exchange.exporting.writing import render
+from turnlog.exchange.importing.run import import_all
+from turnlog.formats import OutputFile, Places, Rendered, format_of, rho
+from turnlog.formats.rho.layout import workspace_key
 from turnlog.log.block import UnknownBlock
 from turnlog.log.entry import Compaction
 from turnlog.session.interior import interior
@@ -206,7 +205,7 @@ def test_an_unchanged_session_comes_back_to_the_byte_from_entries_alone(home, pa
     assert files.files[0].data == path.read_bytes()
     assert files.lost == []
     kept = [entry.origin for entry in session.entries() if isinstance(entry.origin, dict)]
-    assert not any("line" in origin or "message" in origin for origin in kept)
+    assert not any(name in origin for origin in kept for name in ("line", "message", "patch"))
     assert files.id == (path.parent.name if path == TREE else path.stem).rpartition("_")[2]
 
 
@@ -501,7 +500,7 @@ def test_what_both_can_say_survives_the_way_through_rho(home, tmp_path, agent):
     """From another agent to rho and back here: words, calls, results and their failures, pictures."""
     files = [path for path in sorted((SEEDS.parent / agent).rglob("*")) if path.is_file()]
     sources = [source for path in files for source in format_of(agent).find(str(path))]
-    others = [done.id for done in bring_all(interior(home).creator, list(dict.fromkeys(sources)))]
+    others = [done.id for done in import_all(interior(home).creator, list(dict.fromkeys(sources)))]
     assert others
     for number, name in enumerate(others):
         session = home.resume(name)
@@ -625,6 +624,12 @@ def test_an_index_that_somebody_writes_to_or_that_is_broken_costs_the_title_only
     folder = shutil.copytree(NEWEST_HOME, tmp_path / "home", copy_function=shutil.copyfile)
     index = folder / ".rho/sessions/index.sqlite3"
     with sqlite3.connect(index) as busy:
+        busy.execute("begin exclusive")
+        done = bring(home, folder)
+        assert [problem.where for problem in done.problems] == ["index.sqlite3"]
+        assert home.resume(done.id).title is None
+        busy.rollback()
+        assert session_of(home, folder).title == "план"
         busy.execute("begin exclusive")
         assert session_of(home, folder).title == "план"
         busy.rollback()

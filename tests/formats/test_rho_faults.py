@@ -35,10 +35,9 @@ from tests.formats.test_rho import (
 )
 from turnlog import Message
 from turnlog.errors import Ambiguous, NotFound
-from turnlog.exchange.source import bring as bring_source
-from turnlog.formats import Problem, Source
-from turnlog.formats.seeds import rho
-from turnlog.formats.seeds.rho.names import workspace_key
+from turnlog.exchange.importing.sessionimport import import_source
+from turnlog.formats import Problem, Source, rho
+from turnlog.formats.rho.layout import workspace_key
 from turnlog.log.entry import Compaction, Note
 from turnlog.session.interior import interior
 
@@ -337,7 +336,7 @@ def test_damage_gives_problems_and_nothing_else(home, tmp_path, round):
     copy = file(folder, data, "session.jsonl") if path == TREE else file(tmp_path, data, path.name)
     (folder / "workspace-checkpoints/checkpoints.jsonl").write_bytes(damaged(JOURNAL.read_bytes(), chance))
     source = Source("rho", str(copy))
-    done = bring_source(interior(home).creator, source, rho.read(source))
+    done = import_source(interior(home).creator, source, rho.read(source))
     assert all(isinstance(problem, Problem) for problem in done.problems)
     session = home.resume(done.id)
     files = written(session)
@@ -345,7 +344,7 @@ def test_damage_gives_problems_and_nothing_else(home, tmp_path, round):
     other = file(tmp_path, files.files[0].data, "again.jsonl")
     with turnlog.open("memory:") as second:
         source = Source("rho", str(other))
-        back = second.resume(bring_source(interior(second).creator, source, rho.read(source)).id)
+        back = second.resume(import_source(interior(second).creator, source, rho.read(source)).id)
         assert not words(session) - words(back)
 
 

@@ -16,7 +16,8 @@ from tests.formats.rho_maker import Maker, line
 from tests.formats.rho_rules import ZERO, Loaded, complete
 from tests.formats.test_rho import bring, load, name_of, session_of, written
 from turnlog import Text, Thinking, ToolCall
-from turnlog.formats.seeds.rho.message import RhoTally, no_result, open_calls, tell
+from turnlog.formats.rho.message import RhoTally, tell
+from turnlog.formats.rho.path import no_result, open_calls
 from turnlog.log.entry import Compaction, Edit, Message
 
 SEEDS = range(24)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from turnlog import Message, Thinking, ToolCall
 from turnlog.formats import Record, Source, format_of
-from turnlog.formats._shared.json import MAX_DEPTH, is_deep
+from turnlog.interop.json import MAX_DEPTH, is_deep
 from turnlog.wire import gemini
 
 _AT = "2026-01-01T00:00:00.000Z"

@@ -17,10 +17,12 @@ import turnlog
 from tests.formats.agents.count_small import COUNTERS, FIELDS, fresh
 from tests.public import public
 from turnlog import Home, Message, Session, Text, Thinking, ToolCall, ToolResult
-from turnlog.exchange.source import Imported, bring_all
+from turnlog.exchange.importing.run import import_all
+from turnlog.exchange.importing.sessionimport import Imported
 from turnlog.formats import Places, Source, find, format_of
 from turnlog.log.block import File, Image
-from turnlog.log.entry import Compaction, Note, Spawned, Spent, Start
+from turnlog.log.entry import Compaction, Note, Spent, Start
+from turnlog.log.part import Spawned
 from turnlog.session.interior import interior
 
 HERE = Path(__file__).parent / "agents"
@@ -35,7 +37,7 @@ def home() -> Iterator[Home]:
 
 
 def bring(home: Home, path: Path) -> list[Imported]:
-    return list(bring_all(interior(home).creator, list(find(str(path)))))
+    return list(import_all(interior(home).creator, list(find(str(path)))))
 
 
 def only(home: Home, path: Path) -> Session:
@@ -204,12 +206,12 @@ def test_values_of_another_kind_cost_what_they_are_in(name: str, tmp_path: Path)
         (copy / path.relative_to(HERE / name)).write_bytes(data)
         with turnlog.open("memory:") as home:
             sources = list(format_of(name).find(str(copy)))
-            for item in bring_all(interior(home).creator, sources):
+            for item in import_all(interior(home).creator, sources):
                 with home.resume(item.id) as session:
                     session.context()
                     assert session.damage == []
             if _DEEP not in data:  # what is too deep to be kept is tried every time
-                assert {item.added for item in bring_all(interior(home).creator, sources)} <= {0}
+                assert {item.added for item in import_all(interior(home).creator, sources)} <= {0}
         shutil.rmtree(copy.parent)
 
 
@@ -415,6 +417,18 @@ def test_kimi_code_undo_of_more_than_was_said_and_a_clear(home: Home):
         assert seen(session) == [("user", "third"), ("user", "first")]
 
 
+@pytest.mark.parametrize("count", ["1", 1.0, True, None, -1, 1])
+def test_kimi_code_undo_before_anything_was_said_changes_nothing(home: Home, tmp_path: Path, count: Any):
+    head = {"type": "metadata", "protocol_version": "1", "created_at": 1}
+    message = {"role": "user", "content": "hi", "id": "u"}
+    records = [head, {"type": "context.undo", "count": count}, {"type": "context.append_message", "message": message}]
+    path = tmp_path / "wire.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    reading = format_of("kimi").read(Source("kimi", str(path)))
+    assert [type(getattr(step, "entry", step)).__name__ for step in reading.steps] == ["Message"]
+    assert "an undo of more than was said" in reading.problems[0].what
+
+
 def test_kimi_code_keeps_the_tail_behind_a_summary_of_an_earlier_version(home: Home, tmp_path: Path):
     said = [{"role": "user", "content": [{"type": "text", "text": word}]} for word in ("one", "two", "three")]
     rows: list[dict[str, Any]] = [{"type": "metadata", "protocol_version": "1.1", "created_at": 1780000000000}]
@@ -612,7 +626,7 @@ def test_goose_damaged_database_gives_problems_and_nothing_else(tmp_path: Path):
         junk = bytes(chance.randrange(256) for _ in range(size))
         path.write_bytes(chance.choice([data[:at], data[:at] + junk + data[at + size :]]))
         with turnlog.open("memory:") as home:
-            for item in bring_all(interior(home).creator, list(format_of("goose").find(str(path)))):
+            for item in import_all(interior(home).creator, list(format_of("goose").find(str(path)))):
                 assert all(problem.what for problem in item.problems)
 
 

@@ -11,7 +11,7 @@ import turnlog
 from tests.formats.agents import count_main
 from tests.public import AGENTS, public
 from turnlog import Message, ToolCall, ToolResult, Usage
-from turnlog.exchange.source import bring_all
+from turnlog.exchange.importing.run import import_all
 from turnlog.formats import Source, format_of
 from turnlog.formats import find as find_all
 from turnlog.session.interior import interior
@@ -77,7 +77,7 @@ if (FORK := AGENTS / "codex" / "codexbar-fork" / "live-fork-4d90-52bf").is_dir()
     def test_a_fork_and_its_parent_count_together_what_was_spent() -> None:
         """The one that holds a copy of the other, with new times on every record."""
         with turnlog.open("memory:") as home:
-            done = list(bring_all(interior(home).creator, list(find_all(str(FORK), agents=["codex"]))))
+            done = list(import_all(interior(home).creator, list(find_all(str(FORK), agents=["codex"]))))
             usages = [home.resume(item.id).usage().own for item in done]
         total = sum(used.all_input_tokens + used.output_tokens for used in usages)
         child = count_main.codex(FORK / "child.jsonl")["usage"]

@@ -13,7 +13,8 @@ import turnlog
 from tests.formats.composing import bring, talk
 from turnlog.formats import names, unknown_type
 from turnlog.log.entry import Note
-from turnlog.view.row import Row, Rows
+from turnlog.view.row import Row
+from turnlog.view.rowmaker import Rows
 
 HERE = Path(__file__).parent / "agents"
 CLAUDE = "claude-code/recorded-2.1.325"

@@ -10,18 +10,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnlog.errors import AlreadyExists, Corrupt, Invalid, Unsupported
-from turnlog.hooks import agent, names
-from turnlog.hooks.call import call, program_in
-from turnlog.hooks.entries import entries
-from turnlog.hooks.install import HookPlaces, apply, installing, uninstalling
+from turnlog.hooks import HookFile, OwnHookFile, hooked_agent, names
+from turnlog.hooks.call import HookCall, hook_command, parse_hook_command
+from turnlog.hooks.entries import hook_entries
+from turnlog.hooks.install import plan_install, plan_uninstall
+from turnlog.hooks.places import HookPlaces
 from turnlog.hooks.status import status, statuses
+from turnlog.machine.edit import make_edit
 from turnlog.machine.imprint import Imprints
-from turnlog.machine.settings import plain
+from turnlog.machine.settings import parse_settings
 
 _EXAMPLES = 8 if settings.default.max_examples <= 100 else settings.default.max_examples
 PROGRAM = "/opt/some where/turnlog"
-SETTINGS = [name for name in names() if agent(name).file.render is None]
-OWN = [name for name in names() if agent(name).file.render is not None]
+SETTINGS = [name for name in names() if isinstance(hooked_agent(name).file, HookFile)]
+OWN = [name for name in names() if isinstance(hooked_agent(name).file, OwnHookFile)]
 OTHERS = st.sampled_from([
     {"hooks": [{"type": "command", "command": "ring"}]},
     {"matcher": "Bash", "hooks": [{"type": "command", "command": "test -x /bin/ls && ls || :"}]},
@@ -34,7 +36,7 @@ TEXTS = st.text(st.sampled_from('ab"\\ é/*,{}[]:'), max_size=6)
 def files(draw: st.DrawFn) -> tuple[str, str]:
     """An agent, and settings that it reads: somebody's hooks, or none, in one of many hands."""
     name = draw(st.sampled_from(SETTINGS))
-    one = agent(name)
+    one = hooked_agent(name)
     value: dict[str, Any] = {} if one.file.top_keys else draw(st.dictionaries(TEXTS, TEXTS | st.integers(), max_size=3))
     value.pop("hooks", None)
     if draw(st.booleans()):
@@ -42,7 +44,7 @@ def files(draw: st.DrawFn) -> tuple[str, str]:
         value["hooks"] = draw(st.dictionaries(events, st.lists(OTHERS, max_size=2), max_size=3))
     items = draw(st.permutations(list(value.items())))
     text = json.dumps(dict(items), indent=draw(st.sampled_from([None, 2, 4, "\t"])), ensure_ascii=draw(st.booleans()))
-    if one.file.dialect == "commented":
+    if one.settings_file.syntax == "commented":
         text = draw(st.sampled_from(["", "// mine\n", "/* a, { */ "])) + text + draw(st.sampled_from(["", " // end"]))
     text = draw(st.sampled_from([text, text + "\n", "\n" + text, "\ufeff" + text if one.file.takes_bom else text]))
     return name, draw(st.sampled_from([text, text.replace("\n", "\r\n"), ""])) if draw(st.booleans()) else text
@@ -56,15 +58,15 @@ class Machine:
         self.places = HookPlaces(str(folder), {}, str(folder / "project"), Imprints(str(folder / "kept"), "hooks"))
 
     def path(self, name: str, scope: str = "user") -> Path:
-        return Path(self.places.file(agent(name), scope))
+        return Path(self.places.file(hooked_agent(name), scope))
 
     def install(self, name: str, program: str = PROGRAM, *, scope: str = "user", trust: bool = False) -> None:
-        for edit in installing(agent(name), self.places, scope, program, trust=trust):
-            apply(edit, self.places)
+        for edit in plan_install(hooked_agent(name), self.places, scope, program, trust=trust):
+            make_edit(edit, self.places.imprints)
 
     def uninstall(self, name: str, scope: str = "user") -> None:
-        for edit in uninstalling(agent(name), self.places, scope):
-            apply(edit, self.places)
+        for edit in plan_uninstall(hooked_agent(name), self.places, scope):
+            make_edit(edit, self.places.imprints)
 
     def write(self, name: str, text: str) -> Path:
         path = self.path(name)
@@ -79,7 +81,12 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def ours(name: str, text: str) -> list[str]:
-    return [one.event for one in entries(plain(text, dialect=agent(name).file.dialect), agent(name))]
+    return [
+        one.event
+        for one in hook_entries(
+            parse_settings(text, syntax=hooked_agent(name).settings_file.syntax), hooked_agent(name)
+        )
+    ]
 
 
 @settings(max_examples=_EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -90,7 +97,7 @@ def test_in_and_out_again_is_as_it_was(tmp_path: Path, file: tuple[str, str]):
     path = machine.write(name, text)
     machine.install(name)
     installed = path.read_bytes()
-    assert sorted(ours(name, installed.decode())) == sorted(event.name for event in agent(name).events)
+    assert sorted(ours(name, installed.decode())) == sorted(event.name for event in hooked_agent(name).events)
     machine.install(name)
     assert path.read_bytes() == installed
     machine.install(name, "/usr/bin/turnlog")
@@ -108,9 +115,9 @@ def test_what_the_user_changes_in_between_stays(
     name, text = file
     machine = Machine(tmp_path)
     path = machine.write(name, text)
-    before = plain(text, dialect=agent(name).file.dialect)
+    before = parse_settings(text, syntax=hooked_agent(name).settings_file.syntax)
     machine.install(name)
-    now = plain(path.read_text(), dialect=agent(name).file.dialect)
+    now = parse_settings(path.read_text(), syntax=hooked_agent(name).settings_file.syntax)
     mine = {"hooks": [{"type": "command", "command": "mine"}]}
     for value in (now, before):
         value.setdefault("hooks", {}).setdefault("Stop", []).insert(99 if is_behind else 0, mine)
@@ -118,10 +125,10 @@ def test_what_the_user_changes_in_between_stays(
     if not is_known:
         machine.places.imprints.forget(str(path))
     machine.uninstall(name)
-    left = plain(path.read_text(), dialect=agent(name).file.dialect)
+    left = parse_settings(path.read_text(), syntax=hooked_agent(name).settings_file.syntax)
     assert ours(name, path.read_text()) == []
     place = left["hooks"]["Stop"]
-    if agent(name).file.keeps_places and is_behind and len(place) > len(before["hooks"]["Stop"]):
+    if hooked_agent(name).settings_file.keeps_places and is_behind and len(place) > len(before["hooks"]["Stop"]):
         assert place.pop(-2) == {"hooks": []}
     if not is_known:  # nobody knows any more that there was an empty list
         before["hooks"] = {
@@ -167,15 +174,15 @@ def test_what_was_made_goes_again(machine: Machine, tmp_path: Path, name: str):
 @pytest.mark.parametrize("name", names())
 def test_it_is_told_how_they_stand(machine: Machine, name: str, tmp_path: Path):
     def now() -> Any:
-        return status(agent(name), machine.places, "user")
+        return status(hooked_agent(name), machine.places, "user")
 
     assert (now().is_here, now().installed, now().program) == (False, False, None)
     machine.install(name)
     found = now()
     assert (found.is_here, found.installed, found.program, found.is_current) == (True, True, PROGRAM, False)
-    assert found.trusted is (False if agent(name).trusts else None)
+    assert found.trusted is (False if hooked_agent(name).trusts else None)
     machine.install(name, trust=True)
-    assert now().trusted is (True if agent(name).trusts else None)
+    assert now().trusted is (True if hooked_agent(name).trusts else None)
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -241,7 +248,7 @@ def test_what_the_agent_would_not_read_is_refused_with_the_place(machine: Machin
         machine.install(name)
     assert caught.value.message.startswith(f"{path}, {place}")
     assert path.read_text() == text
-    found = status(agent(name), machine.places, "user")
+    found = status(hooked_agent(name), machine.places, "user")
     assert found.installed is False
     assert place in (found.blocked_by or "")
 
@@ -266,9 +273,9 @@ def test_milliseconds_and_names_where_the_agent_wants_them(machine: Machine):
 
 
 def test_at_most_six_entries():
-    assert all(len(agent(name).events) <= 6 for name in names())
+    assert all(len(hooked_agent(name).events) <= 6 for name in names())
     for name in names():
-        assert {"begin", "tool", "end"} <= {event.means for event in agent(name).events}
+        assert {"begin", "tool", "end"} <= {event.means for event in hooked_agent(name).events}
 
 
 def test_the_place_of_somebody_behind_us_is_kept(machine: Machine):
@@ -278,7 +285,9 @@ def test_the_place_of_somebody_behind_us_is_kept(machine: Machine):
     value["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "mine"}]})
     path.write_text(json.dumps(value))
     machine.install("codex", "/usr/bin/turnlog")
-    assert [one.group for one in entries(json.loads(path.read_text()), agent("codex")) if one.event == "Stop"] == [1]
+    assert [
+        one.group for one in hook_entries(json.loads(path.read_text()), hooked_agent("codex")) if one.event == "Stop"
+    ] == [1]
     machine.uninstall("codex")
     mine = {"hooks": [{"type": "command", "command": "mine"}]}
     assert json.loads(path.read_text())["hooks"]["Stop"] == [{"hooks": []}, {"hooks": []}, mine]
@@ -295,7 +304,7 @@ def test_trust_is_written_only_if_asked_for_and_goes_again(machine: Machine):
     assert config.read_text().count("trusted_hash") == 4
     machine.install("codex", "/usr/bin/turnlog", trust=True)
     assert config.read_text().count("trusted_hash") == 4
-    assert status(agent("codex"), machine.places, "user").trusted
+    assert status(hooked_agent("codex"), machine.places, "user").trusted
     config.write_text(config.read_text().replace("gpt-5", "gpt-6"))
     machine.uninstall("codex")
     assert config.read_text() == text.replace("gpt-5", "gpt-6")
@@ -335,7 +344,7 @@ def test_a_setting_that_keeps_hooks_from_running_is_told(
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    found = status(agent(name), machine.places, "user").blocked_by
+    found = status(hooked_agent(name), machine.places, "user").blocked_by
     assert found is None if blocked is None else blocked in (found or "")
 
 
@@ -352,34 +361,42 @@ def test_hooks_of_a_project_are_trusted_by_the_user(machine: Machine, tmp_path: 
     machine.install("codex", scope="project", trust=True)
     assert not (tmp_path / "project/.codex/config.toml").exists()
     assert f'"{tmp_path}/project/.codex/hooks.json:stop:0:0"' in (tmp_path / ".codex/config.toml").read_text()
-    assert status(agent("codex"), machine.places, "project").trusted
+    assert status(hooked_agent("codex"), machine.places, "project").trusted
     machine.uninstall("codex", "project")
     assert not (tmp_path / ".codex").exists()
 
 
 def test_a_folder_that_a_variable_names(tmp_path: Path):
     for name in names():
-        variable = agent(name).folder.variable
-        path = agent(name).folder.path("/home/ada", {variable: str(tmp_path)})
+        variable = hooked_agent(name).folder.variable
+        path = hooked_agent(name).folder.path("/home/ada", {variable: str(tmp_path)})
         assert path.startswith(str(tmp_path)), name
-        assert agent(name).folder.path("/home/ada", {}).startswith("/home/ada/"), name
+        assert hooked_agent(name).folder.path("/home/ada", {}).startswith("/home/ada/"), name
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/turnlog", "/a b/turn'log", '/a"b$(x)/turnlog', "/é\n/turnlog"])
 def test_a_command_is_known_again(program: str):
-    assert program_in(call(program, "codex", "Stop"), "codex") == program
-    assert program_in(call(program, "codex", "Stop"), "claude-code") is None
+    for home in ("", "/a home's folder"):
+        assert parse_hook_command(hook_command(program, "codex", "Stop", home), "codex") == HookCall(program, home)
+    assert parse_hook_command(hook_command(program, "codex", "Stop"), "claude-code") is None
 
 
-@pytest.mark.parametrize("command", [None, 3, "ring", "turnlog hook codex Stop", "test -x 'a && b hook codex Stop"])
+FOREIGN_COMMANDS = [
+    None, 3, "ring", "turnlog hook codex Stop", "test -x 'a && b hook codex Stop",
+    "test -x /x/turnlog && echo ' hook codex Stop 2>/dev/null || :",
+    "test -x '/x && echo hook codex Stop 2>/dev/null || :",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", FOREIGN_COMMANDS)
 def test_a_command_of_somebody_else_is_not(command: object):
-    assert program_in(command, "codex") is None
+    assert parse_hook_command(command, "codex") is None
 
 
 @pytest.mark.parametrize("name", names())
 def test_the_home_that_was_chosen_is_the_one_that_is_filled(machine: Machine, name: str, tmp_path: Path):
     folder = str(tmp_path / "a home's folder")
-    machine.places = machine.places._replace(filled=folder)
+    machine.places = machine.places._replace(target_home=folder)
     before = statuses(machine.places)
     machine.install(name, PROGRAM)
     row = next(row for row in statuses(machine.places) if row.agent == name)
@@ -389,3 +406,15 @@ def test_the_home_that_was_chosen_is_the_one_that_is_filled(machine: Machine, na
     assert machine.path(name).read_text() == text
     machine.uninstall(name)
     assert statuses(machine.places) == before
+
+
+def test_a_command_with_an_open_quotation_mark_stops_nothing(machine: Machine):
+    path = machine.path("claude-code")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    command = "test -x /x/turnlog && echo ' hook claude-code Stop 2>/dev/null || :"
+    text = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}})
+    path.write_text(text)
+    assert not next(row for row in statuses(machine.places) if row.agent == "claude-code").installed
+    machine.install("claude-code", PROGRAM)
+    machine.uninstall("claude-code")
+    assert json.loads(path.read_text()) == json.loads(text)

@@ -14,7 +14,7 @@ from typing import Any
 
 import turnlog
 from tests.workspace.hostilelab import everything, paths_in
-from turnlog.live import follow, hook
+from turnlog.live import hook, transcript
 from turnlog.session import Session
 
 CHANGES = (
@@ -97,7 +97,7 @@ def _take(world: HookWorld, event: str, read: int, at: int) -> None:
         os.environ.update(TURNLOG_HOME=str(world.home), HOME=str(world.person))
         os.environ.pop("CLAUDE_CONFIG_DIR", None)
         os.dup2(read, 0)
-        follow._QUIET_S, follow._PAUSE_S = 0.0001, 0.0
+        transcript._QUIET_S, transcript._PAUSE_S = 0.0001, 0.0
         _, unread = os.pipe()
         left = [at]
         for name in CHANGES:

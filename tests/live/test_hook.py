@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import turnlog
-from turnlog.hooks.trace import NAME, newest
-from turnlog.live.follow import one_at_a_time
+from turnlog.exchange.turnlock import one_at_a_time
+from turnlog.hooks.trace import NAME, read_traces
 from turnlog.session.interior import interior
 
 PROGRAM = [str(Path(sys.executable).with_name("turnlog")), "hook"]
@@ -195,7 +195,7 @@ def test_whatever_comes_in_it_is_silent_and_ends_well(machine: Machine):
     errors = {(line["agent"], line["event"]) for line in machine.log() if "error" in line}
     assert ("claude-code", "UserPromptSubmit") in errors
     assert ("no-such", "Stop") in errors
-    assert newest(str(machine.home))["no-such"]["last_error"].startswith("NotFound: no hooks are known")
+    assert read_traces(str(machine.home))["no-such"].last_error.startswith("NotFound: no hooks are known")
 
 
 def test_other_peoples_modules_and_settings_of_python_are_in_nobodys_way(machine: Machine, tmp_path: Path):
@@ -435,10 +435,12 @@ def test_the_log_of_hooks_does_not_grow_without_end(tmp_path: Path):
     line = path.read_bytes()
     assert len(line) < 1000
     path.write_bytes(line * ((1 << 20) // len(line) + 1))
+    path.with_name(f"{NAME}.{os.getpid()}").touch(0o600)  # of a process with the same id that was killed at this
     trace.note(str(tmp_path), "codex", "SessionEnd", "s", time.monotonic())
     assert path.stat().st_size < 300_000
     assert path.stat().st_mode & 0o777 == 0o600
-    assert newest(str(tmp_path))["codex"]["last_event"] == "SessionEnd"
+    assert read_traces(str(tmp_path))["codex"].last_event == "SessionEnd"
+    assert [file.name for file in tmp_path.iterdir()] == [NAME]
 
 
 FAILED: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -14,7 +14,8 @@ import pytest
 import turnlog
 from tests.live.test_hook import ID, PROGRAM, Machine
 from turnlog.cli.draw.hooks import print_statuses
-from turnlog.hooks import agent
+from turnlog.cli.overview.diskspace import space_lines
+from turnlog.hooks import hooked_agent
 from turnlog.live.event import LiveEvent
 from turnlog.live.payload import Payload
 
@@ -44,9 +45,9 @@ def tell(machine: Machine, event: str, where: Path, native: str = ID, turn: str 
     payload = {"session_id": native, "prompt_id": turn, "cwd": str(where), "prompt": "go", **more}
     began = machine.place if native == ID else where
     told = Payload(json.dumps(payload).encode(), {"CLAUDE_PROJECT_DIR": str(began)}, "CLAUDE_PROJECT_DIR")
-    known = agent(AGENT).event(event)
+    known = hooked_agent(AGENT).event(event)
     assert known is not None
-    LiveEvent(agent(AGENT), told, os.getppid()).take(known.means)
+    LiveEvent.open(hooked_agent(AGENT), told, os.getppid()).apply(known.means)
 
 
 def worktree(machine: Machine, name: str, where: str = ".claude/worktrees") -> Path:
@@ -175,9 +176,9 @@ def test_the_folder_is_that_of_the_first_event_by_the_top_of_its_repository(mach
     told = {"CLAUDE_PROJECT_DIR": str(machine.place / "deep")}
     for event, cwd in (("begin", machine.place / "deep/er"), ("end", tmp_path), ("begin", tmp_path), ("end", tmp_path)):
         payload = {"session_id": ID, "prompt_id": f"t-{cwd.name}", "cwd": str(cwd), "prompt": "go"}
-        LiveEvent(agent(AGENT), Payload(json.dumps(payload).encode(), told, "CLAUDE_PROJECT_DIR"), os.getppid()).take(
-            event
-        )
+        LiveEvent.open(
+            hooked_agent(AGENT), Payload(json.dumps(payload).encode(), told, "CLAUDE_PROJECT_DIR"), os.getppid()
+        ).apply(event)
         told = {"CLAUDE_PROJECT_DIR": str(cwd)}
     with turnlog.open(machine.home) as home:
         assert [(row.id, row.workspace) for row in home.sessions()] == [(f"{AGENT}-{ID}", str(machine.place))]
@@ -236,5 +237,5 @@ def test_with_too_little_room_no_checkpoint_is_taken_and_the_turn_says_so(
         "no checkpoint at the begin of this turn", "no checkpoint at the end of this turn",
     ]  # fmt: skip
     assert "only 1000 MB are free" in notes[0]
-    print_statuses([], {}, str(machine.home))
+    print_statuses([], {}, str(machine.home), space=space_lines(str(machine.home)))
     assert "no checkpoint is taken by itself before there are 2 GB" in capsys.readouterr().out

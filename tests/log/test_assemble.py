@@ -3,6 +3,7 @@
 import pytest
 
 from turnlog import Note
+from turnlog.log import assemble
 from turnlog.log.assemble import backward, forward
 from turnlog.log.codec import Damage, seal
 from turnlog.log.draft import prepare
@@ -78,6 +79,17 @@ def test_many_edited_lines_in_a_row_keep_their_order():
     counted, damage = both_ways(rows)
     assert counted == [1, 5, 7, 8, 9]
     assert [seq for kind, seq in damage if kind == "order"] == [3, 6]
+
+
+@pytest.mark.parametrize("around", [[], [1, 99]], ids=["alone", "between others"])
+@pytest.mark.parametrize("many", [6, 7, 20])
+def test_more_edited_lines_than_are_held_back_are_all_read(monkeypatch, many, around):
+    monkeypatch.setattr(assemble, "_MOST_EDITED", 5)
+    seqs = list(range(2, 2 + many))
+    rows = [line(seq, edited=seq not in around) for seq in sorted(seqs + around)]
+    counted, damage = both_ways(rows)
+    assert counted == sorted(seqs + around)
+    assert damage == [("edited", seq) for seq in seqs]
 
 
 def test_a_log_of_edited_lines_only_is_read():

@@ -24,17 +24,16 @@ from turnlog.log.entry import (
     Edit,
     Entry,
     Fold,
-    Fork,
     Head,
     Set,
-    Spawned,
     Spent,
     Start,
     Turn,
     Uncompact,
     Unknown,
     Writer,
-)  # fmt: skip
+)
+from turnlog.log.part import Fork, Spawned  # fmt: skip
 from turnlog.log.payload import used_blobs
 
 AT = datetime(2026, 11, 15, 7, 0, 12, 345000, tzinfo=UTC)
@@ -163,6 +162,22 @@ def test_an_unknown_kind_is_kept_to_the_letter():
     assert (entry.kind, entry.seq, entry.id) == ("later", 3, "i")
     assert b'"x":{"b":1.50,"a":[1e400]}' in line_of(entry)
     assert decode(line_of(entry)[:-1]).json.count('"id":"i"') == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"type":"later","seq":3,"id":"i","x":"\xff"}',
+        b'{"type":"note","seq":3,"id":"i","text":"t","later":"\xff"}',
+        b'{"type":"message","seq":3,"id":"i","role":"user","blocks":[{"type":"later","x":"\xff"}]}',
+        b'{"type":"message","seq":3,"id":"i","role":"user","blocks":[{"type":"text","text":"t","later":"\xff"}]}',
+    ],
+)
+def test_what_a_later_version_wrote_in_bytes_that_are_not_unicode_is_read_with_stand_ins(text):
+    flawed = decode(text[:-1] + b',"c":"%08x"}' % zlib.crc32(text[:-1]))
+    assert isinstance(flawed, Flawed)
+    assert (flawed.kind, flawed.entry.seq, flawed.entry.unverified) == ("utf8", 3, True)
+    assert "\ufffd" in flawed.entry.to_json()
 
 
 @pytest.mark.parametrize("kind", [b"[]", b"{}", b"7", b"null"])

@@ -12,22 +12,9 @@ from msgspec import Raw, Struct
 from turnlog import Compaction, Edit, Invalid, Message, Note, Set, Text, ToolCall
 from turnlog.log.block import BLOCKS, Block, Image, UnknownBlock
 from turnlog.log.draft import prepare
-from turnlog.log.entry import (
-    ENTRIES,
-    AnyEntry,
-    Checkpoint,
-    Entry,
-    Fork,
-    Git,
-    Head,
-    Intent,
-    Node,
-    Quiet,
-    Ref,
-    Root,
-    Start,
-)
+from turnlog.log.entry import ENTRIES, AnyEntry, Checkpoint, Entry, Head, Intent, Node, Quiet, Ref, Start
 from turnlog.log.field import AnyJson, Json, NamesEntry, NamesNone, change, field_types
+from turnlog.log.part import Fork, Git, Root
 from turnlog.log.payload import used_blobs
 from turnlog.log.usage import Usage
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from turnlog.log.text import pattern
+from turnlog.log.pattern import pattern
 
 
 def test_it_is_the_pattern_that_re_makes():
@@ -23,7 +23,7 @@ def test_it_is_the_pattern_that_re_makes():
 
 def test_nothing_is_compiled_before_it_is_used():
     code = (
-        "import re\nfrom turnlog.log.text import pattern\n"
+        "import re\nfrom turnlog.log.pattern import pattern\n"
         "re.compile = lambda *said: print('compiled') or re._compile(*said)\n"
         "made = pattern('a+')\nprint('made')\nprint(made.match('aa')[0], made.match('a')[0])"
     )

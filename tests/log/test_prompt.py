@@ -2,9 +2,9 @@
 
 import pytest
 
+from turnlog.log.context import tokens
+from turnlog.log.context.tokens import tokens_in
 from turnlog.log.prompt import asks, is_title, preview_of
-from turnlog.log.shown import tokens
-from turnlog.log.shown.tokens import tokens_in
 from turnlog.log.text import cut, one_line
 
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnlog import Message, Text, ToolCall, ToolResult
-from turnlog.log.context import INTERRUPTED, cut_for_keep, pending, repair
-from turnlog.log.fold.opencall import OpenCall, with_message
+from turnlog.log.context.toolturn import INTERRUPTED, cut_for_keep, pending, repair
+from turnlog.log.fold.opencall import OpenCall, add_message
 
 ids = st.sampled_from("abc")
 calls = st.builds(ToolCall, id=ids, name=st.just("x"), by=st.sampled_from([None, None, "provider"]))
@@ -103,5 +103,5 @@ def test_of_two_calls_with_one_id_in_a_message_the_first_is_answered_everywhere(
     whole = repair([call, result])
     assert [block.content for message in whole[1:] for block in message.blocks] == ["done", INTERRUPTED]
     opened = [OpenCall(1, "x", ask=3), OpenCall(1, "x")]
-    with_message(opened, result)
+    add_message(opened, result)
     assert [one.ask for one in opened] == [0]

@@ -11,7 +11,7 @@ import pytest
 
 from turnlog.errors import Unsupported
 from turnlog.machine import launcher as module
-from turnlog.machine.launcher import is_this, launcher
+from turnlog.machine.launcher import launcher, starts_this_installation
 
 SRC = Path(module.__file__).parents[2]
 
@@ -57,7 +57,7 @@ def test_the_link_to_an_installed_tool_is_taken(tool: Tool):
     tool.launcher.parent.mkdir(parents=True)
     tool.launcher.symlink_to(tool.program)
     assert launcher() == str(tool.launcher)
-    assert is_this(str(tool.launcher))
+    assert starts_this_installation(str(tool.launcher))
 
 
 def test_what_the_path_finds_is_taken_if_it_starts_this_one(tool: Tool, tmp_path: Path):
@@ -66,6 +66,11 @@ def test_what_the_path_finds_is_taken_if_it_starts_this_one(tool: Tool, tmp_path
     found.write_text(f"#!/bin/sh\n'''exec' '{tool.environment}/bin/python' \"$0\" \"$@\"\n' '''\n")
     found.chmod(0o755)
     assert launcher() == str(found)
+
+
+def test_a_file_that_cannot_be_read_is_passed_over(tool: Tool, tmp_path: Path):
+    (tmp_path / "away").mkdir()
+    assert not starts_this_installation(str(tmp_path / "away"))
 
 
 def test_an_environment_of_a_project_is_refused(tool: Tool):

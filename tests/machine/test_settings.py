@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnlog.errors import Conflict, Corrupt, Invalid, Unavailable
-from turnlog.machine.settings import MISSING, SettingsFile, plain, value_at, with_item, with_value, without
+from turnlog.machine.settings import MISSING, SettingsFile, parse_settings, value_at, with_item, with_value, without
 
 KEPT = """\
 // mine
@@ -35,16 +35,16 @@ INDENTS = st.sampled_from([None, 2, 4, "\t"])
 
 
 def test_a_value_that_is_added_leaves_every_line_as_it_was() -> None:
-    text = with_value(KEPT, ["general", "days"], 36500, dialect="commented")
+    text = with_value(KEPT, ["general", "days"], 36500, syntax="commented")
     assert text == KEPT.replace('"\\u00e9"\n', '"\\u00e9",\n\t"general": {\n\t\t"days": 36500\n\t}\n')
-    assert without(text, ["general"], dialect="commented") == KEPT
+    assert without(text, ["general"], syntax="commented") == KEPT
 
 
 def test_an_item_comes_after_the_comment_of_the_one_before() -> None:
-    text = with_item(KEPT, ["hooks", "Stop"], {"command": "log"}, dialect="commented")
+    text = with_item(KEPT, ["hooks", "Stop"], {"command": "log"}, syntax="commented")
     new = '\t\t\t{"command": "ring"}, // loud\n\t\t\t{\n\t\t\t\t"command": "log"\n\t\t\t}\n'
     assert text == KEPT.replace('\t\t\t{"command": "ring"} // loud\n', new)
-    assert without(text, ["hooks", "Stop", 1], dialect="commented") == KEPT
+    assert without(text, ["hooks", "Stop", 1], syntax="commented") == KEPT
 
 
 @given(OBJECTS, INDENTS, st.lists(KEYS, min_size=1, max_size=3), VALUES, st.booleans())
@@ -67,7 +67,7 @@ def test_a_value_is_set_and_nothing_else_is(
     for key in path[:-1]:
         inner = inner.setdefault(key, {})
     inner[path[-1]] = value
-    assert json.loads(after) == plain(after) == wanted
+    assert json.loads(after) == parse_settings(after) == wanted
     assert list(json.loads(after)) == list(wanted)
     assert "\r\n" not in text or "\n" not in after.replace("\r\n", "")
     inner.pop(path[-1])
@@ -87,6 +87,13 @@ def test_an_item_is_appended_and_taken_out_again(before: dict, indent: int | str
 @pytest.mark.parametrize("text", ["", "  \n", "{}", "{ }\n"])
 def test_what_is_empty_gets_its_first_key(text: str) -> None:
     assert json.loads(with_value(text, ["a", "b"], 1)) == {"a": {"b": 1}}
+
+
+@pytest.mark.parametrize("text", ["// mine", "// mine\n", "/* mine */\r\n// and this\r\n", "\ufeff// mine\n"])
+def test_what_holds_only_comments_keeps_them(text: str) -> None:
+    after = with_value(text, ["a"], 1, syntax="commented")
+    assert parse_settings(after, syntax="commented") == {"a": 1}
+    assert after.startswith(text.rstrip())
 
 
 def test_of_two_keys_that_are_called_the_same_the_last_one_counts() -> None:
@@ -117,9 +124,9 @@ def test_what_its_own_program_would_not_read_is_refused_with_the_place(text: str
 
 
 def test_a_comma_too_many_is_taken_where_its_program_takes_it() -> None:
-    assert with_value('{\n  "a": 1,\n}', ["b"], 2, dialect="jsonc") == '{\n  "a": 1,\n  "b": 2,\n}'
+    assert with_value('{\n  "a": 1,\n}', ["b"], 2, syntax="jsonc") == '{\n  "a": 1,\n  "b": 2,\n}'
     with pytest.raises(Corrupt):
-        plain('{\n  "a": 1,\n}', dialect="commented")
+        parse_settings('{\n  "a": 1,\n}', syntax="commented")
 
 
 def test_a_file_behind_a_link_keeps_its_mode_and_the_link(tmp_path: Path) -> None:

@@ -12,14 +12,15 @@ import pytest
 import turnlog
 from tests.cli.machine import claude_session
 from tests.mcp.desk import Desk
-from turnlog.cli.frame.program import run
-from turnlog.hooks import agent
+from turnlog.cli.program import run
+from turnlog.exchange.turnlock import one_at_a_time
+from turnlog.hooks import hooked_agent
 from turnlog.live.event import LiveEvent
-from turnlog.live.follow import catch_up, one_at_a_time
 from turnlog.live.payload import Payload
+from turnlog.live.transcript import import_new
 from turnlog.log.entry import Alias, Note
 from turnlog.session.interior import interior
-from turnlog.thread.alias import go_on_under
+from turnlog.thread.home.alias import append_alias
 
 FIRST = "0a1b2c3d-1111-4222-8333-444444444444"
 LATER = "9f8e7d6c-1111-4222-8333-555555555555"
@@ -31,9 +32,9 @@ def hook(event: str, native: str = FIRST, turn: str = "t1", **more: Any) -> None
     where = str(Path.cwd())
     payload = {"session_id": native, "prompt_id": turn, "cwd": where, "prompt": "go", **more}
     data = Payload(json.dumps(payload).encode(), {"CLAUDE_PROJECT_DIR": where}, "CLAUDE_PROJECT_DIR")
-    known = agent("claude-code").event(event)
+    known = hooked_agent("claude-code").event(event)
     assert known is not None
-    LiveEvent(agent("claude-code"), data, os.getppid()).take(known.means)
+    LiveEvent.open(hooked_agent("claude-code"), data, os.getppid()).apply(known.means)
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def hooked(person: Path) -> str:
     hook("PostToolUse", tool_name="Edit", tool_input={"file_path": "a.txt"})
     hook("Stop", transcript_path=str(path))
     with turnlog.open() as home:
-        catch_up(interior(home).store, OURS)
+        import_new(interior(home).store, OURS)
     return OURS
 
 
@@ -58,8 +59,8 @@ def aliased(hooked: str, person: Path) -> str:
     with turnlog.open() as home:
         head = home.read(hooked).head
         alias = Alias(agent="claude-code", native=LATER, head=head, records=2, path=str(path))
-        go_on_under(interior(home).store, hooked, alias)
-        assert catch_up(interior(home).store, hooked) > 0
+        append_alias(interior(home).store, hooked, alias)
+        assert import_new(interior(home).store, hooked) > 0
     return hooked
 
 

@@ -9,20 +9,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnlog.errors import AlreadyExists, Corrupt, Invalid, NotFound, Unsupported
-from turnlog.hooks import agent as hooked
-from turnlog.hooks.install import HookPlaces
-from turnlog.hooks.install import installing as hooking
-from turnlog.hooks.install import uninstalling as unhooking
+from turnlog.hooks import hooked_agent as hooked
+from turnlog.hooks.install import plan_install as hooking
+from turnlog.hooks.install import plan_uninstall as unhooking
+from turnlog.hooks.places import HookPlaces
 from turnlog.machine.edit import make_edit
 from turnlog.machine.imprint import Imprints
-from turnlog.machine.settings import plain
-from turnlog.machine.toml import toml_value
+from turnlog.machine.settings import parse_settings
+from turnlog.machine.settings.toml import toml_value
 from turnlog.mcp.agents import server_agent, server_names
 from turnlog.mcp.install import ServerPlaces, installing, server_status, server_statuses, uninstalling
 
 _EXAMPLES = 8 if settings.default.max_examples <= 100 else settings.default.max_examples
 PROGRAM = "/opt/some where/turnlog"
-JSON = [name for name in server_names() if server_agent(name).dialect is not None]
+JSON = [name for name in server_names() if server_agent(name).syntax is not None]
 TEXTS = st.text(st.sampled_from('ab"\\ é/*,{}[]:'), max_size=6)
 
 
@@ -62,7 +62,7 @@ class Machine:
 
     def entry(self, name: str) -> Any:
         agent, text = server_agent(name), self.path(name).read_text()
-        value = toml_value(text) if agent.dialect is None else plain(text, dialect=agent.dialect)
+        value = toml_value(text) if agent.syntax is None else parse_settings(text, syntax=agent.syntax)
         for key in agent.path:
             value = value[key]
         return value
@@ -85,7 +85,7 @@ def files(draw: st.DrawFn) -> tuple[str, str]:
         value[agent.path[0]] = draw(st.dictionaries(TEXTS, other, max_size=2))
     items = draw(st.permutations(list(value.items())))
     text = json.dumps(dict(items), indent=draw(st.sampled_from([None, 2, 4, "\t"])), ensure_ascii=draw(st.booleans()))
-    if agent.dialect != "json":
+    if agent.syntax != "json":
         text = draw(st.sampled_from(["", "// mine\n", "/* a, { */ "])) + text + draw(st.sampled_from(["", " // end"]))
     text = draw(st.sampled_from([text, text + "\n", "\n" + text, text.replace("\n", "\r\n"), ""]))
     return name, text
@@ -103,9 +103,9 @@ def test_in_and_out_to_the_byte(tmp_path_factory: pytest.TempPathFactory, file: 
         machine.install(name)
         assert path.read_bytes() == once
     agent = server_agent(name)
-    value = plain(once.decode(), dialect=agent.dialect or "json")
+    value = parse_settings(once.decode(), syntax=agent.syntax or "json")
     assert agent.command(value[agent.path[0]].pop("turnlog"))[:2] == [PROGRAM, "mcp"]
-    before = plain(text, dialect=agent.dialect or "json")
+    before = parse_settings(text, syntax=agent.syntax or "json")
     assert value == {**before, agent.path[0]: before.get(agent.path[0], {})}
     machine.uninstall(name)
     assert path.read_bytes() == text.encode()
@@ -205,3 +205,24 @@ def test_projects_and_agents_without(machine: Machine):
 def test_a_status_of_what_cannot_be_read(machine: Machine):
     machine.write("opencode", "{")
     assert "it ends here" in (server_status(server_agent("opencode"), machine.places, "user").blocked_by or "")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"command": "/x/turnlog", "args": 5}, {"command": "/x/turnlog", "args": "mcp"}, {"args": ["mcp"]},
+     {"command": ["turnlog"]}, {"command": "/x\0y", "args": ["mcp"]}, {"command": "\ud800", "args": ["mcp"]}, 7],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["claude-code", "opencode", "codex"])
+def test_an_entry_of_another_shape_has_a_status_and_is_not_ours(machine: Machine, name: str, entry: Any):
+    agent = server_agent(name)
+    if name == "codex":
+        text = '[mcp_servers.turnlog]\ncommand = 5\nargs = "mcp"\n'
+    else:
+        text = json.dumps({agent.path[0]: {"turnlog": entry}})
+    machine.write(name, text)
+    status = server_status(agent, machine.places, "user")
+    assert (status.installed, status.is_current) == (True, False)
+    assert status.program is not None
+    assert status.arguments in ((), ("mcp",))
+    with pytest.raises(AlreadyExists):
+        machine.install(name)

@@ -38,7 +38,7 @@ def files() -> dict[str, str]:
 
 
 def test_first_the_plan_then_the_rewind_and_how_to_undo_it(keeper: Desk, session: str):
-    log = Path(interior(turnlog.open()).made.location or "") / "sessions" / f"{session}.jsonl"
+    log = Path(interior(turnlog.open()).created_here.location or "") / "sessions" / f"{session}.jsonl"
     before, written = files(), log.read_bytes()
     plan = keeper.data("rewind", session=session)
     assert [(step["action"], step["path"]) for step in plan["steps"]] == [("delete", "b.txt")]
@@ -49,6 +49,17 @@ def test_first_the_plan_then_the_rewind_and_how_to_undo_it(keeper: Desk, session
     with turnlog.open() as home, home.resume(session) as found:
         found.undo()
     assert files() == before
+
+
+def test_a_tracked_file_elsewhere_is_shown_with_its_folder(keeper: Desk, session: str, tmp_path: Path):
+    (tmp_path / "hosts").write_text("one\n")
+    with turnlog.open() as home, home.resume(session) as opened:
+        opened.track(tmp_path / "hosts")
+        with opened.turn():
+            opened.user("prompt 3")
+            (tmp_path / "hosts").write_text("two\n")
+    plan = keeper.data("rewind", session=session)
+    assert [step["path"] for step in plan["steps"]] == [str(tmp_path / "hosts")]
 
 
 def test_what_changed_since_makes_it_another_plan(keeper: Desk, session: str):
@@ -80,8 +91,17 @@ def test_only_some_paths_and_none_outside(keeper: Desk, session: str):
     assert plan["messages_left_behind"] == 0
     keeper.data("rewind", session=session, to="turn:1", only=["a.txt"], confirm=plan["plan"])
     assert files() == {"a.txt": "zero\n", "b.txt": "2\n"}
-    for path in ("../other", "/etc/passwd"):
+    for path in ("../other", "/etc/passwd", "bytes:%2E%2E/other"):
         assert "is not in the workspace" in keeper.error("rewind", session=session, only=[path])
+
+
+def test_a_name_that_is_not_text_is_taken_as_it_was_shown(keeper: Desk, session: str):
+    with turnlog.open() as home, home.resume(session) as opened, opened.turn():
+        opened.user("prompt 3")
+        Path("caf\udce9.txt").write_text("3\n")
+    [step] = keeper.data("rewind", session=session)["steps"]
+    plan = keeper.data("rewind", session=session, only=[step["path"]])
+    assert plan["steps"] == [step]
 
 
 def test_a_session_of_elsewhere_stays(keeper: Desk, tmp_path: Path):
@@ -101,3 +121,34 @@ def test_what_a_turn_changed_and_who_wrote_a_line(keeper: Desk, session: str):
     assert "no turn 9" in keeper.error("list_changes", session=session, turn=9)
     [stretch] = keeper.data("list_changes", path="a.txt")["stretches"]
     assert (stretch["session"], stretch["turn"], stretch["prompt"]) == (session, 1, "prompt 1")
+
+
+def test_a_label_of_a_checkpoint_is_redacted_and_drives_no_terminal(keeper: Desk, session: str):
+    key = "sk-ant-api03-" + "Ab3dEf9hIj" * 9 + "AA"
+    with turnlog.open() as home, home.resume(session) as opened:
+        opened.checkpoint(f"key {key}\x1b[31m")
+        Path("a.txt").write_text("later\n")
+        label = opened.checkpoints()[-1].label
+    plan = keeper.call("rewind", session=session, to=f"label:{label}")
+    done = keeper.call("rewind", session=session, to=f"label:{label}", confirm=plan["structuredContent"]["plan"])
+    for answer in map(str, (plan, done)):
+        assert key[:24] not in answer
+        assert "x1b" not in answer
+    assert "redacted" in plan["structuredContent"]["target"]
+
+
+def test_the_head_names_the_turn_whose_changes_are_listed(keeper: Desk, session: str):
+    with turnlog.open(checkpoints=False) as home, home.resume(session) as opened, opened.turn():
+        opened.user("prompt 3")
+    data = keeper.data("list_changes", session=session)
+    assert (data["turn"], [row["path"] for row in data["changes"]]) == (2, ["b.txt"])
+    assert "turn 2: 1 change" in keeper.call("list_changes", session=session)["content"][0]["text"]
+
+
+def test_of_a_long_line_the_beginning_is_shown_and_the_rest_counted(keeper: Desk, session: str):
+    with turnlog.open() as home, home.resume(session) as opened, opened.turn():
+        Path("min.js").write_text("x" * 9_000 + "\n")
+    [change] = keeper.data("list_changes", session=session, lines=True)["changes"]
+    shown, _, more = change["lines"].rpartition("\n… ")
+    assert "x" * 1_000 in shown
+    assert shown.count("x") + int(more.split(" ")[0].replace(",", "")) == 9_000

@@ -14,8 +14,10 @@ import pytest
 import turnlog
 from tests.cli.machine import claude_session
 from tests.mcp.desk import Desk, Process
-from turnlog.catalog.index.sqlite.database import Database, place_of
-from turnlog.mcp.protocol import LONGEST, Client
+from turnlog.catalog.index.sqlite.database import Database
+from turnlog.catalog.index.sqlite.indexfile import index_path
+from turnlog.mcp.protocol import INTERNAL_ERROR, LONGEST, Client, Refused, encoded
+from turnlog.reader.place import place_of as target_of
 
 ID = "0a1b2c3d-1111-4222-8333-444444444444"
 
@@ -152,7 +154,7 @@ def test_a_catalog_that_somebody_else_writes_is_not_waited_for(person: Path, mon
     path = claude_session(person, str(Path.cwd()), ID, "The first voucher")
     desk = Desk()
     assert set(desk.sessions("voucher")) == {ID}
-    place = place_of(os.environ["TURNLOG_HOME"], agents=True)
+    place = index_path(os.environ["TURNLOG_HOME"], agents=True)
     assert place is not None
     with Database(place).lock():
         claude_session(person, str(Path.cwd()), ID, "What is new about the voucher")
@@ -169,7 +171,7 @@ def test_a_catalog_that_somebody_else_writes_is_not_waited_for(person: Path, mon
 def test_before_the_index_is_made_it_says_so(person: Path, monkeypatch: pytest.MonkeyPatch):
     claude_session(person, str(Path.cwd()), ID, "The first voucher")
     monkeypatch.setattr("turnlog.catalog.upkeep.AT_ONCE", 10)
-    monkeypatch.setattr("turnlog.catalog.making.start", lambda *_, **__: True)
+    monkeypatch.setattr("turnlog.catalog.background.start", lambda *_, **__: True)
     desk = Desk()
     assert "The index is being built: 1 session is not read yet" in desk.data("search_sessions", query="x")["notes"][0]
     [row] = desk.data("list_sessions")["sessions"]
@@ -191,6 +193,99 @@ def test_prompts_and_resources(desk: Desk, person: Path):
     assert "The first voucher" not in turn["text"].partition("##")[2]
     assert "The second one" in turn["text"]
     assert len(desk.ask("resources/templates/list")["resourceTemplates"]) == 2
+
+
+def turn_text(desk: Desk, session: str, number: int) -> str:
+    [turn] = desk.ask("resources/read", uri=f"turnlog://session/{session}/turn/{number}")["contents"]
+    return turn["text"].partition("\n## ")[2]
+
+
+def test_a_turn_of_a_resource_is_that_of_a_rewind(desk: Desk):
+    with turnlog.open(checkpoints=False) as home:
+        session = home.create(workspace=".", agent="my-agent")
+        session.user("one")
+        first = session.assistant("answer one")
+        session.user("two, left behind")
+        session.rewind(first.seq, files=False)
+        session.user("two again")
+        target = target_of(session, "turn:2")
+    text = turn_text(desk, session.id, 2)
+    assert "two again" in text
+    assert "left behind" not in text
+    assert f"[{target.seq + 1}]" in text
+    assert "no turn 3" in str(refused(desk, session.id, 3))
+
+
+def refused(desk: Desk, session: str, number: int) -> Refused:
+    with pytest.raises(Refused) as raised:
+        turn_text(desk, session, number)
+    return raised.value
+
+
+def test_a_turn_has_its_entries_wherever_they_are(desk: Desk):
+    with turnlog.open(checkpoints=False) as home:
+        session = home.create(workspace=".", agent="my-agent")
+        for number in (1, 2):
+            with session.turn():
+                session.user(f"prompt {number}")
+                answer = session.assistant(f"answer {number}")
+        session.rewind(before=answer.parent, files=False)
+        with session.turn():
+            session.user("prompt 3")
+    assert "answer 2" in turn_text(desk, session.id, 2)  # it was left behind, and is turn 2 nevertheless
+    assert "prompt 3" in turn_text(desk, session.id, 3)
+
+
+STRANGE = [
+    [],
+    {},
+    "\0",
+    "a\0/b",
+    "\ud800",
+    "9" * 5_000,
+    "000000000" + "9" * 30,
+    "turn:" + "1" * 5_000,
+    10**30,
+    -1,
+    None,
+]
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=lambda value: ascii(value)[:20])
+def test_no_strange_value_is_a_fault(person: Path, value: Any):
+    desk = Desk(allow_rewind=True)
+    with turnlog.open() as home:
+        session = home.create(workspace=".", agent="my-agent")
+        with session.turn():
+            session.user("hi")
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("initialize", {"clientInfo": {"name": value}, "protocolVersion": value}),
+        ("initialize", {"clientInfo": value}),
+        ("resources/read", {"uri": value}),
+        ("resources/read", {"uri": f"turnlog://session/{value}"}),
+        ("resources/read", {"uri": f"turnlog://session/{session.id}/turn/{value}"}),
+        ("prompts/get", {"name": value}),
+        ("prompts/get", {"name": "recall", "arguments": {"topic": value}}),
+        ("prompts/get", {"name": "recall", "arguments": value}),
+        ("tools/call", {"name": value}),
+        ("tools/call", {"name": "usage", "arguments": {}, "_meta": {"claudecode/toolUseId": value, "threadId": value}}),
+        ("tools/call", {"name": "list_sessions", "arguments": {}, "_meta": value}),
+        ("tools/call", {"name": "read_session", "arguments": {"session": session.id, "after": f"{value}+1"}}),
+        ("tools/call", {"name": "read_session", "arguments": {"session": session.id, "after": f"1+{value}"}}),
+    ]
+    for tool in desk.ask("tools/list")["tools"]:
+        names = tool["inputSchema"]["properties"]
+        given = {"session": session.id} if "session" in names else {"query": "hi"} if "query" in names else {}
+        for name in names:
+            requests.append(("tools/call", {"name": tool["name"], "arguments": {**given, name: value}}))
+            if name == "path":
+                requests.append(("tools/call", {"name": tool["name"], "arguments": {name: value}}))
+    for method, params in requests:
+        try:
+            encoded(desk.ask(method, **params))
+        except Refused as error:
+            assert error.code != INTERNAL_ERROR, (method, params)
+    desk.close()
 
 
 def test_what_somebody_prints_is_no_answer(person: Path):

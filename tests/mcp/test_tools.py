@@ -69,6 +69,8 @@ def test_a_hit_is_a_place_that_can_be_read(desk: Desk):
         assert any(query.split()[0] in row["text"] for row in page["entries"])
     [row, *_] = desk.data("list_sessions", query="vouchers")["sessions"]
     assert (row["session"], row["agent"], row["turns"]) == (OLD, "claude-code", 1)
+    assert " 1 turn $" in desk.call("list_sessions", query="vouchers")["content"][0]["text"]
+    assert "claude-code, 1 turn" in {row["description"] for row in desk.ask("resources/list")["resources"]}
     assert desk.data("read_session", session=row["handle"])["session"] == OLD
 
 
@@ -395,3 +397,13 @@ def test_calls_of_these_tools_are_left_out_unless_asked_for(desk: Desk, tool: st
     text = json.dumps(desk.data("read_session", session=session.id))
     assert "somebody said" not in text
     assert "somebody said" in json.dumps(desk.data("read_session", session=session.id, around=5, limit=1))
+
+
+def test_a_session_that_was_written_anew_is_read_for_secrets_from_its_beginning(desk: Desk, person: Path):
+    part = "hunter2-" * 3
+    folder = str(Path.cwd())
+    path = claude_session(person, folder, OLD, "plant roses", f"the last part is {part}", "thank you")
+    assert part in str(desk.data("read_session", session=f"claude-code:{OLD}"))
+    path.unlink()
+    claude_session(person, folder, OLD, f"password: {part}", f"the last part is {part}", "thanks")
+    assert part not in str(desk.data("read_session", session=f"claude-code:{OLD}"))

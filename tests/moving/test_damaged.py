@@ -171,6 +171,17 @@ def test_a_session_whose_first_line_is_lost_is_told_and_the_others_come(two: tup
     assert list(derived.ids(interior(there).store)) == ["t"]
 
 
+def test_a_parent_that_cannot_be_sent_is_told_once_and_so_is_what_builds_on_it(two: tuple[Home, Home]):
+    here, there = two
+    spoken(here, "one")
+    session = here.resume("s")
+    session.fork(id="child").user("other")
+    there.create(id="s").user("another one")
+    for ids in (["child"], None):
+        rows = [(row.id, row.outcome, row.error is not None) for row in here.push(there, ids)]
+        assert sorted(rows) == [("child", "failed", True), ("s", "failed", True)]
+
+
 def test_a_blob_that_is_gone_is_told(two: tuple[Home, Home]):
     here, there = two
     spoken(here, "one", "x" * 100_000)
@@ -246,3 +257,28 @@ def test_an_unfinished_batch_of_somebody_else_makes_room(two: tuple[Home, Home])
         session.user("two")
     assert outcomes(here.push(there)) == {"s": "grown"}
     assert lines(there, "s") == lines(here, "s")
+
+
+def test_what_fails_is_told_once_whatever_builds_on_it(two: tuple[Home, Home]):
+    here, there = two
+    spoken(here, "one")
+    session = here.resume("s")
+    for name in ("child", "twin"):
+        session.fork(id=name).user("other")
+    there.create(id="s").user("another one")
+    for ids in (["child", "twin"], None):
+        rows = sorted((row.id, row.outcome) for row in here.push(there, ids))
+        assert rows == [("child", "failed"), ("s", "failed"), ("twin", "failed")]
+
+
+def test_each_fork_of_a_session_that_is_gone_says_so(two: tuple[Home, Home]):
+    here, there = two
+    spoken(here, "one")
+    session = here.resume("s")
+    for name in ("child", "twin"):
+        session.fork(id=name).user("other")
+    session.close()
+    for path in Path(interior(here).store.folder).glob("*/s.jsonl"):
+        path.unlink()
+    errors = [row.error for row in here.push(there, ["child", "twin"])]
+    assert [type(error) for error in errors] == [turnlog.NotFound] * 2

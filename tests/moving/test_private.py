@@ -13,7 +13,7 @@ import zstandard
 import turnlog
 from tests.faces import location
 from turnlog import Home
-from turnlog.cli.frame.program import run
+from turnlog.cli.program import run
 
 _FRAME = b"\x28\xb5\x2f\xfd"
 """What compressed content begins with."""
@@ -116,6 +116,15 @@ def test_they_are_sent_when_somebody_asks_for_it_also_later(source: Home, target
         assert found_in(target) == {"print(2)", SECRET, LOCAL}
         assert [row.outcome for row in source.push(other, include_ignored=True)] == ["same"]
         other.gc()
+        assert found_in(target) == {"print(2)", SECRET, LOCAL}
+
+
+def test_each_session_is_told_once_also_with_what_is_ignored(source: Home, target: str):
+    source.resume("work").fork(id="a-fork").user("other")
+    with turnlog.open(target) as other:
+        rows = source.push(other, include_ignored=True)
+        assert [(row.id, row.outcome) for row in rows] == [("work", "new"), ("a-fork", "new")]
+        assert rows[0].blobs > 2
         assert found_in(target) == {"print(2)", SECRET, LOCAL}
 
 

@@ -49,8 +49,8 @@ def plant(mutant: Mutant, src: Path) -> str | None:
 def run_tests(src: Path, tests: tuple[str, ...]) -> tuple[int, str]:
     """pytest against a copy of the code: its exit code, and its last words."""
     command = [
-        sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider",
-        "-o", f"faulthandler_timeout={_PATIENCE_S}", *tests,
+        sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-x", "-q", "--no-header", "--tb=no",
+        "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={_PATIENCE_S}", *tests,
     ]  # fmt: skip
     paths = [str(src), str(ROOT)]
     try:

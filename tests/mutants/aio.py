@@ -11,6 +11,13 @@ MUTANTS = [
         ("tests/session/test_aio.py",),
     ),
     Mutant(
+        "what a cancelled caller opened stays open",
+        "aio/threads.py",
+        "            undo(result)\n",
+        "",
+        ("tests/session/test_aio.py",),
+    ),
+    Mutant(
         "pool: a thread that only wakes up counts as idle",
         "aio/pool.py",
         "                self._idle -= 1\n",

@@ -2,6 +2,9 @@
 
 from tests.mutants.mutant import Mutant
 
+GROWTH = "tests/catalog/test_growth.py"
+REPAIR = "tests/catalog/test_repair.py"
+CONTAINED = "tests/catalog/test_contained.py"
 COPIES = "tests/catalog/test_copies.py"
 MAKING = "tests/catalog/test_making.py"
 SERVED = "tests/mcp/test_tools.py"
@@ -28,7 +31,7 @@ MUTANTS = [
         "catalog/read/indexer.py",
         """        self._marked.apply(self._batch)
 """,
-        """        if self._learns:
+        """        if self._marks_changed:
             self._marked.apply(self._batch)
 """,
         ("tests/cli/test_marks.py",),
@@ -43,8 +46,8 @@ MUTANTS = [
     Mutant(
         "sessions are announced, and nothing says that they are not read",
         "catalog/upkeep.py",
-        "            note(SqliteEngine(db), MAKING, 1)\n",
-        "            note(SqliteEngine(db), 'made', 1)\n",
+        "            set_note(SqliteEngine(db), MAKING)\n",
+        "            set_note(SqliteEngine(db), 'made')\n",
         (MAKING,),
     ),
     Mutant(
@@ -70,8 +73,8 @@ MUTANTS = [
     ),
     Mutant(
         "catalog: a question that nobody waits for is answered",
-        "catalog/question.py",
-        "        whole._heed(waiter.has_left)  # pyright: ignore[reportPrivateUsage]\n",
+        "catalog/serialized.py",
+        "    set_check(waiter.has_left)\n",
         "",
         ("tests/catalog/test_waiter.py",),
     ),
@@ -84,7 +87,7 @@ MUTANTS = [
     ),
     Mutant(
         "mcp: a snippet is cut before its secrets are taken out",
-        "catalog/ask/search.py",
+        "catalog/ask/hits.py",
         'whole = clean(match.text if match.text is not None else texts.get(match.id, ""))',
         'whole = match.text if match.text is not None else texts.get(match.id, "")',
         (SERVED,),
@@ -97,8 +100,57 @@ MUTANTS = [
         ("tests/store/test_tenants.py", "tests/catalog/test_apart.py"),
     ),
     Mutant(
+        "catalog: texts of a damaged log are added a second time",
+        "catalog/read/own.py",
+        "        batch.write_out()\n",
+        "",
+        (GROWTH,),
+    ),
+    Mutant(
+        "catalog: a result does not know the call that was read before",
+        "catalog/read/counts.py",
+        "        counts.calls = {id: (tool, at) for id, (tool, at) in calls.items()}\n",
+        "        counts.calls = {}\n",
+        (GROWTH,),
+    ),
+    Mutant(
+        "catalog: to rebuild it keeps an index that nobody has replaced",
+        "catalog/__init__.py",
+        "            self._local.replace_index()\n",
+        "            self._local.replace_damaged_index()\n",
+        (REPAIR,),
+    ),
+    Mutant(
+        "catalog: a text that cannot be unpacked stays so",
+        "catalog/index/sqlite/damage.py",
+        "isinstance(error, Damaged) or ",
+        "",
+        (REPAIR,),
+    ),
+    Mutant(
+        "catalog: one file at which a glance fails stops the index of all",
+        "catalog/glance/survey.py",
+        "    except Exception:  # no file",
+        "    except OverflowError:  # no file",
+        (CONTAINED,),
+    ),
+    Mutant(
+        "catalog: one damaged row of the ledger stops every new index",
+        "catalog/index/sqlite/ledger.py",
+        "    except (zlib.error, msgspec.MsgspecError, TypeError):\n",
+        "    except TypeError:\n",
+        (CONTAINED,),
+    ),
+    Mutant(
+        "web: the last prompt pays what the whole session spent",
+        "catalog/index/detail.py",
+        "until = BEYOND - 1 if last is None",
+        "until = BEYOND + 1 if last is None",
+        ("tests/catalog/test_detail.py",),
+    ),
+    Mutant(
         "bundles: an erased text stays beside its neighbours",
-        "catalog/index/bundle.py",
+        "catalog/index/sqlite/bundle.py",
         'texts = ["" if number in numbers else self.text(number)',
         'texts = ["" if number in () else self.text(number)',
         ("tests/session/test_erasing.py",),

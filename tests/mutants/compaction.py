@@ -6,16 +6,23 @@ MUTANTS = [
     Mutant(
         "a policy clears what is to be kept",
         "compaction.py",
-        " : len(own) - kept]\n",
+        " : len(logged) - kept_count]\n",
         " :]\n",
         ("tests/session/test_policy.py",),
     ),
     Mutant(
         "a policy clears what a provider compacted",
         "compaction.py",
-        "        old = own[0 if native is None else native.message : len(own)",
-        "        old = own[0 : len(own)",
+        "        old = logged[0 if native is None else native.message : len(logged)",
+        "        old = logged[0 : len(logged)",
         ("tests/wire/test_native_compaction.py",),
+    ),
+    Mutant(
+        "compaction: what is cleared already is cleared again",
+        "compaction.py",
+        "for seq, fewer in saved.items() if fewer > 0}",
+        "for seq, fewer in saved.items()}",
+        ("tests/session/test_policy.py",),
     ),
     Mutant(
         "compaction: half a summary is one",

@@ -35,14 +35,14 @@ MUTANTS = [
     ),
     Mutant(
         "what opencode clears later in its database is not noticed",
-        "formats/opencode/shelf.py",
+        "formats/opencode/storage.py",
         'touched.add(_touched(row) if touched else "")',
         'touched.add("")',
         ("tests/formats/test_opencode_growth.py",),
     ),
     Mutant(
         "a log of events that opencode began anew is taken for the one that was read",
-        "formats/opencode/shelf.py",
+        "formats/opencode/storage.py",
         'if row["seq"] != seq or (not touched and row["id"] != place.event):',
         'if row["seq"] != seq:',
         ("tests/formats/test_opencode_growth.py",),
@@ -57,15 +57,15 @@ MUTANTS = [
     Mutant(
         "a late result of Copilot CLI loses the name of its tool",
         "formats/copilot_cli.py",
-        'if self._start is not None and str(data.get("toolCallId")) not in self._names:',
-        "if False:",
+        'self._marks.require(str(data.get("toolCallId")) in self._names)',
+        "pass",
         (GROWTH,),
     ),
     Mutant(
         "what goes on far behind in a file of Qwen Code is hung on the newest record",
         "formats/qwen_code.py",
-        "if self._start is not None and parent not in self._places:",
-        "if self._start is not None and False:",
+        "            self._marks.require(is_there)\n",
+        "            pass\n",
         (GROWTH,),
     ),
     Mutant(

@@ -9,7 +9,7 @@ MUTANTS = [
     Mutant(
         "hooks: a user's place behind ours moves when ours goes",
         "hooks/entries.py",
-        "if agent.file.keeps_places and one.group < len(groups) - 1:",
+        "if file.keeps_places and entry.group < len(groups) - 1:",
         "if False:",
         (INSTALLING,),
     ),
@@ -22,16 +22,16 @@ MUTANTS = [
     ),
     Mutant(
         "hooks: a file that somebody else wrote is replaced",
-        "hooks/install.py",
-        "        _refuse_others(path, before, agent)\n",
-        "",
+        "hooks/ownfile.py",
+        'if before is not None and call_in(before.decode(errors="replace"), self._agent.name) is None:',
+        "if False:",
         ("tests/hooks/test_install.py",),
     ),
     Mutant(
         "hooks: a file of somebody else is removed",
-        "hooks/install.py",
-        "        if program_of(text_of(path, before), agent.name) is None:\n            return []\n",
-        "",
+        "hooks/ownfile.py",
+        "if before is None or call_in(text_of(self.path, before), self._agent.name) is None:",
+        "if before is None:",
         ("tests/hooks/test_install.py",),
     ),
 ]

@@ -14,17 +14,17 @@ MUTANTS = [
     ),
     Mutant(
         "wherever an agent goes is scanned",
-        "live/event.py",
+        "live/editedpath.py",
         "if main is not None and repository_place(main) == repository_place(top) and not",
         "if main is not None and not",
         ("tests/live/test_where.py",),
     ),
     Mutant(
         "the turn that begins is brought in before it begins",
-        "live/past.py",
+        "live/earlier.py",
         "reading.steps = takewhile(is_before, reading.steps)",
         "takewhile(is_before, reading.steps)",
-        ("tests/live/test_past.py",),
+        ("tests/live/test_earlier.py",),
     ),
     Mutant(
         "an edit that failed is declared",
@@ -36,8 +36,8 @@ MUTANTS = [
     Mutant(
         "hooks: a turn that was interrupted goes on",
         "live/event.py",
-        " and was_interrupted(self._agent, turn, path) and relay.cut(turn)",
-        " and False",
+        "return was_interrupted(self._agent, turn, path) and relay.abort(turn)",
+        "return False",
         (HOOK,),
     ),
     Mutant(
@@ -48,10 +48,17 @@ MUTANTS = [
         (HOOK,),
     ),
     Mutant(
-        "hooks: what goes on behind an agent's back holds what it left open",
+        "hooks: what goes on in the background holds what the agent left open",
         "live/hook.py",
         "    os.closerange(write + 1, highest + 1)",
         "    os.closerange(write + 1, write + 1)",
         (HOOK,),
+    ),
+    Mutant(
+        "live: the name of a file is a message",
+        "live/notice.py",
+        "names = sorted(_quoted(path.removeprefix(workspace)) for path in paths)",
+        "names = sorted(path.removeprefix(workspace) for path in paths)",
+        ("tests/live/test_notice.py",),
     ),
 ]

@@ -63,4 +63,25 @@ MUTANTS = [
         "(any(",
         ("tests/mcp/test_tools.py", "tests/mcp/test_server.py"),
     ),
+    Mutant(
+        "mcp: the label of a checkpoint as it is",
+        "mcp/tools/rewind.py",
+        'words, note = line(proposed.words), line(plan.note or "")',
+        'words, note = proposed.words, line(plan.note or "")',
+        (SERVED_REWIND,),
+    ),
+    Mutant(
+        "mcp: changes of one turn under the number of another",
+        "mcp/tools/list_changes.py",
+        "number = turns_of(session).covered if turn is None else turn",
+        "number = len(turns_of(session).numbers) if turn is None else turn",
+        (SERVED_REWIND,),
+    ),
+    Mutant(
+        "mcp: half a surrogate pair is let in",
+        "mcp/offer.py",
+        "problem = _wrong_value(properties[key], value) or _wrong_text(value)",
+        "problem = _wrong_value(properties[key], value)",
+        (SERVER,),
+    ),
 ]

@@ -2,55 +2,57 @@
 
 from tests.mutants.mutant import Mutant
 
-RELAY = "tests/workspace/test_relay.py"
-REWINDS = "tests/workspace/test_rewind_files.py"
-INTERRUPTED = "tests/workspace/test_interrupted.py"
+RELAY = "tests/rewind/test_relay.py"
+REWINDS = "tests/rewind/test_rewind_files.py"
+INTERRUPTED = "tests/rewind/test_interrupted.py"
 ATTACKS = "tests/workspace/test_attacks.py"
 RACES = "tests/workspace/test_races.py"
-COLLECTING = "tests/workspace/test_collect.py"
-TRAVEL = "rewind/travel.py"
+COLLECTING = "tests/rewind/test_collect.py"
+REWINDER = "rewind/rewinder.py"
 INTENT = "rewind/intent.py"
 
 MUTANTS = [
     Mutant(
         "a turn that was cut short owns everything since",
         "rewind/span.py",
-        "lives(who) is True",
-        "lives(who) is not None",
-        ("tests/workspace/test_cut_short.py",),
+        "runs(asdict(writer)) is True",
+        "runs(asdict(writer)) is not None",
+        ("tests/rewind/test_cut_short.py",),
     ),
     Mutant(
         "a turn that was cut short is sure until the next checkpoint",
         "rewind/span.py",
-        "            begun.sure, begun.after = self._last, None\n",
-        "            begun.sure, begun.after = self._last, None\n        if isinstance(entry, Checkpoint):\n"
-        "            for other in self._begun.values():\n                other.sure, other.after = entry, None\n",
-        ("tests/workspace/test_cut_short.py",),
+        "            begun.last_sign, begun.next_checkpoint = self._last, None\n",
+        "            begun.last_sign, begun.next_checkpoint = self._last, None\n"
+        "        if isinstance(entry, Checkpoint):\n"
+        "            for other in self._begun.values():\n"
+        "                other.last_sign, other.next_checkpoint = entry, None\n",
+        ("tests/rewind/test_cut_short.py",),
     ),
     Mutant(
         "only sessions of the very same folder are asked",
         "rewind/others.py",
         "        if any(here.startswith(other) or other.startswith(here) for other in places):\n",
         "        if here in places:\n",
-        ("tests/workspace/test_cut_short.py",),
+        ("tests/rewind/test_cut_short.py",),
     ),
     Mutant(
         "a killed turn of another session counts as over at its last word",
         "rewind/others.py",
-        "row.updated_at < since.at and theirs.state.turn is None",
-        "row.updated_at < since.at",
-        ("tests/workspace/test_cut_short.py",),
+        "if not is_before or theirs.state.turn is not None:",
+        "if not is_before:",
+        ("tests/rewind/test_cut_short.py",),
     ),
     Mutant(
         "no checkpoint of now before a rewind",
-        TRAVEL,
+        REWINDER,
         """            before = self._appender.append([draft])[0]\n""",
         "            before = self._files.at_or_before(self._history.state.seq)\n",
         (REWINDS, INTERRUPTED),
     ),
     Mutant(
         "a rewind is made by another plan than the one that was shown",
-        TRAVEL,
+        REWINDER,
         "                _refuse_other(make(draft), confirmed)\n",
         "                make(draft)\n",
         (REWINDS,),
@@ -72,7 +74,7 @@ MUTANTS = [
     ),
     Mutant(
         "a rewind is not written down before it is begun",
-        TRAVEL,
+        REWINDER,
         "                return self._appender.append([draft], alone=True)[0]\n",
         "                return draft\n",
         (INTERRUPTED,),
@@ -80,20 +82,20 @@ MUTANTS = [
     Mutant(
         "a rewind that is running is taken for interrupted",
         INTENT,
-        '    return int(who.get("pid") or 0) if is_alive(who) else 0\n',
+        '    return int(who.get("pid") or 0) if may_run(who) else 0\n',
         "    return 0\n",
         (f"{INTERRUPTED}::test_nobody_touches_files_while_another_process_is_in_the_middle",),
     ),
     Mutant(
         "a rewind of another machine is finished unasked",
-        TRAVEL,
+        REWINDER,
         " or (is_elsewhere(intent) and not asked):\n",
         ":\n",
         (INTERRUPTED,),
     ),
     Mutant(
         "a rewind that is finished when asked again counts twice",
-        TRAVEL,
+        REWINDER,
         "        if finished is not None and not force and _is_same(finished.entry, head):\n",
         "        if False:\n",
         (INTERRUPTED,),
@@ -115,44 +117,44 @@ MUTANTS = [
     Mutant(
         "what somebody collected is taken for known",
         "rewind/snapshot.py",
-        "        is_all_there = look.packs.issuperset(seen.packs)\n",
+        "        is_all_there = settings.packs.issuperset(seen.packs)\n",
         "        is_all_there = True\n",
         (COLLECTING,),
     ),
     Mutant(
         "what a rewind brought back is followed from the wrong checkpoint",
-        "rewind/chronology.py",
+        "rewind/timelinereader.py",
         "if seq <= head.asof and seq < head.before",
         "if seq < head.before",
         ("tests/blame/test_whose.py",),
     ),
     Mutant(
         "what came behind a turn that was cut short is the turn's",
-        "rewind/chronology.py",
+        "rewind/timelinereader.py",
         "is_doubtful=bool(span.doubt)",
         "is_doubtful=False",
         ("tests/blame/test_whose.py",),
     ),
     Mutant(
         "checkpoints of one millisecond are taken in any order",
-        "rewind/chronology.py",
-        "if len({id(witness) for _, witness in pairs}) > 1:",
+        "rewind/timelinereader.py",
+        "if len({id(facts) for _, facts in pairs}) > 1:",
         "if not pairs:",
-        ("tests/workspace/test_two_agents.py",),
+        ("tests/rewind/test_two_agents.py",),
     ),
     Mutant(
         "a file that one of several declared is its own, whatever else happened to it",
         "rewind/timeline.py",
         "steps = {*self.changes(numbers, seen), (first, last)}",
         "steps = {(first, last)}",
-        ("tests/workspace/test_two_agents.py",),
+        ("tests/rewind/test_two_agents.py",),
     ),
     Mutant(
         "what others may have done in turns that were given up is told apart as well",
         "rewind/others.py",
         "is_clear = all(view.is_turn and view.before is not None and view.after is not None for view in seen)",
         "is_clear = True",
-        ("tests/workspace/test_two_agents.py",),
+        ("tests/rewind/test_two_agents.py",),
     ),
     Mutant(
         "hooks: what is brought in later says that a turn went on",
@@ -164,7 +166,7 @@ MUTANTS = [
     Mutant(
         "hooks: a turn that is open has all that changed since its last tool",
         "rewind/span.py",
-        "            elif begun.is_relayed:  # nobody tells of an interruption, so it may be over",
+        "            elif begun.is_relayed:  # an interruption is not reported, so the turn may be over",
         "            elif False:",
         (RELAY,),
     ),

@@ -3,13 +3,13 @@
 from tests.mutants.mutant import Mutant
 
 BUILDERS = "tests/session/test_builders.py"
-INTERRUPTED = "tests/workspace/test_interrupted.py"
+INTERRUPTED = "tests/rewind/test_interrupted.py"
 
 MUTANTS = [
     Mutant(
         "the next turn begins on files that are half back",
         "session/session.py",
-        """            if when == "begin" and self._state.intent:\n                self._travel.settle()\n""",
+        """            if when == "begin" and self._state.intent:\n                self._rewinder.settle()\n""",
         "",
         (INTERRUPTED,),
     ),
@@ -22,16 +22,16 @@ MUTANTS = [
     ),
     Mutant(
         "compare: what was spent on another branch counts",
-        "session/comparison.py",
-        "            is_own_branch = entry.to in own_seqs\n",
-        "            is_own_branch = True\n",
+        "session/comparison/side.py",
+        "            self._stands_at_own = entry.to in self._own_nodes\n",
+        "            self._stands_at_own = True\n",
         ("tests/session/test_compare.py",),
     ),
     Mutant(
         "compare: only the same entries are in common, not the same words",
-        "session/comparison.py",
-        "        if one.id != other.id and one.says != other.says:\n",
-        "        if one.id != other.id:\n",
+        "session/comparison/beginning.py",
+        "        if of_a.id != of_b.id and of_a.content_hash != of_b.content_hash:\n",
+        "        if of_a.id != of_b.id:\n",
         ("tests/session/test_compare.py",),
     ),
 ]

@@ -6,9 +6,9 @@ CRASHES = "tests/store/test_crash_states.py"
 PROCESSES = "tests/store/test_processes.py"
 LOCKS = "tests/store/test_locks.py"
 FORKS = "tests/session/test_forks.py"
-INTERRUPTED = "tests/workspace/test_interrupted.py"
+INTERRUPTED = "tests/rewind/test_interrupted.py"
 RACES = "tests/workspace/test_races.py"
-COLLECTING = "tests/workspace/test_collect.py"
+COLLECTING = "tests/rewind/test_collect.py"
 CONTRACT = "tests/store/test_contract.py"
 MOVING_CUT = "tests/moving/test_power_cut.py"
 MOVING_DAMAGE = "tests/moving/test_damaged.py"
@@ -27,7 +27,7 @@ MUTANTS = [
     Mutant(
         "the name of a new session is not synced",
         STORE,
-        "            self._disk.sync_folder(os.path.join(self._home.folder, place))\n",
+        "            self._disk.sync_folder(os.path.join(self._home.folder, subfolder))\n",
         "",
         (CRASHES,),
     ),
@@ -62,15 +62,15 @@ MUTANTS = [
     Mutant(
         "a purge does not ask whether it can read the forks",
         TRASH,
-        "                if row.start is None:\n                    return replace(needed, is_unknown=True)\n",
-        "                if row.start is None:\n                    continue\n",
+        "            if row.start is None:\n                return replace(needed, is_unknown=True)\n",
+        "            if row.start is None:\n                continue\n",
         (PROCESSES,),
     ),
     Mutant(
         "a fork finds whatever is called like what it builds on",
         STORE,
-        "        begins = {path: first if first is None else first_id(self._disk, path) for path in there}\n",
-        "        begins = dict.fromkeys(there, first)\n",
+        "        first_ids = {path: first if first is None else first_id(self._disk, path) for path in existing}\n",
+        "        first_ids = dict.fromkeys(existing, first)\n",
         (CONTRACT,),
     ),
     Mutant(
@@ -111,16 +111,16 @@ MUTANTS = [
     Mutant(
         "a pack that a dead process wrote is taken for synced",
         PACKS,
-        "                self._packs.make_sure()  # something may have been left out because another one has it\n",
+        "                self._packs.make_sure()  # blobs may have been left out because another pack has them\n",
         "                pass\n",
         (CRASHES,),
     ),
     Mutant(
         "collecting removes packs before what is needed of them is in its new place",
         "store/files/collect.py",
-        "        target, _ = _write_together(packs, list(wanted), wanted)\n",
-        "        for name in wanted:\n            disk.unlink(os.path.join(folder, name))\n"
-        "        target, _ = _write_together(packs, list(wanted), wanted)\n",
+        "    target, _ = _merge(packs, plan.needed_of, without=())\n",
+        "    for name in plan.needed_of:\n        packs.disk.unlink(os.path.join(packs.folder, name))\n"
+        "    target, _ = _merge(packs, plan.needed_of, without=())\n",
         (CRASHES, PROCESSES),
     ),
     Mutant(
@@ -143,14 +143,14 @@ MUTANTS = [
     Mutant(
         "a blob is only looked for where it was",
         "store/files/packs.py",
-        "                self._learn_all()  # somebody collected: what is needed is in another pack by now\n",
+        "                self._learn_all()  # collected: needed blobs are in another pack by now\n",
         "                pass\n",
         (COLLECTING,),
     ),
     Mutant(
         "a blob that is gone is taken to be there",
         "store/files/packs.py",
-        "            if place is not None and not self._exists(place[0]):\n",
+        "            if location is not None and not self._exists(location[0]):\n",
         "            if False:\n",
         (COLLECTING,),
     ),
@@ -164,7 +164,7 @@ MUTANTS = [
     Mutant(
         "collecting removes a pack although a blob in it is damaged",
         "store/files/collect.py",
-        "                kept.add(name)\n",
+        "                damaged.add(name)\n",
         "                continue\n",
         (COLLECTING,),
     ),
@@ -206,7 +206,7 @@ MUTANTS = [
     Mutant(
         "nobody locks",
         DISK,
-        '''        """The writer's lock: the kernel frees it when its holder dies. Waits, but not for ever."""\n''',
+        '''        """Take the writer's lock, which the kernel frees when its holder dies. Waits up to a limit."""\n''',
         "        return\n",
         (PROCESSES, LOCKS),
     ),
@@ -262,7 +262,7 @@ MUTANTS = [
     Mutant(
         "erasing: an interrupted one is dropped",
         "store/files/erasing.py",
-        "        if self._plans().keys() - self._applied:\n",
+        "        if self._plans().keys() - self._applied - self._refused.keys():\n",
         "        if False:\n",
         ("tests/session/test_erasing.py",),
     ),

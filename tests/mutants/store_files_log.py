@@ -19,8 +19,8 @@ MUTANTS = [
     Mutant(
         "erasing: what a writer gave up stays as it was",
         "store/files/erasing.py",
-        "if line.strip() and offset not in counted:",
-        "if line.strip() and offset in counted:",
+        "counted[before - 1][1] > offset):",
+        "counted[before - 1][1] <= offset):",
         (f"{ERASING}::test_what_was_left_of_writes_and_repairs_goes_as_well",),
     ),
     Mutant(

@@ -36,8 +36,8 @@ MUTANTS = [
     Mutant(
         "a node of another machine is no conflict",
         PG_LOG,
-        "        if last_fence > limit or (asked.alone and last_seq > asked.after):\n",
-        "        if asked.alone and last_seq > asked.after:\n",
+        "        if log.last_fence > limit or (asked.alone and log.last_seq > asked.after):\n",
+        "        if asked.alone and log.last_seq > asked.after:\n",
         (PG_CONTRACT,),
     ),
     Mutant(
@@ -57,14 +57,14 @@ MUTANTS = [
     Mutant(
         "a session made before the line was cut is taken for somebody else's",
         PG_STORE,
-        """            if again and first_row is not None and first_row[4] == values["made"]:\n""",
+        """            if again and existing is not None and existing.made == values["made"]:\n""",
         "            if not values:\n",
         (PG_CUTS,),
     ),
     Mutant(
         "a deletion whose answer was lost is an error",
         PG_STORE,
-        "            return again and connection.execute(_LIVE, (self._tenant, target, key)).fetchone() is not None",
+        "            return again and _row(connection, _BY_KEY, (self._tenant, target, key)) is not None",
         "            return False",
         (PG_CUTS,),
     ),
@@ -113,22 +113,22 @@ MUTANTS = [
     Mutant(
         "what was kept aside stays for ever",
         PG_PURGE,
-        "        num, root, _, above, _, _ = base\n",
+        "        log = parent\n",
         "        return 1\n",
         (PG_CONTRACT,),
     ),
     Mutant(
         "a lock that was lost does not matter",
         PG_SHARING,
-        "                if not self._drop(lease) and shared:\n",
-        "                if not self._drop(lease) and not shared:\n",
+        "            if not self._drop(lease) and shared:\n",
+        "            if not self._drop(lease) and not shared:\n",
         (PG_TROUBLE,),
     ),
     Mutant(
         "a collection does not wait for other processes",
         PG_LEASE,
-        "            if others and others[0][2]:\n",
-        "            if others and not others[0][2]:\n",
+        "                if is_renewed:\n                    return who\n                connection",
+        "                if False:\n                    return who\n                connection",
         (PG_TROUBLE,),
     ),
     Mutant(

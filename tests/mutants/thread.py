@@ -2,14 +2,14 @@
 
 from tests.mutants.mutant import Mutant
 
-LIMIT = "tests/workspace/test_limit.py"
+LIMIT = "tests/rewind/test_limit.py"
 CRASHES = "tests/store/test_crash_states.py"
 ERRORS = "tests/store/test_io_errors.py"
 PROCESSES = "tests/store/test_processes.py"
 DOUBT = "tests/store/test_doubt.py"
 BUILDERS = "tests/session/test_builders.py"
-COLLECTING = "tests/workspace/test_collect.py"
-GIVEN_UP = "tests/workspace/test_given_up.py"
+COLLECTING = "tests/rewind/test_collect.py"
+GIVEN_UP = "tests/rewind/test_given_up.py"
 PRICES = "tests/pricing/test_pricing.py"
 RUNS = "tests/cli/test_run.py"
 INTERRUPTS = "tests/session/test_interrupts.py"
@@ -20,20 +20,20 @@ MUTANTS = [
     Mutant(
         "marks: what is said of others' sessions goes with old sessions",
         "thread/removal/expiry.py",
-        """    if one.row.id == MARKS or is_kept(""",
+        """    if placed.row.id == MARKS or is_kept(""",
         """    if is_kept(""",
         ("tests/cli/test_marks.py",),
     ),
     Mutant(
         "a repeated entry is said twice",
         "thread/history.py",
-        "            if entry.again and self.is_repeat(entry):\n",
-        "            if False:\n",
+        "            if entry.again and self.is_repeat(entry):\n                wanted",
+        "            if False:\n                wanted",
         (ERRORS,),
     ),
     Mutant(
         "a fork builds on what is not synced",
-        "thread/creator.py",
+        "thread/home/creator.py",
         "            history.log.sync(at)",
         "            pass",
         (f"{CRASHES}::test_a_fork_never_inherits_what_came_after_it",),
@@ -47,42 +47,42 @@ MUTANTS = [
     ),
     Mutant(
         "collecting does not ask what was appended while it looked",
-        "thread/garbage.py",
+        "thread/space/garbage.py",
         "        self._needed = all_needed(self._store, needed, self._needed)\n        # Damage",
         "        # Damage",
         (COLLECTING,),
     ),
     Mutant(
         "collecting reads everything while it keeps everybody out",
-        "thread/garbage.py",
-        "        needed = needs(self._store, self._known)\n        self._needed",
+        "thread/space/garbage.py",
+        "        needed = needs(self._store, self._cache)\n        self._needed",
         "        needed = needs(self._store)\n        self._needed",
         (COLLECTING,),
     ),
     Mutant(
         "collecting writes packs while it keeps everybody out",
-        "thread/garbage.py",
+        "thread/space/garbage.py",
         "self._store.collect(self._without_rest, expected=self._needed)\n",
         "self._store.collect(self._without_rest)\n",
         (COLLECTING,),
     ),
     Mutant(
         "collecting gives up what an interrupted rewind needs",
-        "thread/garbage.py",
+        "thread/space/garbage.py",
         "        needed.busy.add(first)\n",
         "        pass\n",
         (COLLECTING,),
     ),
     Mutant(
         "a session gives up the checkpoints of another",
-        "thread/garbage.py",
+        "thread/space/garbage.py",
         "if kept.name in dropped])\n",
         "if kept.id in {name for _, name in dropped}])\n",
         (COLLECTING,),
     ),
     Mutant(
         "a tree goes with its content, and not before",
-        "thread/garbage.py",
+        "thread/space/garbage.py",
         "        if gone or self._drop is not None:\n"
         "            self._store.collect(self._without_roots, expected=_AllBut(gone), strictly=True)\n",
         "        if gone or self._drop is not None:\n"
@@ -92,7 +92,7 @@ MUTANTS = [
     ),
     Mutant(
         "only the session that holds a checkpoint knows that it was given up",
-        "thread/content.py",
+        "thread/space/checkpointcontent.py",
         "    lacking |= derived.lacking(store, trees - lacking) if trees - lacking else set()\n",
         "",
         (GIVEN_UP,),
@@ -100,14 +100,14 @@ MUTANTS = [
     Mutant(
         "after an interrupt the state is taken to be whole",
         "thread/appender.py",
-        "what we know of it may differ now.\n            self._is_stale = True\n",
-        "what we know of it may differ now.\n",
+        "the log and our state may differ now.\n            self._is_stale = True\n",
+        "the log and our state may differ now.\n",
         (INTERRUPTS,),
     ),
     Mutant(
         "what an interrupted append left is a conflict with oneself",
         "thread/appender.py",
-        " and item.id not in self._tried:\n",
+        " and item.id not in self._unacknowledged_ids:\n",
         ":\n",
         (INTERRUPTS,),
     ),
@@ -127,9 +127,9 @@ MUTANTS = [
     ),
     Mutant(
         "price: a fork pays for its parent",
-        "thread/bill.py",
-        "return _entries(history, history.inherited_to, None)",
-        "return _entries(history, 0, None)",
+        "thread/sessioncost.py",
+        "return history.forward(history.inherited_to)",
+        "return history.forward()",
         (PRICES,),
     ),
     Mutant(
@@ -142,8 +142,8 @@ MUTANTS = [
     Mutant(
         "summary: what is kept is summarised as well",
         "thread/compaction.py",
-        "*cut.shown], before=cut.first)",
-        "*cut.shown], before=0)",
+        "*cut.rest], before=cut.first)",
+        "*cut.rest], before=0)",
         ("tests/seeds/test_claw_features.py",),
     ),
     Mutant(
@@ -156,8 +156,8 @@ MUTANTS = [
     Mutant(
         "who is introduced has seen what others wrote before",
         "thread/appender.py",
-        "if alone and (self._has_news or state.seq > seq + is_new):",
-        "if alone and self._has_news:",
+        "if alone and (self._has_foreign_nodes or state.seq > seq + is_new):",
+        "if alone and self._has_foreign_nodes:",
         (BUILDERS,),
     ),
     Mutant(
@@ -170,8 +170,8 @@ MUTANTS = [
     Mutant(
         "a compaction hides what came after the context it sums up",
         "thread/compaction.py",
-        "cut_for_keep(shown, keep.count(shown), seen=seen)",
-        "cut_for_keep(shown, keep.count(shown), seen=None)",
+        "cut_for_keep(rest, keep.count(rest), seen=seen)",
+        "cut_for_keep(rest, keep.count(rest), seen=None)",
         ("tests/session/test_random_programs.py",),
     ),
     Mutant(
@@ -183,14 +183,14 @@ MUTANTS = [
     ),
     Mutant(
         "limit: the newest session of a folder may go",
-        "thread/garbage.py",
+        "thread/space/garbage.py",
         "live = {row.first for row in store.listing()} - {*spared}",
         "live = {row.first for row in store.listing()}",
         (LIMIT,),
     ),
     Mutant(
         "limit: the last tool of a turn that was cut goes like any other",
-        "thread/garbage.py",
+        "thread/space/garbage.py",
         'tools[item.turn] = [kept] if item.when == "tool" else []',
         'kept.is_inside, tools[item.turn] = item.when == "tool", []',
         (LIMIT,),
@@ -219,14 +219,14 @@ MUTANTS = [
     Mutant(
         "expiry: what is used while everything is read goes",
         "thread/removal/expiry.py",
-        '            removal.take(one, "session", after=one.last_seq)\n',
-        '            removal.take(one, "session", after=None)\n',
+        '            removal.remove(placed, "session", after=placed.last_seq)\n',
+        '            removal.remove(placed, "session", after=None)\n',
         ("tests/session/test_purging.py",),
     ),
     Mutant(
         "expiry: a fork goes although what it was made of is in use",
         "thread/removal/expiry.py",
-        "    used = next((one for one in family if _has_grown(store, one)), None)\n",
+        "    used = next((placed for placed in family if _has_grown(store, placed)), None)\n",
         "    used = None\n",
         ("tests/session/test_purging.py",),
     ),

@@ -30,8 +30,8 @@ MUTANTS = [
     Mutant(
         "blobs are sent while somebody may collect them",
         MOVER,
-        "            with held(source), target.keeping():\n",
-        "            with held(source):\n",
+        "            with keeping_if_writable(source), target.keeping():\n",
+        "            with keeping_if_writable(source):\n",
         (MOVING,),
     ),
     Mutant(
@@ -43,7 +43,7 @@ MUTANTS = [
     ),
     Mutant(
         "sessions that end alike are taken for the same",
-        MOVER,
+        "transfer/agreement.py",
         " or there.start is None or mine.merges:\n",
         " or there.start is None:\n",
         (BOTH_SIDES,),
@@ -58,15 +58,15 @@ MUTANTS = [
     Mutant(
         "blobs are read while somebody may collect them",
         MOVER,
-        "            with held(source), target.keeping():\n",
+        "            with keeping_if_writable(source), target.keeping():\n",
         "            with target.keeping():\n",
         (MOVING_CONTENT,),
     ),
     Mutant(
         "a tree is sent although something below it cannot be",
         "transfer/blobs.py",
-        "                    if not cargo.lost.isdisjoint(cargo.below.get(name, ())):\n",
-        "                    if False:\n",
+        "            if not needs.lost.isdisjoint(needs.below.get(name, ())):\n",
+        "            if False:\n",
         (MOVING_CONTENT,),
     ),
     Mutant(
@@ -79,14 +79,14 @@ MUTANTS = [
     Mutant(
         "the older of two titles stays",
         MERGE,
-        "        if newest is not None and _when(newest) > _when(entry):\n",
+        "        if newest is not None and _time_of(newest) > _time_of(entry):\n",
         "        if False:\n",
         (BOTH_SIDES,),
     ),
     Mutant(
         "what is only in the trash there comes back",
         MOVER,
-        "        if name in self._deleted and name in self._live:\n",
+        "        if key in self._deleted_there and key in self._live_keys:\n",
         "        if False:\n",
         (MOVING,),
     ),
@@ -107,8 +107,8 @@ MUTANTS = [
     Mutant(
         "a question from another home hides that the tool was started",
         "transfer/merge.py",
-        "isinstance(one, (Ask, Started)) and",
-        "isinstance(one, Ask) and",
+        "isinstance(their, (Ask, Started)) and",
+        "isinstance(their, Ask) and",
         ("tests/session/test_approvals.py",),
     ),
 ]

@@ -21,7 +21,7 @@ MUTANTS = [
     ),
     Mutant(
         "web: who leaves is worked for to the end",
-        "web/leaving.py",
+        "web/disconnect.py",
         "            waiter.leave()\n",
         "",
         ("tests/web/test_leaving.py",),
@@ -29,8 +29,8 @@ MUTANTS = [
     Mutant(
         "web: another site's page may ask",
         "web/guard.py",
-        'or site not in (None, "same-origin", "none")',
-        "",
+        'is_elsewhere = site not in (None, "same-origin", "none")',
+        "is_elsewhere = False",
         ("tests/web/test_guard.py",),
     ),
     Mutant(
@@ -64,9 +64,24 @@ MUTANTS = [
     Mutant(
         "web: the token is sent on to another host",
         "web/guard.py",
-        'path = "/" + scope["raw_path"].decode("latin-1").lstrip("/")',
-        'path = scope["raw_path"].decode("latin-1")',
+        'path = "/" + raw.decode("latin-1").lstrip("/',
+        'path = raw.decode("latin-1").lstrip("',
         ("tests/web/test_guard.py",),
+    ),
+    Mutant(
+        "web: a cookie that Python does not understand hides the ones behind it",
+        "web/guard.py",
+        'return cookie_parser(headers.get("cookie", "")).get(self._cookie, "")',
+        'return getattr(__import__("http.cookies").cookies.SimpleCookie(headers.get("cookie", "")).get(self._cookie), '
+        '"value", "")',
+        (WEB_GUARD,),
+    ),
+    Mutant(
+        "web: the server ends in the middle of a change",
+        "web/server.py",
+        "        changes.shutdown()",
+        "        pass",
+        ("tests/web/test_leaving.py",),
     ),
     Mutant(
         "web: a script may read the cookie",

@@ -3,12 +3,12 @@
 from tests.mutants.mutant import Mutant
 
 SERVED = "tests/mcp/test_tools.py"
-REWINDS = "tests/workspace/test_rewind_files.py"
-INTERRUPTED = "tests/workspace/test_interrupted.py"
+REWINDS = "tests/rewind/test_rewind_files.py"
+INTERRUPTED = "tests/rewind/test_interrupted.py"
 FAULTS = "tests/workspace/test_faults.py"
 ATTACKS = "tests/workspace/test_attacks.py"
 RACES = "tests/workspace/test_races.py"
-COLLECTING = "tests/workspace/test_collect.py"
+COLLECTING = "tests/rewind/test_collect.py"
 PLAN = "workspace/plan.py"
 RESTORE = "workspace/restore.py"
 SCAN = "workspace/scan.py"
@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         "the mode of a file changes under all its names",
         RESTORE,
-        "            if is_same and seen is not None and seen[5] == 1:\n",
+        "            if is_same and state is not None and state.links == 1:\n",
         "            if is_same:\n",
         (ATTACKS,),
     ),
@@ -88,7 +88,8 @@ MUTANTS = [
     Mutant(
         "what the user saves while a file is put back is overwritten",
         RESTORE,
-        "        if _look(fd, name) != seen:  # somebody saved it while we wrote ours\n            return _CHANGED\n",
+        "        if path_state(fd, name) != state:  # the file was saved while we wrote ours\n"
+        "            return _CHANGED\n",
         "",
         (RACES,),
     ),

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from genai_prices import data_snapshot
 from genai_prices.types import Usage as Counts
 
+from tests.nobody import as_nobody
 from turnlog import Usage
 from turnlog.errors import Invalid
 from turnlog.formats import Record, every
@@ -27,15 +29,10 @@ DAYS = tuple(datetime(*day, tzinfo=UTC) for day in ((2024, 1, 1, 3), (2025, 6, 1
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A person's own folders, and nothing remembered of what was read before."""
+    """A person's own folders."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    caches = (books.book, books.own_prices, books.prices_of)
-    for cached in caches:
-        cached.cache_clear()
-    yield tmp_path
-    for cached in caches:
-        cached.cache_clear()
+    return tmp_path
 
 
 def write(path: Path, data: object) -> None:
@@ -46,6 +43,21 @@ def write(path: Path, data: object) -> None:
 def dollars(model: str, usage: Usage | None = None, at: datetime = DAYS[2]) -> Decimal | None:
     price = price_of(usage or Usage(input_tokens=1_000_000), model, at)
     return None if price is None else price.dollars
+
+
+def test_prices_that_change_count_from_then_on(mine: Path) -> None:
+    """Some processes run for days: the lists may be replaced meanwhile."""
+    assert dollars("my-model") is None
+    write(mine / "config" / "turnlog" / "prices.json", {"my-model": {"input": 1, "output": 1}})
+    assert dollars("my-model") == 1
+    newer = json.loads(Path(bundled()).read_text())
+    write(mine / "state" / "turnlog" / "prices.json", {**newer, "date": "2999-01-01", "source": "the newest"})
+    assert books.book().source == "the newest"
+    (mine / "state" / "turnlog" / "prices.json").write_bytes(b'{"date":"\xff')
+    assert books.book().source != "the newest"
+    (mine / "config" / "turnlog" / "prices.json").write_bytes(b'{"my-model\xff')
+    with pytest.raises(Invalid, match=r"prices\.json"):
+        dollars("my-model")
 
 
 def test_the_list_is_what_the_library_has() -> None:
@@ -137,6 +149,30 @@ def test_own_prices_that_cannot_be_read_are_told_with_the_file(mine: Path, text:
     with pytest.raises(Invalid, match=r"config/turnlog/prices\.json: ") as caught:
         dollars("claude-haiku-4-5")
     assert "my-model" in str(caught.value.hint)
+
+
+@pytest.fixture
+def open_to_all(monkeypatch: pytest.MonkeyPatch):
+    """The user's folder for settings, in one that others may enter, which pytest's are not."""
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        monkeypatch.setenv("XDG_CONFIG_HOME", f"{place}/config")
+        write(Path(place, "config/turnlog/prices.json"), {"claude-haiku-4-5": {"input": 7, "output": 7}})
+        yield Path(place, "config")
+        Path(place, "config").chmod(0o700)
+
+
+def test_own_prices_in_a_folder_of_another_user_are_as_none(open_to_all: Path) -> None:
+    """A service that was started by root may still have root's home in its environment."""
+    assert dollars("claude-haiku-4-5") == 7
+    open_to_all.chmod(0)
+    assert Decimal(as_nobody(lambda: str(dollars("claude-haiku-4-5")))) == 1
+
+
+def test_own_prices_that_this_user_may_not_read_are_told_with_the_file(open_to_all: Path) -> None:
+    (open_to_all / "turnlog/prices.json").chmod(0)
+    told = as_nobody(lambda: str(dollars("claude-opus-4-5")))
+    assert "config/turnlog/prices.json could not be read: Permission denied" in told
 
 
 @pytest.mark.parametrize(("day", "price"), [("2099-01-01", 3), ("2001-01-01", 1)])

@@ -250,14 +250,14 @@ def test_costs_add_up():
 def test_prices_are_read_only_when_one_is_needed_and_no_library_is():
     code = (
         "import sys, turnlog, turnlog.pricing\n"
-        "from turnlog.pricing.book import book\n"
+        "from turnlog.pricing.book import _book\n"
         "s = turnlog.open('memory:').create()\n"
         "s.assistant('a', usage=turnlog.Usage(input_tokens=1, cost_micros=3), model='claude-haiku-4-5')\n"
         "assert s.cost().own.micros == 3\n"
-        "assert book.cache_info().currsize == 0\n"
+        "assert _book.cache_info().currsize == 0\n"
         "s.assistant('a', usage=turnlog.Usage(input_tokens=1), model='claude-haiku-4-5')\n"
         "assert s.cost().own.micros == 4\n"
-        "assert book.cache_info().currsize == 1\n"
+        "assert _book.cache_info().currsize == 1\n"
         "assert 'genai_prices' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,8 +16,8 @@ from turnlog.log.entry import Start
 from turnlog.store import files, memory
 from turnlog.store.files.lines import last_newline, lines, lines_back
 from turnlog.store.files.reading import newest_first, oldest_first
-from turnlog.testing import ManualClock, draft, said
-from turnlog.testing import read as read_log
+from turnlog.testing import ManualClock, draft, message_draft
+from turnlog.testing import undamaged_entries as read_log
 
 NEVER = 1 << 63
 
@@ -204,7 +204,7 @@ def test_one_line_in_the_wrong_place_costs_no_other(source, target, is_copy):
 def test_writing_goes_on_after_anything(tmp_path_factory, data, cut):
     folder: Path = tmp_path_factory.mktemp("fuzz")
     store = files.connect(str(folder), durability="flush")
-    store.create("victim", [said("x")]).close()
+    store.create("victim", [message_draft("x")]).close()
     path = folder / "sessions" / "victim.jsonl"
     data = data[: len(data) - cut]
     path.write_bytes(data)
@@ -214,8 +214,8 @@ def test_writing_goes_on_after_anything(tmp_path_factory, data, cut):
         assert error.code == "corrupt"  # line 1 is readable and says another id
         return
     before = [item for item in log.read() if isinstance(item, Entry)]
-    added = log.append([said("one")], after=NEVER, head=0)
-    added += log.append([said("two"), said("three")], after=NEVER, head=added[0].seq)
+    added = log.append([message_draft("one")], after=NEVER, head=0)
+    added += log.append([message_draft("two"), message_draft("three")], after=NEVER, head=added[0].seq)
     log.close()
     everything = [item for item in log.read() if isinstance(item, Entry)]
     assert everything[-3:] == added

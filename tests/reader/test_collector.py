@@ -9,8 +9,8 @@ import pytest
 
 import turnlog
 from tests.collector import Collector, collecting
-from turnlog.reader.otel import telemetry
-from turnlog.reader.otel.collector import Endpoint, endpoint_of, send
+from turnlog.reader.export.otel import telemetry
+from turnlog.reader.export.otel.collector import Endpoint, endpoint_of, send
 
 NAMED = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -87,6 +87,7 @@ def test_what_is_said_of_traces_comes_first():
         ("http://a", {"OTEL_EXPORTER_OTLP_HEADERS": "s3cret"}, "header 1 is no name=value"),
         ("http://a", {"OTEL_EXPORTER_OTLP_HEADERS": "a=s3cret%0d%0aX: y"}, "characters that no header may have"),
         ("http://a", {"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}, "TIMEOUT is 'soon'"),
+        ("http://a", {"OTEL_EXPORTER_OTLP_TIMEOUT": "9" * 5000}, "TIMEOUT is '999"),
     ],
 )
 def test_what_makes_no_sense_is_refused(url: str, environment: dict[str, str], told: str):

@@ -14,11 +14,12 @@ from turnlog.catalog.ask.usage import usage_by_two
 from turnlog.formats import Source
 from turnlog.log.entry import ENTRIES, Answer, AnyEntry, Ask, Child, Compaction, Custom, Note, Set, Spent, Turn
 from turnlog.log.usage import Usage
-from turnlog.reader.conversation import ConversationPieces, OwnEntries, outline_for
-from turnlog.reader.foreignlog import ForeignLog
 from turnlog.reader.part import Part
-from turnlog.thread.outline import Outline, is_seen, outline_of
-from turnlog.view.row import Rows
+from turnlog.reader.viewing.conversation import ConversationPieces
+from turnlog.reader.viewing.foreignlog import ForeignLog
+from turnlog.reader.viewing.ownlog import OwnEntries, outline_for
+from turnlog.thread.outline import Outline, is_shown_to_people, outline_of
+from turnlog.view.rowmaker import Rows
 
 SAMPLES: list[AnyEntry] = [
     Message(role="user", blocks=[Text(text="a")]),
@@ -44,7 +45,7 @@ SAMPLES: list[AnyEntry] = [
 
 @pytest.mark.parametrize("entry", SAMPLES, ids=lambda entry: entry.type)
 def test_an_outline_knows_what_a_reader_sees(entry: AnyEntry) -> None:
-    assert is_seen(entry) == bool(list(Rows().of(entry)))
+    assert is_shown_to_people(entry) == bool(list(Rows().of(entry)))
 
 
 def test_no_kind_of_entry_is_forgotten() -> None:
@@ -147,7 +148,7 @@ def test_an_outline_that_is_kept_is_the_same_and_a_damaged_one_is_none() -> None
 
 
 def test_the_catalog_keeps_up_with_a_session_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnlog.catalog.index.outlines._PIECE", 8)
+    monkeypatch.setattr("turnlog.catalog.index.sqlite.outlines._PIECE", 8)
     with turnlog.open(tmp_path, durability="flush") as home, Catalog(home, agents=False, fresh_for=0) as catalog:
         session = home.create(id="talk")
         for number in range(30):

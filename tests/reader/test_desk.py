@@ -9,12 +9,14 @@ import turnlog
 from tests.catalog.machine import Machine
 from turnlog.catalog import Catalog
 from turnlog.errors import NotFound, Unavailable
-from turnlog.exchange.source import bring_all
+from turnlog.exchange.importing.run import import_all
 from turnlog.formats import every
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Message
-from turnlog.reader.desk import Desk, LookedAt
-from turnlog.reader.foreignlog import ForeignLog
+from turnlog.reader.viewing.desk import Desk
+from turnlog.reader.viewing.foreignlog import ForeignLog
+from turnlog.reader.viewing.ownlog import OwnLog
+from turnlog.reader.viewing.viewedsession import ViewedSession
 from turnlog.session.interior import interior
 
 RECORDED = sorted(Path(__file__).parent.parent.glob("formats/agents/*/recorded"))
@@ -45,7 +47,7 @@ def test_another_agents_session_reads_as_its_import_does(folder: Path) -> None:
     for source in found:
         log = ForeignLog(source)
         with turnlog.open("memory:") as home:
-            [*_, done] = bring_all(interior(home).creator, [source])
+            [*_, done] = import_all(interior(home).creator, [source])
             with home.read(done.id) as session:
                 wanted = [gist(entry) for entry in session.path() if entry.origin is not None]
                 there = {entry.seq: entry for entry in log.forward()}
@@ -63,18 +65,18 @@ def test_it_grows_from_the_mark_to_what_it_would_be_anew(machine: Machine) -> No
         for _ in range(3):
             before = list(log.forward())
             write(name)
-            assert log.grow() == len(before) + 1
+            assert log.read_on() == len(before) + 1
             fresh = ForeignLog(source)
             assert list(log.forward()) == list(fresh.forward())
             assert list(log.outline) == list(fresh.outline)
             assert log.head == fresh.head
         path.unlink()
         with pytest.raises(Unavailable):
-            log.grow()
+            log.read_on()
 
 
 def test_a_window_is_what_lies_there(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnlog.reader.foreignlog._PIECE", 4)
+    monkeypatch.setattr("turnlog.reader.viewing.foreignlog._PIECE", 4)
     path = machine.claude("aaaa", 9)
     log = ForeignLog(next(source for _, form in every() for source in form.find(str(path))))
     everything = list(log.forward())
@@ -90,25 +92,26 @@ def test_a_session_that_goes_on_is_seen_to(desk: Desk, machine: Machine, name: s
     word = name.rpartition(":")[2]
     write(word, 2)
     card = desk.catalog.find(name)
-    looked = desk.open(card)
-    version = looked.version
-    assert desk.open(card) is looked
-    before = len(looked.pieces)
-    assert looked.look() is None
+    viewed = desk.open(card)
+    version = viewed.version
+    assert desk.open(card) is viewed
+    before = len(viewed.pieces)
+    assert viewed.refresh() is None
     write(word)
-    changed = looked.look()
+    changed = viewed.refresh()
     is_anew = name.startswith("claude")  # the turns of that machine each begin a conversation
     assert changed is not None
-    assert is_anew or changed == before < len(looked.pieces)
-    assert looked.version == version + 1
-    assert looked.changed_since(version) == changed
-    assert looked.changed_since(version - 9) == 0
-    said = [text_of(e.blocks) for piece in looked.read(0, len(looked.pieces)) for e in piece if isinstance(e, Message)]
+    assert is_anew or changed == before < len(viewed.pieces)
+    assert viewed.version == version + 1
+    assert viewed.changed_since(version) == changed
+    assert viewed.changed_since(version - 9) == 0
+    assert viewed.changed_since(viewed.version + 9) == 0, "a version that never was"
+    said = [text_of(e.blocks) for piece in viewed.read(0, len(viewed.pieces)) for e in piece if isinstance(e, Message)]
     assert sum("needle" in text and ("find" in text or "ours" in text) for text in said) == (1 if is_anew else 3)
     hit = desk.catalog.search("needle*", limit=50)[0]
-    assert looked.pieces.position(looked.find(hit.entry)) < len(looked.pieces)
+    assert viewed.pieces.position(viewed.find(hit.entry)) < len(viewed.pieces)
     with pytest.raises(NotFound):
-        looked.find("nowhere")
+        viewed.find("nowhere")
 
 
 def test_secrets_are_known_before_any_of_it_is_shown(desk: Desk) -> None:
@@ -118,12 +121,12 @@ def test_secrets_are_known_before_any_of_it_is_shown(desk: Desk) -> None:
     for _ in range(3):
         session.assistant("well")
     session.user(f"ANTHROPIC_API_KEY={secret}")
-    looked = desk.open(desk.catalog.find("talk"))
-    assert secret not in str(list(looked.read(0, 9, is_redacted=True)))
+    viewed = desk.open(desk.catalog.find("talk"))
+    assert secret not in str(list(viewed.read(0, 9, is_redacted=True)))
     session.user("password: " + "hunter2-" * 3)
-    looked.look()
-    assert "hunter2-hunter2" not in str(list(looked.read(0, 9, is_redacted=True)))
-    assert "hunter2-hunter2" in str(list(looked.read(0, 9)))
+    viewed.refresh()
+    assert "hunter2-hunter2" not in str(list(viewed.read(0, 9, is_redacted=True)))
+    assert "hunter2-hunter2" in str(list(viewed.read(0, 9)))
 
 
 def test_what_nobody_looks_at_is_let_go(machine: Machine) -> None:
@@ -132,7 +135,7 @@ def test_what_nobody_looks_at_is_let_go(machine: Machine) -> None:
         desk = Desk(home, catalog, clock=lambda: now[0])
         for number in range(12):
             home.create(id=f"talk-{number:02}").user("hello")
-        opened: list[LookedAt] = []
+        opened: list[ViewedSession] = []
         for number in range(12):
             now[0] += 1
             opened.append(desk.open(catalog.find(f"talk-{number:02}")))
@@ -145,29 +148,75 @@ def test_what_nobody_looks_at_is_let_go(machine: Machine) -> None:
         assert opened[-1].session.is_closed
 
 
+def test_sessions_in_use_stay_open_however_many_they_are(machine: Machine) -> None:
+    now = [0.0]
+    with turnlog.open(machine.home) as home, Catalog(home, agents=False, fresh_for=0) as catalog:
+        desk = Desk(home, catalog, clock=lambda: now[0])
+        for number in range(12):
+            home.create(id=f"talk-{number:02}").user("hello")
+        cards = [catalog.find(f"talk-{number:02}") for number in range(12)]
+        first = [desk.open(card) for card in cards]
+        now[0] += 0.5
+        assert [desk.open(card) for card in cards] == first
+        desk.close()
+
+
 def test_one_that_is_purged_says_so(desk: Desk) -> None:
     session = desk.home.create(id="talk")
     session.user("hello")
     card = desk.catalog.find("talk")
-    looked = desk.open(card)
+    viewed = desk.open(card)
     session.user("more")
     session.close()
     desk.home.delete("talk")
     desk.home.purge("talk")
     with pytest.raises(NotFound):
-        looked.look()
-        looked.look()
-    assert looked.problem
+        viewed.refresh()
+        viewed.refresh()
+    assert viewed.problem
 
 
 def test_what_was_erased_is_gone_from_what_lies_open(desk: Desk) -> None:
     session = desk.home.create(id="talk")
     asked = session.user("a zebra in the attic")
     session.assistant("well")
-    looked = desk.open(desk.catalog.find("talk"))
-    assert "zebra" in looked.pieces.landmarks()[0][1].label
+    viewed = desk.open(desk.catalog.find("talk"))
+    assert "zebra" in viewed.pieces.landmarks()[0][1].label
     session.erase(asked.seq, reason="asked for")
-    looked._asked_at = 0.0
-    assert looked.look() == 0
-    assert "zebra" not in looked.pieces.landmarks()[0][1].label
-    assert "zebra" not in str(list(looked.read(0, 9)))
+    assert isinstance(viewed.source, OwnLog)
+    viewed.source._inode_asked_at = 0.0
+    assert viewed.refresh() == 0
+    assert "zebra" not in viewed.pieces.landmarks()[0][1].label
+    assert "zebra" not in str(list(viewed.read(0, 9)))
+
+
+def test_one_that_is_replaced_or_cannot_be_opened_leaves_nothing(
+    desk: Desk, machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    path = machine.claude("aaaa")
+    card = desk.catalog.find("claude-code:aaaa")
+    first = desk.open(card)
+    closed: list[ViewedSession] = []
+    close = ViewedSession.close
+    monkeypatch.setattr(ViewedSession, "close", lambda one: (closed.append(one), close(one))[1])
+    first.problem = "it is gone"
+    assert desk.open(card) is not first
+    assert closed == [first]
+    path.unlink()
+    desk.open(card).problem = "it is gone"
+    with pytest.raises(Unavailable):
+        desk.open(card)
+    assert not desk._opening
+
+
+@pytest.mark.parametrize("folder", RECORDED, ids=lambda path: path.parent.name)
+def test_what_is_read_again_is_not_counted_twice(folder: Path) -> None:
+    """A record without a key is called by its content and its number among those."""
+    for source in (source for _, form in every() for source in form.find(str(folder))):
+        log = ForeignLog(source)
+        counts, steps = dict(log._counts), log._steps
+        log._cut(steps, log.head)
+        assert log._counts.keys() >= counts.keys()
+        assert {content: log._counts[content] for content in counts} == counts
+        log._cut(0, 0)
+        assert not log._counts

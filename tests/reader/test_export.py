@@ -7,7 +7,7 @@ import pytest
 
 import turnlog
 from turnlog import aio
-from turnlog.cli.frame.program import run
+from turnlog.cli.program import run
 
 SECRET = "ghp_" + "a1B2" * 9
 

@@ -13,8 +13,9 @@ from tests.cli.scene import write_session
 from tests.clock import tick
 from turnlog.catalog import Catalog
 from turnlog.errors import Invalid, NotFound, Unavailable
-from turnlog.reader.candidate import SeveralFit
-from turnlog.reader.name import SessionNames, SessionRef
+from turnlog.reader.naming.candidate import SeveralFit
+from turnlog.reader.naming.name import SessionNames
+from turnlog.reader.naming.sessionref import SessionRef
 from turnlog.session import Home
 
 FIRST, SECOND = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000002000"
@@ -52,7 +53,7 @@ def test_by_id_handle_and_the_beginnings_of_both(home: Home, word: str):
     made = home.create(id="20261115-070012-k3f9q2m7")
     made.user("hi")
     assert names(home).find(word) == SessionRef(made.id)
-    assert names(home).own(word) == names(home).to_change(word) == made.id
+    assert names(home).own_id(word) == names(home).changeable_id(word) == made.id
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,9 @@ def test_before_the_first_there_is_none(three: Home, workspace: Path):
 def test_where_none_is_here_it_is_the_latest_but_nothing_is_changed(three: Home, workspace: Path, monkeypatch):
     (workspace.parent / "empty").mkdir()
     monkeypatch.chdir(workspace.parent / "empty")
-    assert names(three).find(None).id == names(three).own(None) == "far-away"
+    assert names(three).find(None).id == names(three).own_id(None) == "far-away"
     with pytest.raises(NotFound, match="no session of Turnlog's own for "):
-        names(three).to_change(None)
+        names(three).changeable_id(None)
 
 
 def test_several_that_fit_are_listed(three: Home):
@@ -103,9 +104,9 @@ def test_a_deleted_one_is_found_unless_it_is_to_be_changed(three: Home):
     three.delete("alpha-1")
     assert names(three).find("al").id == names(three).find("alpha-1").id == "alpha-1"
     with pytest.raises(NotFound):
-        names(three).to_change("alpha-1")
+        names(three).changeable_id("alpha-1")
     with pytest.raises(NotFound):
-        names(three).own("al", deleted=False)
+        names(three).own_id("al", deleted=False)
 
 
 @pytest.mark.parametrize("name", ["@", "@-", "latest", "here.jsonl", "claude-code:x"])
@@ -159,9 +160,9 @@ def test_another_agents_is_changed_in_its_imported_copy_only(home: Home, workspa
     path = theirs(workspace, FIRST)
     name = f"claude-code:{FIRST}"
     with pytest.raises(Invalid, match="which is only read") as failed:
-        names(home).to_change(name)
+        names(home).changeable_id(name)
     assert f"`turnlog import {name}`" in (failed.value.hint or "")
     with pytest.raises(Invalid, match="not one of ours"):
-        names(home).own(name)
+        names(home).own_id(name)
     home.import_sessions(path)
-    assert names(home).to_change(name) == names(home).own(name) == f"claude-code-{FIRST}"
+    assert names(home).changeable_id(name) == names(home).own_id(name) == f"claude-code-{FIRST}"

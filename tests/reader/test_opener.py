@@ -4,18 +4,20 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import turnlog
 from tests.cli.machine import claude_session
 from tests.cli.scene import write_session
 from turnlog import Message
 from turnlog.catalog import Catalog
-from turnlog.errors import Invalid, NotFound
+from turnlog.errors import Invalid, NotFound, Unavailable
+from turnlog.formats import Source, format_of
 from turnlog.log.context import text_of
-from turnlog.reader.candidate import SeveralFit
-from turnlog.reader.folder import levels, newest_at, newest_here, of_here, project, within
-from turnlog.reader.follow import follow
-from turnlog.reader.opener import OpenedSession, SessionOpener
+from turnlog.reader.naming.candidate import SeveralFit
+from turnlog.reader.naming.here import levels, newest_at, newest_here, of_here, project, within
+from turnlog.reader.opening.follow import follow
+from turnlog.reader.opening.opener import OpenedSession, SessionOpener
 from turnlog.reader.part import part_of
 
 FIRST, SECOND = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000002000"
@@ -105,6 +107,26 @@ def test_one_of_several_is_chosen_by_its_number_or_id(workspace: Path):
         pass
 
 
+def test_a_key_of_very_many_digits_fits_nothing(workspace: Path):
+    folder = theirs(workspace, FIRST).parent
+    theirs(workspace, SECOND, "another")
+    with pytest.raises(SeveralFit, match="answer to --key"), SessionOpener().read(str(folder), key="1" * 5000):
+        pass
+
+
+def test_why_none_of_several_files_can_be_read_is_said(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    path = theirs(workspace, FIRST)
+    theirs(workspace, SECOND, "another")
+
+    def refused(source: Source) -> None:
+        raise PermissionError(13, "Permission denied", source.path)
+
+    form = replace(format_of("claude-code"), read=refused)
+    monkeypatch.setattr("turnlog.formats.format_of", lambda name: form)
+    with pytest.raises(turnlog.Unavailable, match="Permission denied"), SessionOpener().read(str(path.parent)):
+        pass
+
+
 def test_following_gives_what_is_appended(workspace: Path):
     with turnlog.open(checkpoints=False) as home:
         session = home.create(id="ours-1")
@@ -161,3 +183,15 @@ def test_a_folder_in_a_query_is_quoted():
 
 def test_a_folder_holds_on_every_side_of_an_or():
     assert within("roses OR tulips", "/a") == "roses workspace:/a OR tulips workspace:/a"
+
+
+def test_a_folder_that_is_one_session_counts_with_all_that_lies_in_it(tmp_path: Path):
+    from turnlog.reader.opening.temporary import size_of_source
+
+    (tmp_path / "session" / "parts").mkdir(parents=True)
+    (tmp_path / "session" / "a.json").write_bytes(b"x" * 1000)
+    (tmp_path / "session" / "parts" / "b.json.zst").write_bytes(b"x" * 500)
+    assert size_of_source(str(tmp_path / "session")) == 6000
+    assert size_of_source(str(tmp_path / "session" / "a.json")) == 1000
+    with pytest.raises(Unavailable):
+        size_of_source(str(tmp_path / "gone"))

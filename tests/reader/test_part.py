@@ -9,7 +9,7 @@ from turnlog import Message, Session, ToolCall
 from turnlog.errors import NotFound
 from turnlog.log.context import text_of
 from turnlog.log.entry import Note
-from turnlog.reader.part import Part, part_of
+from turnlog.reader.part import Part, numbered, part_of
 from turnlog.reader.place import checkpoint_at, place_of, turns_of
 
 
@@ -36,6 +36,16 @@ def part(session: Session, last: int | None = None, at: object = None, branch: o
     return part_of(
         session, last=last, at=None if at is None else str(at), branch=None if branch is None else str(branch)
     )
+
+
+@pytest.mark.parametrize("word", ["1" * 5_000, "٣", "-1", "1_0", "", "turn:" + "1" * 5_000])
+def test_a_number_that_is_none_is_not_found(session: Session, word: str):
+    assert numbered(word) is None
+    for options in ({"at": word}, {"branch": word}):
+        with pytest.raises(NotFound):
+            part(session, **options)
+    with pytest.raises(NotFound):
+        place_of(session, f"turn:{word}")
 
 
 def test_all_of_it(session: Session):

@@ -12,12 +12,14 @@ from opentelemetry.semconv.attributes import error_attributes
 import turnlog
 from tests.collector import Received, parsed, spans_of
 from turnlog import Compaction, Message, Spent, Text, ToolCall, Usage
-from turnlog.exchange.source import bring_all, sources
-from turnlog.reader.opener import OpenedSession, SessionOpener
-from turnlog.reader.otel import telemetry
+from turnlog.exchange.importing.run import import_all
+from turnlog.exchange.source import sources
+from turnlog.reader.export.otel import telemetry
+from turnlog.reader.opening.opener import OpenedSession, SessionOpener
 from turnlog.session.interior import interior
 from turnlog.thread.history import History
 from turnlog.thread.reader import history_of
+from turnlog.view.otel import genai
 
 FORMATS = Path(__file__).resolve().parents[1] / "formats"
 AGENTS = sorted({folder.name for folder in (FORMATS / "agents").iterdir() if folder.is_dir()} - {"__pycache__"})
@@ -181,7 +183,7 @@ def test_the_sums_are_those_of_the_usage(agent: str):
     readings: list[dict[str, bytes]] = []
     for _ in range(2):
         with turnlog.open("memory:") as home:
-            done = bring_all(interior(home).creator, sources(str(place)), lambda *_: None)
+            done = import_all(interior(home).creator, sources(str(place)), lambda *_: None)
             names = [item.id for item in done if item.id]
             readings.append({name: turnlog.export(home, name, "otel", redact=False).data for name in names})
             for name in names if len(readings) == 1 else ():
@@ -350,8 +352,13 @@ def test_what_is_no_unicode_has_a_stand_in(home: turnlog.Home):
 def test_an_imported_session_has_the_ids_of_the_one_it_is(tmp_path: Path):
     place = next((FORMATS / "agents/claude-code/recorded/projects").glob("*/1a021422*.jsonl"))
     with turnlog.open("memory:") as home:
-        (done,) = bring_all(interior(home).creator, sources(str(place)), lambda *_: None)
+        (done,) = import_all(interior(home).creator, sources(str(place)), lambda *_: None)
         with home.read(done.id) as s:
             here = list(telemetry.lines(OpenedSession(home, s), None, has_content=False))
         with SessionOpener(str(tmp_path / "home")).read(str(place)) as opened:
             assert list(telemetry.lines(opened, None, has_content=False)) == here
+
+
+def test_a_number_that_no_double_holds_is_left_out():
+    attributes = genai.request(Message(role="assistant", options={"temperature": 10**400, "top_p": 1}))
+    assert (attributes["gen_ai.request.temperature"], attributes["gen_ai.request.top_p"]) == (None, 1.0)

@@ -88,7 +88,7 @@ def test_a_fork_comes_back_under_another_id_with_what_it_builds_on(home):
 def test_another_id_has_to_be_one(home, name):
     home.create(id="s").user("one")
     home.delete("s")
-    with pytest.raises((turnlog.Invalid, NotFound)):
+    with pytest.raises(turnlog.Invalid, match="session id"):
         home.restore("s", as_=name)
     home.restore("s")
     assert said(home.resume("s")) == ["one"]

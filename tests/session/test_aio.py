@@ -1,6 +1,7 @@
 """What only the asynchronous face promises: the loop is never blocked, and a cancelled call leaves no doubt."""
 
 import asyncio
+import contextlib
 import inspect
 import threading
 import time
@@ -10,6 +11,7 @@ import pytest
 
 import turnlog
 from turnlog import aio
+from turnlog import session as blocking
 from turnlog.store import files
 from turnlog.store.files.disk import Disk
 from turnlog.wire import anthropic
@@ -200,6 +202,92 @@ def test_a_cancelled_task_aborts_its_turn(tmp_path, disk):
             assert states == ["begin", "aborted"]
             async with session.turn():
                 await session.user("two")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.05, 0.2])
+def test_a_turn_that_is_cancelled_while_it_begins_is_over(tmp_path, disk, after_s):
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            session = await home.create(workspace=tmp_path)
+            bracket = session.turn()
+            beginning = asyncio.ensure_future(bracket.__aenter__())
+            await asyncio.sleep(after_s)
+            beginning.cancel()
+            with pytest.raises(asyncio.CancelledError) as kept:
+                await beginning
+            disk.slow = False
+            async with session.turn():
+                await session.user("one")
+            states = [entry.state async for entry in session.entries(kind="turn")]
+            assert states in (["begin", "completed"], ["begin", "aborted", "begin", "completed"])
+            del kept
+
+    asyncio.run(main())
+
+
+def test_an_opening_that_is_cancelled_leaves_no_home_open(tmp_path, monkeypatch):
+    opened, went_on = [], threading.Event()
+    open_home = blocking.open_home
+
+    def slowly(*args, **options):
+        went_on.wait(10)
+        opened.append(open_home(*args, **options))
+        return opened[0]
+
+    async def main():
+        opening = asyncio.ensure_future(aio.open(tmp_path / "home")._open())
+        await asyncio.sleep(0.05)
+        opening.cancel()
+        went_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert opened
+        with pytest.raises(turnlog.Invalid):
+            opened[0].create()
+
+    monkeypatch.setattr(blocking, "open_home", slowly)
+    asyncio.run(main())
+
+
+def test_a_catalog_that_is_closed_while_it_opens_is_closed(tmp_path, monkeypatch):
+    opened = []
+
+    class Slow(turnlog.Catalog):
+        def __init__(self, *args, **options):
+            time.sleep(0.2)
+            super().__init__(*args, **options)
+            opened.append("opened")
+
+        def close(self):
+            opened.append("closed")
+            super().close()
+
+    monkeypatch.setattr("turnlog.catalog.Catalog", Slow)
+
+    async def main():
+        with turnlog.open(tmp_path) as home:
+            catalog = aio.Catalog(home, agents=False)
+            asking = asyncio.ensure_future(catalog.cards())
+            await asyncio.sleep(0.05)
+            await asyncio.gather(catalog.close(), catalog.close())
+            with contextlib.suppress(turnlog.TurnlogError):
+                await asking
+            assert opened == ["opened", "closed"]
+            with pytest.raises(turnlog.Invalid):
+                await catalog.cards()
+
+    asyncio.run(main())
+
+
+def test_a_home_may_be_closed_by_two_tasks(tmp_path):
+    async def main():
+        home = await aio.open(tmp_path / "home")
+        await home.search("word")
+        await asyncio.gather(home.close(), home.close())
+        with pytest.raises(turnlog.Invalid):
+            await home.search("word")
 
     asyncio.run(main())
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from turnlog import AlreadyExists, Conflict, Custom, Invalid, Message, Note, Set, Text, TurnlogError
+from turnlog import AlreadyExists, Conflict, Custom, Invalid, Message, Note, Set, Text, TurnlogError, Unavailable
 
 
 def texts(messages):
@@ -324,3 +324,19 @@ def test_a_session_closes_and_lets_go(home, place):
     with home.create() as session:
         session.user("a")
     assert texts(place.open().resume(session.id).messages()) == ["a"]
+
+
+def test_a_child_that_cannot_be_linked_is_not_there(place):
+    if place.face == "aio":
+        return  # its method is the same one, on a thread
+    home = place.open()
+    session = home.create()
+
+    def append(*_: object, **__: object) -> None:
+        raise Unavailable("the disk does not answer")
+
+    session._append = append
+    with pytest.raises(Unavailable):
+        session.spawn(id="child")
+    assert [info.id for info in home.sessions()] == [session.id]
+    assert place.open().resume(session.id).spawn(id="child").id == "child"

@@ -13,7 +13,7 @@ import pytest
 
 import turnlog
 from turnlog import Conflict, LastTurn, Message, NotFound, PendingCall, Ref, Text, ToolCall, ToolResult
-from turnlog.log.context import unanswered
+from turnlog.log.context.toolturn import unanswered
 from turnlog.thread import history as reading
 from turnlog.thread.appender import Appender
 from turnlog.thread.reader import history_of
@@ -274,7 +274,7 @@ def test_pending_reads_nothing_however_long_the_session_is(tmp_path: Path, monke
     s.ask("rm")
     s.edit(3, [ToolResult(call="c0", content="[cleared]")])
     seen = [0]
-    for name in ("back", "forward"):
+    for name in ("_lines_back", "lines"):
         original = getattr(reading.History, name)
 
         def counted(self: Any, *args: Any, original: Any = original) -> Any:

@@ -224,3 +224,9 @@ def test_notes_and_meta_never_reach_a_model(s):
 def test_pending_says_what_was_asked(s):
     s.assistant([call("1"), call("2", name="read", by="provider"), call("3", name="read")])
     assert s.pending() == [call("1"), call("3", name="read")]
+
+
+def test_a_call_that_is_not_unicode_is_counted(s):
+    context = s.context()
+    for value in ({"a": "\ud800"}, {"\ud800": [1]}):
+        assert context.plus([ToolCall(id="c", name="n", input=value)], role="assistant").tokens > context.tokens

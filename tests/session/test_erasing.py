@@ -16,6 +16,7 @@ from tests.store.crashlab import fast_folder, home_at
 from tests.store.faultlab import FailingDisk
 from turnlog import Catalog, Invalid, NotFound, Text, TurnlogError
 from turnlog.log.block import Image
+from turnlog.log.draft import prepare
 from turnlog.log.entry import Head, Message, Set
 from turnlog.log.zstd import unpacked
 from turnlog.session.interior import interior
@@ -154,6 +155,14 @@ def test_facts_go_wherever_they_are_repeated(home: turnlog.Home):
     assert home.read(session.id).facts["pin"] == "another"
 
 
+def test_an_origin_of_ones_own_names_no_other_files(home: turnlog.Home):
+    session = home.create()
+    first, second = session.user("hi", origin={"x": 1}), session.user("hi", origin={"agent": "pi"})
+    for _ in range(2):
+        assert session.erase(first).copies == ["the files of pi, from which it was imported"]
+    assert session.erase(second).copies == ["the files of pi, from which it was imported"]
+
+
 def test_what_it_cost_and_what_hangs_together_stays(home: turnlog.Home):
     session = home.create()
     session.user("go")
@@ -241,6 +250,64 @@ def test_what_was_left_of_writes_and_repairs_goes_as_well(tmp_path: Path):
         assert found_in(place) == []
         assert not [item for item in session.damage if item.seq is None]
         assert "BEFORE" in str(session.messages())
+
+
+def test_what_a_later_line_sealed_off_is_blanked_out_once(tmp_path: Path):
+    """An unfinished batch is named twice: for itself, and by the line that sealed it off."""
+    with turnlog.open(tmp_path / "home", checkpoints=False) as home:
+        path = left_in_a_batch(home, tmp_path / "home")
+        session = home.resume("s")
+        entry = session.user(SECRET)
+        assert len(path.read_bytes().split(SECRET.encode())) == 4
+        session.erase(entry)
+        assert not found_in(tmp_path)
+        assert said(session) == ["before", "[erased]"]
+        assert home.create().user("another").seq
+
+
+def left_in_a_batch(home: turnlog.Home, place: Path) -> Path:
+    """A session whose last batch of two lines was torn in its second one."""
+    session = home.create(id="s")
+    session.user("before")
+    drafts = [Message(role="user", blocks=[Text(text=f"{SECRET} {number}")]) for number in range(2)]
+    interior(home).store.open("s").append([prepare(one)[0] for one in drafts], after=99, head=3)
+    session.close()
+    path = place / "sessions" / "s.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    return path
+
+
+def test_one_erasure_that_cannot_be_completed_stops_no_other_session(tmp_path: Path):
+    class Dying(Disk):
+        def rename(self, source: str, target: str) -> None:
+            if os.path.basename(os.path.dirname(target)) == "sessions":
+                raise OSError(errno.EIO, "as if the process had died")
+            super().rename(source, target)
+
+    place = tmp_path / "home"
+    with turnlog.open(place, checkpoints=False) as home:
+        session, other = home.create(id="s"), home.create(id="other")
+        entry = session.user(SECRET)
+        later = other.user(SECRET)
+    with home_at(str(place), Dying()) as home, pytest.raises(TurnlogError):
+        home.resume("s").erase(entry)
+    path = place / "sessions" / "s.jsonl"
+    [at] = [number for number, line in enumerate(path.read_bytes().splitlines()) if SECRET.encode() in line]
+    lines = path.read_bytes().splitlines(keepends=True)
+    short = b'{"type":"message","seq":%d,"id":"%s","role":"user","blocks":[]}\n' % (entry.seq, entry.id.encode())
+    path.write_bytes(b"".join([*lines[:at], short, *lines[at + 1 :]]))
+    with turnlog.open(place, checkpoints=False) as home:
+        home.create().user("a new one")
+        other = home.resume("other")
+        other.erase(later)
+        assert said(other) == ["[erased]"]
+        with pytest.raises(turnlog.Corrupt, match="erasure in session s cannot be completed"):
+            home.resume("s")
+        home.purge("s")
+        home.create(id="s").user("and again")
+    with turnlog.open(place, checkpoints=False) as home:
+        home.create()
+        assert not list((place / "erasing").iterdir())
 
 
 def test_an_older_version_is_told_to_upgrade_only_from_then_on(tmp_path: Path):

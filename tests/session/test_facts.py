@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from turnlog import Set
+from turnlog import Invalid, Set
 
 
 def test_a_fact_is_what_was_last_set(s, place):
@@ -120,6 +120,28 @@ def test_two_processes_that_set_facts_of_the_session_lose_neither(s, place):
     assert s.facts == {"title": "mine", "tags": ["theirs"], "archived": True}
     [info] = place.open().sessions()
     assert (info.title, info.tags, info.archived) == ("mine", ["theirs"], True)
+
+
+def test_a_workspace_is_an_absolute_path_however_it_is_set(home, tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
+    fact, wanted = Set(key="workspace", value="a"), os.path.realpath(tmp_path / "a")
+    by_create = home.create(drafts=[fact])
+    one = by_create.user("one")
+    by_append, by_batch, by_move = home.create(), home.create(), by_create.fork()
+    by_append.append(fact)
+    by_batch.append(Set(key="title", value="t"), fact)
+    by_move.append(fact, to=one)
+    for session in (by_create, by_append, by_batch, by_move):
+        assert session.workspace == wanted
+        for wrong in (5, ["a"]):
+            with pytest.raises(Invalid, match="folder"):
+                session.append(Set(key="workspace", value=wrong))
+        session.append(Set(key="workspace", value=None))
+        session.append(Set(key="workspace", unset=True))
+        assert session.workspace is None
+    with pytest.raises(Invalid, match="folder"):
+        home.create(drafts=[Set(key="workspace", value=5)])
 
 
 def test_the_workspace_can_be_moved(home, tmp_path, monkeypatch):

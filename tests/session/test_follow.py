@@ -6,7 +6,7 @@ import time
 import pytest
 
 import turnlog
-from turnlog import NotFound, Text, ToolCall, Unavailable
+from turnlog import AlreadyExists, Invalid, NotFound, Text, ToolCall, Unavailable, Usage
 
 
 def take(source, count):
@@ -85,6 +85,16 @@ def test_a_subagent_works_where_its_parent_does(home, tmp_path):
     assert parent.spawn().workspace == parent.workspace
     assert parent.spawn(workspace=tmp_path / "other").workspace != parent.workspace
     assert parent.spawn(id="mine", labels={"a": "b"}).labels == {"a": "b"}
+
+
+def test_a_spawn_that_fails_leaves_no_child(s, home):
+    home.create(id="other").assistant("a", usage=Usage(input_tokens=7))
+    for error, fields in ((AlreadyExists, {"id": "other"}), (Invalid, {"labels": ["x"]}), (Invalid, {"workspace": 5})):
+        with pytest.raises(error):
+            s.spawn(**fields)
+    assert s.children() == []
+    assert list(s.entries(kind="child")) == []
+    assert s.usage().subagents == Usage()
 
 
 def test_children_come_in_the_order_they_were_spawned_and_those_gone_are_left_out(s, home):

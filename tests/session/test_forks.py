@@ -1,8 +1,13 @@
 """Forks point at their parent's prefix and copy nothing; purging a parent keeps what they need."""
 
+import threading
+
 import pytest
 
+import turnlog
+from tests.store.crashlab import home_at
 from turnlog import AlreadyExists, Custom, Message, NotFound, Set, Text, Usage
+from turnlog.store.files.disk import Disk
 
 
 def texts(session):
@@ -274,3 +279,31 @@ def test_the_name_of_a_branch_is_trimmed_and_blanks_are_none(s, home):
     for name, kept in (("  try 2\t", "try 2"), ("  ", None), ("", None), (None, None)):
         child = s.fork(name=name)
         assert next(info for info in home.sessions() if info.id == child.id).fork.name == kept
+
+
+def test_a_collection_takes_nothing_from_a_fork_that_is_being_made(tmp_path):
+    """The state that a fork begins with may be a blob, which nothing refers to before the fork is there."""
+    collecting = []
+
+    class Meddling(Disk):
+        def link(self, source, target):
+            if target.endswith("fork.jsonl"):
+                thread = threading.Thread(target=lambda: turnlog.open(tmp_path / "home").gc())
+                thread.start()
+                collecting.append(thread)
+                thread.join(0.5)
+            super().link(source, target)
+
+    with home_at(str(tmp_path / "home"), Meddling()) as home:
+        session = home.create(id="s")
+        session.set("large", "x" * 100_000)
+        session.fork(id="fork")
+        for thread in collecting:
+            thread.join()
+    with turnlog.open(tmp_path / "home") as home:
+        fork = home.read("fork")
+        digests = {digest for entry in fork.entries() for digest in entry.blobs}
+        assert fork.facts["large"] == "x" * 100_000
+        assert collecting
+        for digest in digests:
+            assert home.get_blob(digest)

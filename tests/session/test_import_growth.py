@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import turnlog
-from turnlog.exchange import carry
-from turnlog.exchange.sourceindex import SourceIndex
+from turnlog.exchange.importing import resumestate
+from turnlog.exchange.importing.sourceindex import SourceIndex
 from turnlog.formats import Source, format_of
 from turnlog.formats._shared import growth
 from turnlog.log.ids import is_ours as is_own
@@ -109,10 +109,12 @@ def test_a_source_that_was_rewritten_is_read_from_its_beginning(tmp_path: Path, 
     place.parent.mkdir(parents=True)
     place.write_bytes(whole.read_bytes())
     results: list[bool] = []
-    gone_on = carry.gone_on
-    import turnlog.exchange.source as module
+    resumed = resumestate.resumed_reading
+    import turnlog.exchange.importing.sessionimport as module
 
-    monkeypatch.setattr(module, "gone_on", lambda *given: (results.append((r := gone_on(*given)) is not None), r)[1])
+    monkeypatch.setattr(
+        module, "resumed_reading", lambda *given: (results.append((r := resumed(*given)) is not None), r)[1]
+    )
     with turnlog.open(tmp_path / "home", durability="flush") as home:
         home.import_sessions(place, agent="claude-code")
         home.import_sessions(place, agent="claude-code")
@@ -128,6 +130,6 @@ def test_a_title_that_is_given_beside_a_session_is_noticed(tmp_path: Path):
     with turnlog.open(tmp_path / "home", durability="flush") as home:
         name = home.import_sessions(place, agent="copilot-cli")[0].id
         with opened(interior(home).creator.store, interior(home).creator.store.open(name, read_only=True)) as history:
-            assert carry.is_up_to_date(interior(home).creator.store, history, source)
+            assert resumestate.is_up_to_date(interior(home).creator.store, history, source)
             (tmp_path / "workspace.yaml").write_text("name: Weeds\n")
-            assert not carry.is_up_to_date(interior(home).creator.store, history, source)
+            assert not resumestate.is_up_to_date(interior(home).creator.store, history, source)

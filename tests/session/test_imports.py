@@ -11,7 +11,7 @@ import turnlog
 from tests.faces import location
 from turnlog import Compaction, Edit, Message, Set, Spent, Text, Usage
 from turnlog.catalog import Catalog
-from turnlog.exchange.source import bring
+from turnlog.exchange.importing.sessionimport import import_source
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn
 from turnlog.session.interior import interior
 
@@ -46,7 +46,7 @@ def read(*steps, id="one", facts=None, totals=None, problems=(), **header):
 
 
 def take(home, reading, source=SOURCE):
-    return bring(interior(home).creator, source, reading)
+    return import_source(interior(home).creator, source, reading)
 
 
 def texts(session):

@@ -180,6 +180,7 @@ def _hints(value: typing.Any) -> dict[str, object]:
     module = sys.modules[value.__module__]
     names = {**vars(typing), "tzinfo": tzinfo, **{name: getattr(turnlog, name) for name in turnlog.__all__}}
     names |= {name: object for name in ("Progress", "Tell", "Keep", "Query", "Index", "Feed", "_T")}
+    names |= {"_P": typing.ParamSpec("_P")}
     for other in ("turnlog.rewind.files", "turnlog.store", "turnlog.formats", "turnlog.thread.report"):
         names |= {key: item for key, item in vars(import_module(other)).items() if isinstance(item, type)}
     for base in getattr(value, "__mro__", ()):

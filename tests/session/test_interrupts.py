@@ -109,7 +109,7 @@ def test_the_blobs_are_free_while_the_interrupt_is_still_on_its_way_up():
         def keep() -> None:
             with store.keeping():
                 os.getpid()
-            with store._blobs.exclusively():
+            with store._blobs.exclusive():
                 os.getpid()
 
         keep()

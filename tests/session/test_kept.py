@@ -4,7 +4,7 @@ import pytest
 
 from turnlog import Image, Invalid, NotFound, Text, ToolCall
 from turnlog.log.context import text_of
-from turnlog.log.shown.tokens import tokens_of
+from turnlog.log.context.tokens import tokens_of
 from turnlog.wire import anthropic
 
 

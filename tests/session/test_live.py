@@ -14,7 +14,8 @@ import pytest
 
 import turnlog
 from turnlog import Delta, aio
-from turnlog.cli.frame.program import run
+from turnlog.cli.program import run
+from turnlog.session.interior import interior
 from turnlog.store.files.disk import Disk
 from turnlog.thread import stream as thread_stream
 from turnlog.thread.reader import history_of
@@ -350,3 +351,12 @@ def test_a_frame_fits_into_one_write():
         frames = list(live.frames_for("one", most))
         assert max(map(len, frames)) < most
         assert list(live.frames_for("one", most)) == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "files"])
+def test_whoever_listens_may_stop_twice(tmp_path: Path, kind: str):
+    with turnlog.open("memory:" if kind == "memory" else tmp_path) as home:
+        home.create(id="s")
+        inbox = interior(home).store.open("s").open_inbox()
+        inbox.close()
+        inbox.close()

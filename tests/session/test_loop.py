@@ -7,7 +7,7 @@ import pytest
 
 from tests.faces import location
 from turnlog import Image, Text, ToolCall, Usage, aio
-from turnlog.log.shown import tokens
+from turnlog.log.context import tokens
 from turnlog.store.files.disk import Disk
 from turnlog.store.postgres.connection import Connection
 from turnlog.wire import anthropic, gemini, openai

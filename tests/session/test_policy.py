@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import turnlog
-from turnlog import Invalid, Message, Text, ToolCall, Usage, aio
+from turnlog import Invalid, Message, Text, ToolCall, ToolResult, Usage, aio
 from turnlog.compaction import CLEARED, CompactionPolicy, compact, compact_async
 from turnlog.log.context import text_of
 
@@ -55,6 +55,31 @@ def test_old_results_go_first_and_what_is_kept_is_whole(worked):
     assert found.count(CLEARED) == 2 and found.count(LONG) == 1
     assert worked.context().tokens <= before - 100
     assert [message.blocks[0].content for message in worked.messages() if message.role == "tool"] == [LONG] * 3
+
+
+def test_what_is_cleared_already_or_short_is_left_alone(worked):
+    worked.user("question 3")
+    worked.assistant([ToolCall(id="c3", name="bash", input={})])
+    worked.tool_result("c3", "ok")
+    fill(worked, LONG)
+    for _ in range(3):
+        policy = CompactionPolicy(budget=int(worked.context().tokens) - 100, keep_turns=1)
+        compact(worked, policy, refuse)
+        worked.user("and")
+        worked.assistant([ToolCall(id="again", name="bash", input={})])
+        worked.tool_result("again", LONG)
+        worked.assistant("so")
+    edited = [entry.entry for entry in worked.entries(kind="edit")]
+    assert len(edited) == len(set(edited)) == 7
+    blocks = [block for message in worked.context() for block in message.blocks]
+    assert "ok" in [block.content for block in blocks if isinstance(block, ToolResult)]
+
+
+@pytest.mark.parametrize("fields", [{"budget": 0.8, "window": 0}, {"budget": 100, "window": -1}, {"budget": 0}])
+def test_a_budget_that_cannot_be_is_refused_with_a_hint(fields):
+    with pytest.raises(Invalid) as refused:
+        CompactionPolicy(**fields)
+    assert refused.value.hint
 
 
 def test_then_a_summary_that_is_paid_for(worked):
@@ -129,8 +154,15 @@ def test_the_same_with_await(tmp_path):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"budget": 0.5}, {"budget": 1.5, "window": 9}, {"budget": 0}, {"budget": 9, "keep_turns": 1, "keep_tokens": 1}],
+    [
+        {"budget": 0.5},
+        {"budget": 1.5, "window": 9},
+        {"budget": 0},
+        {"budget": 9, "keep_turns": 1, "keep_tokens": 1},
+        {"budget": 9, "keep_turns": -1},
+        {"budget": 9, "keep_tokens": -1},
+    ],
 )
 def test_a_policy_that_cannot_be_meant_is_refused(wrong):
-    with pytest.raises(Invalid, match=r"budget|keep_turns"):
+    with pytest.raises(Invalid, match=r"budget|keep_turns|cannot keep -1"):
         CompactionPolicy(**wrong)

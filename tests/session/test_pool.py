@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -47,6 +49,32 @@ def test_results_and_errors_come_back():
             await threads.run(divmod, 7, 2)
 
     asyncio.run(work())
+
+
+def test_a_child_process_has_threads_of_its_own():
+    pool = Pool(1, "forked")
+    assert asyncio.run(taken(pool, lambda: "parent")) == "parent"
+    gate = threading.Event()
+
+    async def busy() -> None:
+        work = asyncio.ensure_future(taken(pool, gate.wait))
+        await asyncio.sleep(0)
+        if (child := os.fork()) == 0:
+            code = 1
+            try:
+                code = int(forked(pool) != "child")
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        gate.set()
+        assert await work
+
+    def forked(pool: Pool) -> object:
+        asyncio.events._set_running_loop(None)
+        signal.alarm(20)
+        return asyncio.new_event_loop().run_until_complete(taken(pool, lambda: "child"))
+
+    asyncio.run(busy())
 
 
 def test_one_after_the_other_needs_one_thread_and_many_at_once_as_many_as_there_may_be():
@@ -156,3 +184,20 @@ def test_python_waits_for_what_was_submitted(tmp_path: Path):
     ran = subprocess.run([sys.executable, "-c", code, tmp_path / "out"], capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert (tmp_path / "out").read_text() == "done"
+
+
+def test_a_forked_process_has_threads_of_its_own():
+    pool = Pool(1, "test")
+
+    async def work(value):
+        return await pool.submit(lambda: value)
+
+    assert asyncio.run(work(1)) == 1
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # it must not wait for a thread that it does not have
+        os._exit(asyncio.run(work(2)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    assert asyncio.run(work(3)) == 3
+    pool.close()
+    pool.join()

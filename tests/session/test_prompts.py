@@ -7,12 +7,12 @@ import pytest
 
 import turnlog
 from turnlog.errors import NotFound
-from turnlog.exchange.claim import TurnClaims
-from turnlog.exchange.source import bring_all
+from turnlog.exchange.importing.run import import_all
+from turnlog.exchange.importing.turnclaim import TurnClaims
 from turnlog.formats import Record, Source
 from turnlog.log.block import Text
 from turnlog.log.entry import Message, Turn
-from turnlog.log.shown.promptmessage import is_prompt
+from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.reader.place import place_of
 from turnlog.session.interior import interior
 
@@ -34,7 +34,7 @@ def test_some_of_what_was_recorded_says_more_than_prompts():
 def test_so_many_turns_back_are_so_many_prompts(agent: str, path: Path):
     """In what agents recorded: with their interruptions, and with commands that ask no model."""
     with turnlog.open("memory:") as home:
-        brought = bring_all(interior(home).creator, [Source(agent, str(path))])
+        brought = import_all(interior(home).creator, [Source(agent, str(path))])
         whole = home.resume(next(iter(brought)).id)
         total = sum(map(is_prompt, whole.messages()))
         for turns in range(1, total + 1):
@@ -75,7 +75,7 @@ def at(second: int) -> datetime:
 def test_what_a_person_ran_himself_claims_no_turn():
     """A hook tells of a turn a moment after its prompt was written; `! ls` just before it is none of it."""
     claims = TurnClaims()
-    claims.saw(Turn(state="begin", turn="t", native="n", seq=5, at=at(4)))
+    claims.take_in(Turn(state="begin", turn="t", native="n", seq=5, at=at(4)))
     turns = {}
     for second, text in ((1, "<bash-input>ls</bash-input>"), (2, "<bash-stdout>a</bash-stdout>"), (3, "go on, please")):
         message = Message(role="user", blocks=[Text(text)], at=at(second))

@@ -1,14 +1,18 @@
 """Removing sessions for good: what goes, what stays and why, and what the receipt says of it."""
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import sleep
 
 import pytest
 
 import turnlog
+from tests.store.crashlab import home_at
 from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.session.interior import interior
+from turnlog.store.files.disk import Disk
 from turnlog.thread.removal import expiry
 from turnlog.thread.removal.purging import PlacedLog
 
@@ -90,6 +94,35 @@ def test_a_session_and_a_deleted_one_of_the_same_name(home: turnlog.Home):
         home.purge("nobody")
 
 
+def test_subagents_of_another_session_with_the_id_stay(home: turnlog.Home):
+    """Ids are used again, and a subagent only names the id of the session that started it."""
+    home.create(id="main").spawn(agent="helper", id="early")
+    home.purge("main")
+    sleep(0.002)
+    now = home.create(id="main")
+    now.spawn(agent="helper", id="late")
+    receipt = home.purge("main", subagents=True)
+    assert {one.id for one in receipt.removed} == {"main", "late"}
+    assert home.exists("early")
+
+
+def test_which_of_two_sessions_started_a_subagent_is_asked(home: turnlog.Home):
+    home.create(id="main").spawn(agent="helper", id="early")
+    home.delete("main")
+    sleep(0.002)
+    home.create(id="main").spawn(agent="helper", id="late")
+    with pytest.raises(Ambiguous, match="either may have started"):
+        home.purge("main", deleted=True, subagents=True)
+    with pytest.raises(Ambiguous, match="either may have started"):
+        home.purge("main", deleted=False, subagents=True)
+    receipt = home.purge("main", deleted=True)
+    assert [(one.id, one.kind) for one in receipt.left] == [("early", "subagent")]
+    assert home.exists("main")
+    assert home.exists("late")
+    assert next(one.id for one in home.purge("main", subagents=True).removed) == "main"
+    assert home.exists("early")
+
+
 def test_no_byte_of_it_is_left_in_the_folder(tmp_path: Path):
     with turnlog.open(tmp_path / "home") as home:
         session = home.create(id="top")
@@ -104,6 +137,44 @@ def test_no_byte_of_it_is_left_in_the_folder(tmp_path: Path):
         assert not any(b"only-here" in path.read_bytes() for path in files)
         assert {path.name for path in files if path.suffix == ".jsonl"} == {"other.jsonl"}
         assert home.gc(dry_run=True).blobs == 0
+
+
+def test_a_log_that_no_single_read_returns_is_kept_whole_for_its_forks(tmp_path: Path):
+    """Linux reads at most 2 GiB at once."""
+
+    class Limited(Disk):
+        def pread(self, fd: int, length: int, offset: int) -> bytes:
+            return os.pread(fd, min(length, 1 << 20), offset)
+
+    with home_at(str(tmp_path / "home"), Limited()) as home:
+        session = home.create(id="top")
+        for index in range(60):
+            session.user(f"{index} " + "x" * 60_000)
+        fork = session.fork(id="fork")
+        before = fork.messages()
+        home.purge("top")
+        assert home.read("fork").messages() == before
+
+
+def test_purging_reads_every_log_once_or_twice_however_much_was_kept_aside(tmp_path: Path):
+    opened: list[str] = []
+
+    class Counting(Disk):
+        def open(self, path: str, flags: int, *, create: bool = False) -> int:
+            opened.append(path)
+            return super().open(path, flags, create=create)
+
+    with home_at(str(tmp_path / "home"), Counting()) as home:
+        session = home.create(id="0")
+        for number in range(1, 12):
+            session.user("more")
+            session = session.fork(id=f"{number}")
+        for number in range(11):
+            home.purge(f"{number}")
+        opened.clear()
+        home.purge("11")
+        assert len(opened) < 80
+        assert [list(interior(home).store.listing(place)) for place in ("live", "deleted", "aside")] == [[], [], []]
 
 
 DAY = 86_400_000
@@ -142,6 +213,31 @@ def test_what_nothing_happened_in_for_long_goes_and_the_rest_stays():
             home.expire(wrong)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.parametrize("stay", [timedelta(days=800_000), timedelta.max])
+def test_longer_than_there_are_dates_is_for_ever(tmp_path: Path, stay: timedelta):
+    with turnlog.open(tmp_path, trash_for=stay) as home:
+        for name in ("a", "b"):
+            home.create(id=name).user("one")
+        home.delete("a")
+        assert home.expire(stay).removed == []
+        assert [info.id for info in home.sessions(deleted=True)] == ["a"]
+
+
+@pytest.mark.parametrize("stay", [timedelta(days=-1), 30])
+def test_a_trash_that_keeps_for_no_time_is_refused_before_anything_goes_there(tmp_path: Path, stay: timedelta):
+    with pytest.raises(Invalid, match="how long"):
+        turnlog.open(tmp_path, trash_for=stay)
+
+
+def test_the_sessions_that_are_meant_are_a_list(home: turnlog.Home):
+    home.create(id="a").user("one")
+    with pytest.raises(Invalid, match="list"):
+        home.expire(timedelta(0), keep="abc")
+    for call in (home.push, home.pull, home.sync):
+        with pytest.raises(Invalid, match="list"):
+            call(turnlog.open("memory:"), "a")
+
+
 def test_forks_and_subagents_go_with_what_they_were_made_of_or_not_at_all():
     clock = Calendar()
     home = turnlog.open("memory:", clock=clock)
@@ -160,6 +256,22 @@ def test_forks_and_subagents_go_with_what_they_were_made_of_or_not_at_all():
     assert home.read("young fork of the fork").messages()[0].blocks[0].text == "long ago"
 
 
+def test_what_is_kept_of_a_purged_session_hides_no_other_with_its_id():
+    clock = Calendar()
+    home = turnlog.open("memory:", clock=clock)
+    home.create(id="main").fork(id="fork")
+    home.purge("main")
+    clock.now += DAY
+    main = home.create(id="main")
+    main.spawn(agent="helper", id="child")
+    clock.now += 100 * DAY
+    main.user("still at it")
+    home.resume("fork").user("this one as well")
+    done = home.expire(timedelta(days=90))
+    assert done.removed == []
+    assert [one.why for one in done.left if one.id == "child" and "kept with main" in one.why]
+
+
 @pytest.mark.parametrize("when", ["while it is read", "at the last moment"])
 def test_what_is_used_meanwhile_stays_with_its_family(home: turnlog.Home, monkeypatch: pytest.MonkeyPatch, when: str):
     """What takes long is to read everything; what was acknowledged then must not go."""
@@ -169,7 +281,7 @@ def test_what_is_used_meanwhile_stays_with_its_family(home: turnlog.Home, monkey
     home.create(id="other").user("long ago")
     users = home.resume("aged")
 
-    look, take = expiry.Removal.look, expiry.Removal.take
+    look, take = expiry.Removal.note_blobs_of, expiry.Removal.remove
 
     def use_before(step: Callable[..., None]) -> Callable[..., None]:
         def stepped(removal: expiry.Removal, one: PlacedLog, *args: object, **fields: object) -> None:
@@ -180,9 +292,9 @@ def test_what_is_used_meanwhile_stays_with_its_family(home: turnlog.Home, monkey
         return stepped
 
     if when == "while it is read":
-        monkeypatch.setattr(expiry.Removal, "look", use_before(look))
+        monkeypatch.setattr(expiry.Removal, "note_blobs_of", use_before(look))
     else:
-        monkeypatch.setattr(expiry.Removal, "take", use_before(take))
+        monkeypatch.setattr(expiry.Removal, "remove", use_before(take))
     done = expiry.expire(interior(home).store, timedelta(0), now=datetime.now(UTC) + timedelta(days=1))
     assert home.read("aged").messages()[-1].blocks[0].text == "just now"
     assert ("aged", "aged was used meanwhile") in [(one.id, one.why) for one in done.left]

@@ -1,18 +1,16 @@
 """A session that is only looked at: nothing is locked, nothing is settled, nothing is written."""
 
-import os
 import stat
 import subprocess
 import sys
 import tempfile
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import turnlog
+from tests.nobody import as_nobody
 from turnlog import Text, ToolCall, Usage
 from turnlog.errors import Invalid, NotFound, TurnlogError
 from turnlog.session import ReadOnlySession
@@ -289,30 +287,6 @@ def look_and_try_to_write(folder: Path, out: Path, known: list[Any]) -> str:
         except TurnlogError:
             return f"{told}; not written"
     return f"{told}; written"
-
-
-def as_nobody(call: Callable[[], str]) -> str:
-    """What a call says in a process whose user may not write; root becomes nobody for that."""
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads that other tests may have left
-        child = os.fork()
-    if not child:
-        try:
-            if os.geteuid() == 0:
-                os.setgroups([])
-                os.setgid(65534)
-                os.setuid(65534)
-            said = call()
-        except BaseException as error:
-            said = repr(error)
-        os.write(writer, said.encode())
-        os._exit(0)
-    os.close(writer)
-    with open(reader, encoding="utf-8") as pipe:
-        said = pipe.read()
-    os.waitpid(child, 0)
-    return said
 
 
 def test_the_program_in_the_guide_runs(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -107,6 +107,26 @@ def test_a_rewind_to_what_is_not_there_is_not_found(talk, target):
     assert talk.seq == before
 
 
+def test_the_files_to_restore_are_a_list(talk):
+    for wrong in ("f.txt", b"f.txt", 7):
+        for call in (talk.rewind, talk.plan_rewind):
+            with pytest.raises(Invalid, match="list"):
+                call(turns=1, only=wrong)
+    assert [entry for entry in talk.entries() if entry.type == "head"] == []
+
+
+def test_a_change_is_that_of_a_turn_or_since_a_checkpoint(home, tmp_path):
+    (tmp_path / "work").mkdir()
+    s = home.create(workspace=tmp_path / "work")
+    with s.turn():
+        s.user("one")
+    first, last = s.checkpoints()
+    assert s.diff(first, last) == s.diff(first) == s.diff(turn=1) == s.diff() == []
+    for wrong in ({"after": last}, {"after": last, "turn": 1}, {"before": first, "turn": 1}):
+        with pytest.raises(Invalid, match="change"):
+            s.diff(**wrong)
+
+
 def test_undo_takes_back_the_rewind_and_redo_takes_back_the_undo(talk, place):
     whole = texts(talk)
     talk.rewind(turns=1)

@@ -70,6 +70,30 @@ def test_nothing_of_a_secret_is_on_the_disk(place, home, monkeypatch):
         assert "hunter2" not in repr(list(session.entries()))
 
 
+def test_a_secret_does_not_come_along_with_another_fact(place, home):
+    """A session-wide fact carries the others of its batch, too."""
+    listed = Set(key="listed", value={"api_key": "hunter2", "n": 1})
+    mine = {"api_key": "hunter2"}
+    with pytest.warns(TurnlogWarning, match="listed.api_key"):
+        session = home.create(drafts=[listed, Set(key="title", value="t")])
+        first = session.user("one")
+        session.append(listed, Set(key="title", value="t"), Set(key="tags", value=["a"]))
+        session.append(listed, Set(key="title", value="t"), to=0)
+        session.append(Set(key="title", value="t", all=mine), Set(key="mood", value=1, all=mine), to=first)
+        session.append(Set(key="mood", value=1, all=mine))
+    assert "hunter2" not in repr(list(session.entries()))
+    assert home.sessions()[0].listed == session.get("listed") == {"api_key": "[secret]", "n": 1}
+    if place.face != "memory":
+        assert b"hunter2" not in place.all_bytes()
+        assert "hunter2" not in repr(list(place.open().resume(session.id).entries()))
+
+
+def test_an_exact_fact_stays_exact_beside_others(s):
+    s.append(Set(key="listed", value={"api_key": "public"}, exact=True), Set(key="title", value="t"))
+    s.set("tags", ["a"])
+    assert [entry.all["listed"] for entry in s.entries(kind=Set)] == [{"api_key": "public"}] * 3
+
+
 def test_what_was_said_is_the_callers_and_stays(s, place):
     s.user("my password is hunter2")
     s.assistant([ToolCall(id="1", name="http", input={"Authorization": "Bearer hunter2"})])

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnlog import Invalid, Message, Text, ToolCall, ToolResult
-from turnlog.formats import preview
 from turnlog.log.prompt import without_preamble
+from turnlog.log.prompt.promptmessage import preview
 from turnlog.log.text import cut, one_line
 from turnlog.thread.summary import META, summarise
 

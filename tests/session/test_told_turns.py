@@ -10,13 +10,14 @@ import pytest
 import turnlog
 from tests.clock import tick
 from turnlog import Message, Text
-from turnlog.exchange.source import bring
+from turnlog.exchange.importing.sessionimport import Imported, import_source
+from turnlog.exchange.turnlock import one_at_a_time
 from turnlog.formats import Reading, Record, SessionHeader, Source
 from turnlog.log.entry import Start, Turn
 from turnlog.log.ids import imported_id
 from turnlog.machine.process import this_process
 from turnlog.reader.place import place_of
-from turnlog.rewind.files import Files
+from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.relay import TurnRelay, worker_of
 from turnlog.session.interior import interior
 from turnlog.thread.appender import appending
@@ -55,8 +56,8 @@ class Agent:
     def hook(self, event: str, native: str | None = None) -> None:
         store = interior(self.home).store
         with appending(store, store.open(self.name)) as appender:
-            appender.is_guest = True
-            relay = TurnRelay(store, appender, Files(store, appender.history, interior(self.home).settings))
+            appender.writes_no_writer_entry = True
+            relay = TurnRelay(store, appender, Coverage(store, appender.history, interior(self.home).settings))
             if event == "begin":
                 relay.begin(str(native), worker_of(this_process()))
             else:
@@ -67,10 +68,20 @@ class Agent:
         entry = Message(role=role, blocks=[Text(text=text)], at=at, **fields)
         self.steps.append(Record(entry=entry, key=f"k{len(self.steps)}", turn=turn))
 
-    def bring(self) -> int:
+    def bring(self, meanwhile=None) -> int:
+        """How much is new in its file; `meanwhile` happens while it is read."""
+        return self.imported(meanwhile).added
+
+    def imported(self, meanwhile=None) -> Imported:
+
+        def steps():
+            if meanwhile is not None:
+                meanwhile()
+            yield from self.steps
+
         source = Source(self.agent, SOURCE.path)
-        reading = Reading(header=SessionHeader(id="one"), steps=iter(self.steps))
-        return bring(interior(self.home).creator, source, reading).added
+        reading = Reading(header=SessionHeader(id="one"), steps=steps())
+        return import_source(interior(self.home).creator, source, reading)
 
     def session(self):
         return self.home.resume(self.name)
@@ -85,6 +96,61 @@ def test_a_session_that_was_there_before_its_file_is_the_one_that_is_brought_in(
     agent.say("user", "hello")
     assert agent.bring() == 1
     assert [row.id for row in home.sessions()] == ["gemini-cli-one"]
+
+
+def test_what_is_brought_in_while_somebody_rewinds_follows_what_it_answered(home, place: Path):
+    agent = Agent(home, place)
+    for number in range(4):
+        agent.say("user", f"prompt {number}")
+    agent.bring()
+    agent.say("assistant", "a late word")
+    agent.say("user", "and another one")
+    with agent.session() as session:
+        prompts = session.messages()
+        assert agent.bring(lambda: session.rewind(to=prompts[1])) == 2
+        session.refresh()
+        assert session.head == prompts[1].seq, "where the person went"
+        first, second = list(session.entries(kind="message"))[-2:]
+        assert (first.parent, second.parent) == (prompts[3].seq, first.seq)
+
+
+def test_what_two_bring_in_at_once_is_there_once_and_in_order(home, place: Path):
+    agent, other = Agent(home, place), object.__new__(Agent)
+    agent.say("user", "prompt 0")
+    agent.bring()
+    for number in range(1, 6):
+        agent.say("user", f"prompt {number}")
+    other.__dict__.update(agent.__dict__, steps=agent.steps[:4])
+    assert agent.bring(other.bring) == 2
+    with agent.session() as session:
+        assert [m.blocks[0].text for m in session.messages()] == [f"prompt {n}" for n in range(6)]
+        assert not list(session.entries(kind="head"))
+
+
+def test_what_a_person_says_while_a_session_is_brought_in_stays_the_end_of_it(home, place: Path):
+    agent = Agent(home, place)
+    agent.say("user", "prompt 0")
+    agent.bring()
+    agent.say("user", "prompt 1")
+    with agent.session() as session:
+        agent.bring(lambda: session.user("from here"))
+        session.refresh()
+        assert [m.blocks[0].text for m in session.messages()] == ["prompt 0", "from here"]
+        late = next(m for m in session.entries(kind="message") if m.blocks[0].text == "prompt 1")
+        assert late.parent == session.messages()[0].seq
+
+
+def test_who_imports_waits_until_files_are_moved(home, place: Path, monkeypatch: pytest.MonkeyPatch):
+    """What was said is not brought in while somebody takes files back: it would look like news."""
+    monkeypatch.setattr("turnlog.exchange.turnlock._WAIT_S", 0.2)
+    agent = Agent(home, place)
+    agent.hook("begin", "p1")
+    agent.say("user", "prompt 1", turn="p1")
+    with one_at_a_time(interior(home).store, agent.name):
+        imported = agent.imported()
+        assert (imported.id, imported.added) == (agent.name, 0)
+        assert "another process has" in imported.problems[-1].what
+    assert agent.bring() == 1
 
 
 def test_ids_on_messages_say_which_turn_they_are_of(home, place: Path):

@@ -177,7 +177,7 @@ def hold(folder: str, session_id: str, with_child: str = "") -> None:
 def hold_blobs(folder: str, how: str) -> None:
     """Keep blobs, or keep everybody else out, for a long time."""
     store = interior(turnlog.open(folder)).store
-    with store._blobs.exclusively() if how == "alone" else store.keeping():
+    with store._blobs.exclusive() if how == "alone" else store.keeping():
         _wait()
         time.sleep(60)
 
@@ -191,7 +191,7 @@ def fork_inside(folder: str, session_id: str, what: str) -> None:
     _wait()
     if what == "log":
         history_of(session).log._file.locked(lambda: (_say(_sleeper()), time.sleep(60)))
-    with interior(home).store._blobs.exclusively() if what == "alone" else interior(home).store.keeping():
+    with interior(home).store._blobs.exclusive() if what == "alone" else interior(home).store.keeping():
         child = _sleeper()
     _say(child)
     time.sleep(60)

@@ -7,7 +7,7 @@ import turnlog
 from turnlog import Damage, Entry, Message, Note, Set, Text, ToolCall
 from turnlog.store import files
 from turnlog.store.files.names import file_name
-from turnlog.testing import ManualClock, said
+from turnlog.testing import ManualClock, message_draft
 
 
 class Victim:
@@ -105,8 +105,8 @@ class Victim:
         assert [entry.id for entry in before if entry not in expected] == []
         self.check_both_ways(before, 1)
         log = self.store().open(self.id)
-        added = log.append([said("after")], after=1 << 60, head=1)
-        added += log.append([said("x"), said("y")], after=1 << 60, head=1)
+        added = log.append([message_draft("after")], after=1 << 60, head=1)
+        added += log.append([message_draft("x"), message_draft("y")], after=1 << 60, head=1)
         log.close()
         after = self.read()
         assert after == expected + added

@@ -28,6 +28,7 @@ from tests.store.crashlab import (
 from tests.workspace.hostilelab import paths_in
 from turnlog import AlreadyExists, Image, Note, NotFound, Text
 from turnlog.log.entry import Message
+from turnlog.store.files.homefolder import HomeFolder
 from turnlog.store.files.repair import repair
 from turnlog.workspace import scan
 
@@ -194,7 +195,7 @@ def test_a_repair_is_there_or_it_is_not(explorer: Explorer):
 
     def mend(witness: Witness) -> None:
         nonlocal mended
-        done = repair(witness.disk, os.path.join(witness.tape.top, HOME), ONE, clock=Counter())
+        done = repair(HomeFolder(os.path.join(witness.tape.top, HOME), witness.disk), ONE, clock=Counter())
         mended += done is not None
         witness.append(witness.resume(ONE), said("mended"))
 

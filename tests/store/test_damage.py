@@ -8,6 +8,7 @@ import pytest
 import turnlog
 from tests.store.damaged import Victim
 from turnlog import Custom, Damage, Message, Text
+from turnlog.session.interior import interior
 
 
 @pytest.fixture
@@ -159,6 +160,22 @@ def test_three_lines_glued_together(log):
     log.put(log.bytes[:offset] + glued + log.bytes[end:])
     [damage] = log.check(log.entries)
     assert damage == Damage(offset, len(glued) - 1, "spliced", log.entries[3].seq)
+
+
+def test_a_writer_catches_up_with_lines_of_others_that_were_glued_together(tmp_path):
+    ours = turnlog.open(tmp_path).create(id="s")
+    ours.note("one")
+    theirs = turnlog.open(tmp_path).resume("s")
+    path = tmp_path / "sessions" / "s.jsonl"
+    before = path.read_bytes()
+    for text in ("two", "three", "four"):
+        theirs.note(text)
+    after = path.read_bytes().removeprefix(before)
+    path.write_bytes(before + after.replace(b"\n", b"") + b"\n")
+    ours.note("five")
+    assert [note.text for note in turnlog.open(tmp_path).read("s").entries(kind="note")] == [
+        "one", "two", "three", "four", "five",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("index", range(1, 12))
@@ -496,6 +513,10 @@ def test_a_long_id_is_found_though_its_first_line_is_gone(tmp_path):
         [info] = home.sessions()
         assert not info.is_readable
         assert len(home.resume(info.id).messages()) == 2
+        store = interior(home).store
+        repaired = store.repair(info.id, without=())
+        assert repaired.blanked_bytes == data.index(b"\n")
+        assert store.examine(info.id, lambda entry: None).regions == []
 
 
 @pytest.mark.parametrize(

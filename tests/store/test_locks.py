@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import threading
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,11 @@ import pytest
 import turnlog
 from tests.store.actors import actors
 from turnlog import Conflict, Corrupt, Home, NotFound, Session, TurnlogError, Unavailable, Unsupported
+from turnlog.log.ids import imported_id
+from turnlog.session.interior import interior
 from turnlog.store.files import connect, disk
 from turnlog.store.files.disk import Disk
+from turnlog.thread.home.alias import session_of
 
 
 @pytest.fixture
@@ -75,16 +81,44 @@ def test_a_writer_waits_for_another_one(tmp_path: Path, session: Session, file: 
     assert [note.text[:5] for note in session.entries(kind="note")] == ["waits", "and n"]
 
 
+def test_whether_a_session_exists_is_told_while_another_writes(tmp_path: Path, session: Session, file: Path):
+    home = turnlog.open(tmp_path)
+    imported = home.create(id=imported_id("claude", "native"))
+    told: list[object] = []
+
+    def ask() -> None:
+        told.append(home.exists("one"))
+        told.append(home.exists("on"))
+        told.append(session_of(interior(home).store, "claude", "native", remember=False))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    with Disk().hold(str(file)), Disk().hold(str(file.with_name(f"{imported.id}.jsonl"))):
+        asking.start()
+        asking.join(5)
+        assert told == [True, False, imported.id]
+
+
 # ── files that are not what they were ─────────────────────────────────────────────────────────────
 
 
-def test_a_file_replaced_by_another_one_is_a_conflict(tmp_path: Path, session: Session, file: Path):
+def test_a_file_replaced_by_that_of_another_session_is_not_written_to(tmp_path: Path, session: Session, file: Path):
     other = turnlog.open(tmp_path / "elsewhere").create(id="one")
     other.user("another history")
     os.replace(tmp_path / "elsewhere" / "sessions" / "one.jsonl", file)
     before = file.read_bytes()
+    for _ in range(2):
+        with pytest.raises(NotFound):
+            session.user("not into that one")
+    assert file.read_bytes() == before
+
+
+def test_a_file_replaced_by_an_older_one_of_the_session_is_a_conflict(session: Session, file: Path, tmp_path: Path):
+    shutil.copy(file, tmp_path / "copy")
+    session.user("after the backup")
+    os.replace(tmp_path / "copy", file)
+    before = file.read_bytes()
     with pytest.raises(Conflict):
-        session.user("not into that one")
+        session.user("to what is there no more")
     assert file.read_bytes() == before
 
 
@@ -129,9 +163,23 @@ def test_a_session_purged_and_made_again_is_not_taken_for_the_old_one(tmp_path: 
     home = turnlog.open(tmp_path)
     home.purge("one")
     home.create(id="one").user("new")
-    with pytest.raises(Conflict):
-        session.user("meant for the old one")
-    assert len(home.resume("one").messages()) == 1
+    before = len(session.messages())
+    for write in (session.user, partial(session.set, "title"), session.note, partial(session.user, rebase=True)):
+        with pytest.raises(NotFound, match="another session has its id"):
+            write("meant for the old one")
+        with suppress(NotFound):
+            session.refresh()
+    assert len(session.messages()) == before
+    now = home.resume("one")
+    assert (len(now.messages()), now.title, len(list(now.entries(kind="note")))) == (1, None, 0)
+
+
+def test_a_session_whose_title_was_erased_by_another_process_goes_on(tmp_path: Path):
+    session = turnlog.open(tmp_path).create(id="titled", title="a secret")
+    session.user("one")
+    turnlog.open(tmp_path).resume("titled").erase(next(iter(session.entries())))
+    session.user("two")
+    assert len(turnlog.open(tmp_path).resume("titled").messages()) == 2
 
 
 def test_a_file_that_holds_another_session_is_refused(tmp_path: Path, session: Session, file: Path):

@@ -9,7 +9,7 @@ import pytest
 
 import turnlog
 from turnlog.formats import OutputFile
-from turnlog.formats._shared.place import put_file, put_files
+from turnlog.interop.place import put_file, put_files
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077, 0o777])

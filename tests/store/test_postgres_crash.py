@@ -13,7 +13,7 @@ from tests.pgserver import Server
 from turnlog.errors import Conflict
 from turnlog.log.entry import Note
 from turnlog.store import postgres
-from turnlog.testing import draft, read, said
+from turnlog.testing import draft, message_draft, undamaged_entries
 from turnlog.testing.build import start
 
 THREADS = 8
@@ -46,7 +46,7 @@ class Load:
             own, shared = self.store.open(f"own {index}"), self.store.open("shared")
             last = 1
             while not self._is_over:
-                [node] = own.append([said("node")], after=last, head=last if last > 1 else 0, once=True)
+                [node] = own.append([message_draft("node")], after=last, head=last if last > 1 else 0, once=True)
                 last = node.seq
                 pair = [draft(Note(text="one")), draft(Note(text="two"))]
                 self.ack(f"own {index}", node)
@@ -87,7 +87,7 @@ class Load:
     def check(self) -> None:
         """Nothing acknowledged is missing, doubled or out of order, and there are no gaps."""
         for name, acked in self.acked.items():
-            entries = read(self.store.open(name))
+            entries = undamaged_entries(self.store.open(name))
             assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
             ids = [entry.id for entry in entries]
             assert len(set(ids)) == len(ids)
@@ -146,11 +146,11 @@ def test_nothing_is_lost_when_connections_are_ended_or_the_server_restarts(serve
 def test_an_old_writer_conflicts_however_long_it_slept_and_whatever_became_of_the_server(server: Server):
     store = postgres.connect(server.url)
     old, new = store.create("s", [start("s")]), store.open("s")
-    [first] = old.append([said("first")], after=1, head=0)
-    [second] = new.append([said("second")], after=first.seq, head=first.seq)
+    [first] = old.append([message_draft("first")], after=1, head=0)
+    [second] = new.append([message_draft("second")], after=first.seq, head=first.seq)
     server.kill()
     server.start()
     with pytest.raises(Conflict):
-        old.append([said("late")], after=first.seq, head=first.seq)
-    assert [entry.id for entry in read(old)][1:] == [first.id, second.id]
+        old.append([message_draft("late")], after=first.seq, head=first.seq)
+    assert [entry.id for entry in undamaged_entries(old)][1:] == [first.id, second.id]
     store.close()

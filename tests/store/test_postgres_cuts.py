@@ -12,7 +12,7 @@ from turnlog.log.entry import Note
 from turnlog.store import derived
 from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres import PostgresStore
-from turnlog.testing import draft, read, said
+from turnlog.testing import draft, message_draft, undamaged_entries
 from turnlog.testing.build import seqs, start
 
 
@@ -63,14 +63,14 @@ def test_an_append_is_there_once_wherever_the_line_was_cut(
         nonlocal last
         [warm] = log.append([draft(Note(text="on a fresh connection"))], after=last, head=0)
         arm()
-        new = said(str(point))
+        new = message_draft(str(point))
         [entry] = log.append([new], after=warm.seq, head=0, once=once)
         assert entry.seq == warm.seq + 1
         last = entry.seq
         done.extend([warm.id, entry.id])
 
     assert at_every_cut(proxy, direction, step, job) > 20
-    entries = read(log)
+    entries = undamaged_entries(log)
     assert [entry.id for entry in entries[1:]] == done
     assert seqs(entries) == list(range(1, len(done) + 2))
 
@@ -86,7 +86,7 @@ def test_a_batch_is_there_once_and_whole(proxy: CutProxy, store: PostgresStore, 
         done.extend(entry.id for entry in log.append(batch, after=0, head=0))
 
     at_every_cut(proxy, direction, step, job)
-    assert [entry.id for entry in read(log)[1:]] == done
+    assert [entry.id for entry in undamaged_entries(log)[1:]] == done
 
 
 @pytest.mark.parametrize(("direction", "step"), [("ask", 53), ("answer", 5)])
@@ -148,13 +148,13 @@ def test_what_came_of_it_is_found_out_before_a_conflict_is_raised(
     direct = store_postgres.connect(location.replace(str(proxy.port), str(postgres.port)))
     log = store.create("s", [start("s")])
     proxy.cut_after("answer", 0)
-    mine = said("mine", id="mine")
+    mine = message_draft("mine", id="mine")
     [entry] = log.append([mine], after=1, head=0)
-    [theirs] = direct.open("s").append([said("theirs")], after=entry.seq, head=entry.seq)
+    [theirs] = direct.open("s").append([message_draft("theirs")], after=entry.seq, head=entry.seq)
     assert log.append([mine], after=1, head=0) == [entry]
     with pytest.raises(Conflict):
-        log.append([said("late")], after=entry.seq, head=entry.seq)
-    assert seqs(read(log)) == [1, entry.seq, theirs.seq]
+        log.append([message_draft("late")], after=entry.seq, head=entry.seq)
+    assert seqs(undamaged_entries(log)) == [1, entry.seq, theirs.seq]
     direct.close()
 
 
@@ -171,7 +171,7 @@ def test_a_server_that_says_nothing_is_an_error_in_bounded_time_and_a_retry_coun
         log.append([new], after=0, head=0)
     proxy.flow()
     assert log.append([new], after=0, head=0)[0].seq == 2
-    assert seqs(read(log)) == [1, 2]
+    assert seqs(undamaged_entries(log)) == [1, 2]
     store.close()
 
 
@@ -180,4 +180,4 @@ def test_a_batch_that_the_line_does_not_take_at_once(store: PostgresStore) -> No
     batch = [draft(Note(text=f"{number} {'x' * 30_000}")) for number in range(300)]
     done = log.append(batch, after=0, head=0)
     assert seqs(done) == list(range(2, 302))
-    assert read(log)[1:] == done
+    assert undamaged_entries(log)[1:] == done

@@ -10,7 +10,8 @@ import pytest
 import turnlog
 from tests.pgserver import Server
 from turnlog.errors import Unavailable, Unsupported
-from turnlog.log.entry import Fork, Note
+from turnlog.log.entry import Note
+from turnlog.log.part import Fork
 from turnlog.log.payload import digest, digest_key
 from turnlog.session.interior import interior
 from turnlog.store import derived
@@ -18,8 +19,8 @@ from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres import schema
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.rows import stamp
-from turnlog.testing import ManualClock, draft, said
-from turnlog.testing.build import NOON, start
+from turnlog.testing import ManualClock, draft, message_draft
+from turnlog.testing.build import START_MS, start
 
 LONG = "long" * 200
 HANDLE = "20261115-070012-k3f9q2m7"
@@ -53,7 +54,7 @@ class First:
         return self.admin.execute(query, (name,)).fetchall()[0][0]
 
     def session(self, tenant: int, name: str, texts: list[str], *, at: int, state="live", fork: Fork | None = None):
-        drafts = [start(name, fork=fork, title=f"Title of {name[:20]}"), *map(said, texts)]
+        drafts = [start(name, fork=fork, title=f"Title of {name[:20]}"), *map(message_draft, texts)]
         new = stamp(drafts, floor=fork.seq if fork else 0, at=0, now=at, head=0)
         values = {
             "tenant": tenant, "key": key_of(name), "id": name.encode(), "state": state, "made": uuid.uuid4(),
@@ -90,18 +91,18 @@ def first(admin: psycopg.Connection) -> First:
     """Two tenants' sessions: old and new, forked, deleted, with a handle, with a long id."""
     first = First(admin)
     for tenant in (first.tenant(""), first.tenant("acme")):
-        entries = first.session(tenant, "oldest", ["one", "two", "three"], at=NOON)
-        first.session(tenant, LONG, ["a"], at=NOON + 50_000)
-        first.session(tenant, HANDLE, ["b"], at=NOON + 10_000)
-        first.session(tenant, "gone", ["c"], at=NOON + 70_000, state="deleted")
-        first.session(tenant, "fork", ["four"], at=NOON + 3_600_000, fork=Fork("oldest", 3, entries[2].id))
+        entries = first.session(tenant, "oldest", ["one", "two", "three"], at=START_MS)
+        first.session(tenant, LONG, ["a"], at=START_MS + 50_000)
+        first.session(tenant, HANDLE, ["b"], at=START_MS + 10_000)
+        first.session(tenant, "gone", ["c"], at=START_MS + 70_000, state="deleted")
+        first.session(tenant, "fork", ["four"], at=START_MS + 3_600_000, fork=Fork("oldest", 3, entries[2].id))
         first.blob(tenant, b"kept")
     return first
 
 
 @pytest.mark.parametrize("tenant", ["", "acme"])
 def test_everything_is_there_afterwards(first: First, database: str, tenant: str):
-    clock = ManualClock(NOON + 7_200_000)
+    clock = ManualClock(START_MS + 7_200_000)
     with turnlog.open(f"{database}?tenant={tenant}", clock=clock) as home:
         assert [row.id for row in home.sessions(limit=10)] == ["fork", LONG, HANDLE, "oldest"]
         assert [row.id for row in home.sessions()] == ["fork", LONG, HANDLE, "oldest"]
@@ -123,14 +124,14 @@ def test_everything_is_there_afterwards(first: First, database: str, tenant: str
 def test_ids_that_were_purged_or_deleted_before_can_be_used_again(first: First, database: str):
     """What was kept aside then is found by the id of its first entry, which is that of the session."""
     tenant = first.tenant("purging")
-    entries = first.session(tenant, "purged", ["one", "two"], at=NOON, state="base")
-    first.session(tenant, "fork", ["three"], at=NOON + 1000, fork=Fork("purged", 3, entries[2].id))
-    first.session(tenant, "gone", ["deleted"], at=NOON, state="deleted")
+    entries = first.session(tenant, "purged", ["one", "two"], at=START_MS, state="base")
+    first.session(tenant, "fork", ["three"], at=START_MS + 1000, fork=Fork("purged", 3, entries[2].id))
+    first.session(tenant, "gone", ["deleted"], at=START_MS, state="deleted")
 
     def said_in(home: turnlog.Home, name: str) -> list[str]:
         return [entry.blocks[0].text for entry in home.resume(name).entries(kind="message")]
 
-    with turnlog.open(f"{database}?tenant=purging", clock=ManualClock(NOON + 7_200_000)) as home:
+    with turnlog.open(f"{database}?tenant=purging", clock=ManualClock(START_MS + 7_200_000)) as home:
         for name in ("purged", "gone"):
             with home.create(id=name) as session:
                 session.user("anew")
@@ -153,10 +154,10 @@ def test_a_process_that_runs_on_from_before_is_refused_and_writes_nothing(first:
     """Its statement, as it had prepared it: what it knows nothing of must not fall behind."""
     old = psycopg.connect(database, autocommit=True, prepare_threshold=0)
     query = "update turnlog.session set last_seq = last_seq + 1, last_at = %s where id = 'oldest'"
-    old.execute(query, (NOON + 1,))
+    old.execute(query, (START_MS + 1,))
     turnlog.open(database).close()
     with pytest.raises(psycopg.errors.UndefinedColumn):
-        old.execute(query, (NOON + 2,))
+        old.execute(query, (START_MS + 2,))
     old.close()
 
 

@@ -126,7 +126,7 @@ def test_following_asks_and_says_so(location: str, caplog: pytest.LogCaptureFixt
                 session.note(text)
             thread.join()
     assert seen == [1, 2, 3, 4, 5, 6]
-    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["following asks every 0.2 s"]
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["following polls every 0.2 s"]
 
 
 @pytest.mark.parametrize("is_writer_pooled", [True, False])
@@ -153,7 +153,7 @@ def test_deltas_are_not_heard_through_it_and_entries_are(
             behind.close()
             beside.close()
     assert heard == [answer]
-    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["following asks every 0.2 s"]
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["following polls every 0.2 s"]
 
 
 def test_tenants_that_search_and_bill_at_once_get_their_own(database: str, role: str, few: Bouncer):

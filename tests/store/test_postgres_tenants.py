@@ -16,7 +16,7 @@ from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store import postgres as store_postgres
 from turnlog.store.postgres.rows import LogEnd, LogRow
-from turnlog.testing import draft, said
+from turnlog.testing import draft, message_draft
 
 SECRET = b"a secret of one" * 100
 TABLES = ("session", "entry", "blob", "piece", "derived")
@@ -150,7 +150,7 @@ def test_a_number_that_was_guessed_opens_nothing(server, as_role, who: str):
     with pytest.raises(NotFound):
         log.append([draft(Note(text="planted"))], after=0, head=0)
     with pytest.raises(NotFound):
-        log.append([said("planted")], after=seq, head=seq)
+        log.append([message_draft("planted")], after=seq, head=seq)
     assert log.find("anything") is None
     store.close()
     with psycopg.connect(server[0]) as admin:

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from msgspec.json import encode
 
 import turnlog
 from tests.pgserver import Server
 from turnlog.session.interior import interior
 from turnlog.store import postgres as store_postgres
+from turnlog.store.broadcast import Delta
 from turnlog.store.postgres import log as postgres_log
 from turnlog.store.postgres import watch
+from turnlog.store.postgres.background import Watched
+from turnlog.store.postgres.broadcast import NoticeInbox
 from turnlog.thread.reader import history_of
 
 
@@ -64,6 +68,16 @@ def wait_until_watched(home: turnlog.Home, session: turnlog.Session) -> None:
         threading.Event().wait(0.01)
 
 
+def test_after_too_many_unread_deltas_none_arrives_without_those_before_it():
+    inbox = NoticeInbox(Watched(1, 1), lambda inbox: None)
+    old = inbox.name
+    for at in range(10_002):
+        inbox.put(old, encode(Delta("m", "x", at=at)))
+    assert inbox.take() == []
+    inbox.put(inbox.name, encode(Delta("m", "x" * 10_002)))
+    assert [delta.at for delta in inbox.take()] == [0]
+
+
 def test_who_follows_is_told(homes, only_told):
     one, two = homes
     session = one.create(id="s")
@@ -80,7 +94,7 @@ def test_nothing_is_sent_where_nobody_watches(homes, heard: psycopg.Connection):
     one, _ = homes
     session = one.create(id="s")
     session.user("a")
-    assert interior(one).store._watch.teller._thread is None
+    assert interior(one).store._watch.notifier._thread is None
     assert list(heard.notifies(timeout=0)) == []
 
 

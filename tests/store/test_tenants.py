@@ -1,6 +1,7 @@
 """Tenants on every store: the same calls, each a home of its own, dropped with all that they have."""
 
 import asyncio
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -106,6 +107,42 @@ def test_dropping_says_what_went_and_takes_nothing_else(home: turnlog.Home):
     with pytest.raises(NotFound):
         home.drop_tenant("acme")
     assert home.tenant("acme").sessions() == []
+
+
+def test_a_log_that_cannot_be_read_keeps_no_tenant(tmp_path: Path):
+    home = turnlog.open(tmp_path / "home")
+    acme = home.tenant("acme")
+    acme.create(id="one").user("hello")
+    acme.close()
+    [log] = (tmp_path / "home").rglob("one.jsonl")
+    log.unlink()
+    log.mkdir()
+    assert home.drop_tenant("acme").sessions == 1
+    assert not list((tmp_path / "home" / "tenants").iterdir())
+
+
+def test_two_drops_at_once_leave_nothing_and_one_says_what_went(tmp_path: Path):
+    home = turnlog.open(tmp_path / "home")
+    for _ in range(5):
+        for name in ("one", "two"):
+            for number in range(10):
+                home.tenant(name).create(id=f"{number}").user("hello")
+        told: list[object] = []
+
+        def drop(name: str, told: list[object] = told) -> None:
+            try:
+                told.append(home.drop_tenant(name))
+            except Exception as error:
+                told.append(error)
+
+        threads = [threading.Thread(target=drop, args=(name,)) for name in ("one", "two", "one", "two")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(isinstance(one, turnlog.DroppedTenant) for one in told) == 2
+        assert sum(isinstance(one, NotFound) for one in told) == 2
+        assert not list((tmp_path / "home" / "tenants").iterdir())
 
 
 def test_who_has_a_dropped_tenant_open_is_told_and_nothing_comes_back(home: turnlog.Home):

@@ -19,7 +19,7 @@ import turnlog
 from tests.catalog.machine import Machine
 from turnlog import Message, Text, ToolCall, ToolResult, Usage
 from turnlog.catalog import Catalog
-from turnlog.reader.desk import Desk
+from turnlog.reader.viewing.desk import Desk
 from turnlog.session import open_home
 from turnlog.tui.browser import Browser
 

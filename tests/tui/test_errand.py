@@ -8,7 +8,8 @@ from queue import Queue
 
 from turnlog.catalog.waiter import still_wanted
 from turnlog.errors import Invalid
-from turnlog.tui.errand import Errands, words_for
+from turnlog.reader.viewing.desk import error_line
+from turnlog.tui.errand import Errands
 
 
 def collected() -> tuple[Errands, Queue[object], Callable[[Exception], None]]:
@@ -20,7 +21,7 @@ def collected() -> tuple[Errands, Queue[object], Callable[[Exception], None]]:
             told.get()()
 
     threading.Thread(target=tell, daemon=True).start()
-    return Errands(told.put, "test"), answers, lambda error: answers.put(words_for(error))
+    return Errands(told.put, "test"), answers, lambda error: answers.put(error_line(error))
 
 
 def test_what_was_overtaken_is_given_up_and_its_answer_thrown_away():

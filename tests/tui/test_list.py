@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
+import turnlog
 from tests.catalog.machine import Machine
 from tests.tui.conftest import drive, lines, text_of, until
+from turnlog.reader.viewing.desk import Desk
+from turnlog.session import open_home
 from turnlog.tui.browser import Browser, BrowserOutcome
 from turnlog.tui.footline import KeyHint, foot_line
-from turnlog.tui.listed import closed, unfinished
-from turnlog.tui.paper import PAPER
 from turnlog.tui.screens import listing
 from turnlog.tui.screens.listing import ListScreen
+from turnlog.tui.sessionlist import ask_preview, closed, unfinished
+from turnlog.tui.style import STYLE
 
 
 def listed(browser: Browser) -> ListScreen:
@@ -152,8 +156,43 @@ def test_the_preview_shows_where_the_words_are_or_the_last_messages(machine: Mac
     drive(machine, body)
 
 
+def test_a_session_whose_name_begins_with_that_of_another_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    machine = Machine(tmp_path, monkeypatch)
+    with turnlog.open(str(machine.home), checkpoints=False) as home:
+        for name, text in (("chat-1", "a quiet afternoon"), ("chat-10", "a marmalade sandwich")):
+            with home.create(id=name, workspace=machine.work) as session:
+                session.user(text)
+    with machine.catalog() as catalog:
+        catalog.sync()
+        assert [hit.card.name for hit in ask_preview(catalog, "chat-1", "marmalade")] == ["chat-1"]
+        assert [hit.card.name for hit in ask_preview(catalog, "chat-1", "")] == ["chat-1"]
+        assert [hit.card.name for hit in ask_preview(catalog, "chat-10", "marmalade")] == ["chat-10"]
+        browser = Browser(catalog, lambda: Desk(open_home(str(machine.home)), catalog))
+        assert not browser.newest_place("chat-1", "marmalade")
+        assert browser.newest_place("chat-10", "marmalade")
+
+
+def test_a_preview_that_fails_says_why_and_is_asked_for_once(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+
+    def fails(catalog: Any, name: str, query: str) -> Any:
+        asked.append(name)
+        raise turnlog.Unavailable("the index is locked", hint="again in a while")
+
+    monkeypatch.setattr(listing, "ask_preview", fails)
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await until(pilot, lambda: "the index is locked (again in a while)" in text_of(browser))
+        for _ in range(3):
+            listed(browser).draw()
+            await pilot.pause(0.05)
+        assert len(asked) == 1
+
+    drive(machine, body)
+
+
 def test_what_is_said_while_somebody_looks_appears(machine: Machine, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(listing, "_LOOK_S", 0.1)
+    monkeypatch.setattr(listing, "_REFRESH_S", 0.1)
 
     async def body(pilot: Pilot[Any], browser: Browser) -> None:
         screen = await answered(pilot, browser)
@@ -207,9 +246,9 @@ def test_queries_are_completed_as_far_as_can_be_meant():
 
 def test_the_last_line_has_as_many_keys_as_fit_and_each_can_be_clicked():
     hints = [KeyHint("Enter", "open", "open"), KeyHint("?", "keys", "explain")]
-    foot = foot_line("5 sessions", hints, 40, PAPER)
+    foot = foot_line("5 sessions", hints, 40, STYLE)
     assert foot.action_at(foot.places[1][0]) == "explain"
     assert foot.action_at(0) == ""
-    assert foot_line("5 sessions", hints, 25, PAPER).places[0][2] == "open"
-    assert len(foot_line("5 sessions", hints, 25, PAPER).places) == 1
-    assert foot_line("5 sessions", hints, 4, PAPER).text == "5 s…"
+    assert foot_line("5 sessions", hints, 25, STYLE).places[0][2] == "open"
+    assert len(foot_line("5 sessions", hints, 25, STYLE).places) == 1
+    assert foot_line("5 sessions", hints, 4, STYLE).text == "5 s…"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 import turnlog
@@ -12,10 +16,15 @@ from tests.catalog.machine import Machine
 from tests.tui.conftest import drive, lines, text_of, until
 from turnlog import Message, ToolCall, ToolResult
 from turnlog.catalog import Catalog
+from turnlog.reader.viewing.desk import Desk
+from turnlog.session import open_home
 from turnlog.session.interior import interior
-from turnlog.thread.marking import append_marks, mark_note, mark_tag, mark_title
+from turnlog.thread.home.foreignmarks import append_marks, mark_note, mark_tag, mark_title
 from turnlog.tui.browser import Browser, BrowserOutcome
+from turnlog.tui.changelist import ask_plan
+from turnlog.tui.pagedsession import PagedSession
 from turnlog.tui.screens.reading import SessionScreen
+from turnlog.tui.style import STYLE, bare
 from turnlog.view.visible import width
 
 
@@ -155,6 +164,162 @@ def test_what_somebody_says_of_another_agents_session_is_shown_and_found(machine
 
     for query in ("is:starred tag:urgent blue", "Zebedee"):
         drive(machine, body, query)
+
+
+def test_the_next_match_is_the_next_one_also_in_another_width_and_unfolded(machine: Machine):
+    with Catalog(str(machine.home), agents=True) as catalog, open_home(str(machine.home)) as home:
+        desk = Desk(home, catalog, str(machine.home))
+        with home.create(id="wide-one", workspace=machine.work) as session:
+            session.user("\n\n".join(f"{'a long line ' * 12} needle {number} and more" for number in range(6)))
+        catalog.sync()
+        viewed = desk.open(catalog.find("wide-one"))
+        paged = PagedSession(viewed, replace(STYLE, room=100), 200)
+        numbers: list[str] = []
+
+        def find(by: int) -> None:
+            paged.find(pattern, by)
+            hit = paged.finder.hit()
+            assert hit is not None
+            numbers.extend(re.findall(r"needle (\d)", bare(paged.cache.lines(hit.piece)[hit.line])))
+
+        pattern = re.compile("needle")
+        find(1)
+        find(1)
+        for room in (40, 200, 60):
+            paged.resize(replace(STYLE, room=room), 200)
+            find(1)
+        find(-1)
+        assert numbers == ["0", "1", "2", "3", "4", "3"]
+        desk.close()
+
+
+def test_a_find_goes_on_from_the_top_of_the_screen_and_says_where_it_begins_anew(machine: Machine):
+    with Catalog(str(machine.home), agents=True) as catalog, open_home(str(machine.home)) as home:
+        desk = Desk(home, catalog, str(machine.home))
+        with home.create(id="long-one", workspace=machine.work) as session:
+            for number in (1, 2):
+                session.user(f"needle {number}")
+                session.assistant(
+                    "\n\n".join(f"needle {number}{line}" if line in (0, 59) else "x" for line in range(60))
+                )
+        catalog.sync()
+        paged = PagedSession(desk.open(catalog.find("long-one")), replace(STYLE, room=100), 20)
+        pattern = re.compile("needle")
+
+        def found(by: int) -> tuple[str, str]:
+            result = paged.find(pattern, by)
+            hit = paged.finder.hit()
+            assert hit is not None
+            return bare(paged.cache.lines(hit.piece)[hit.line]).strip(), result.message
+
+        paged.to_beginning()
+        paged.scroll(30)
+        assert found(1) == ("needle 159", "")
+        assert [found(1) for _ in range(4)] == [
+            ("needle 2", ""), ("needle 20", ""), ("needle 259", ""), ("needle 1", "from the beginning on"),
+        ]  # fmt: skip
+        pattern = re.compile("needle ")
+        paged.to_end()
+        paged.scroll(-30)
+        assert found(-1) == ("needle 20", "")
+        desk.close()
+
+
+def test_all_lines_of_a_long_change_can_be_reached(machine: Machine, tmp_path: Path):
+    work = tmp_path / "work"
+    work.mkdir()
+    with (
+        turnlog.open(str(machine.home)) as home,
+        home.create(id="long1", workspace=work, title="t") as session,
+        session.turn(),
+    ):
+        session.user("write much")
+        for name in ("a", "b", "c"):
+            (work / name).write_text("".join(f"{name}{number}\n" for number in range(1, 101)))
+    with Catalog(str(machine.home), agents=True) as catalog:
+        catalog.sync()
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "write much")
+        await pilot.press("d")
+        await until(pilot, lambda: "3 files" in lines(browser)[0])
+        await pilot.press("enter", "down", "enter")
+        await pilot.press(*["pageup"] * 16)
+        for key in ("pagedown", "pageup"):
+            seen: set[str] = set()
+            for _ in range(16):
+                seen |= set(re.findall(r"\+([ab]\d+)", text_of(browser)))
+                await pilot.press(key)
+            assert seen == {f"{name}{number}" for name in "ab" for number in range(1, 101)}
+        for _ in range(16):
+            await pilot.press("pagedown")
+        assert re.match(r"created +c", lines(browser)[-2])
+        await pilot.press("enter")
+        assert "+c1" not in text_of(browser), "its lines are below"
+        await pilot.press("pagedown")
+        assert "+c2" in text_of(browser)
+        await pilot.press("down", "up", "up")
+        assert re.match(r"created +a", lines(browser)[1])
+
+    drive(machine, body, "session:long1")
+
+
+def test_a_plan_is_of_the_turn_that_is_shown(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    work = tmp_path / "work"
+    work.mkdir()
+    with turnlog.open(str(machine.home)) as home, home.create(id="turns2", workspace=work, title="t") as session:
+        for name in ("a", "b"):
+            with session.turn():
+                session.user(f"write {name}")
+                (work / name).write_text("new\n")
+    with Catalog(str(machine.home), agents=True) as catalog:
+        catalog.sync()
+    wait = threading.Event()
+    targets: list[str] = []
+
+    def slowly(home: Any, id: str, target: str, room: int) -> Any:
+        targets.append(target)
+        wait.wait(20)
+        return ask_plan(home, id, target, room)
+
+    monkeypatch.setattr("turnlog.tui.screens.changes.ask_plan", slowly)
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "write b")
+        await pilot.press("d")
+        await until(pilot, lambda: "Turn 2" in lines(browser)[0] and "write b" in lines(browser)[0])
+        await pilot.press("R")
+        await until(pilot, lambda: targets == ["turn:2"])
+        await pilot.press("[")
+        wait.set()
+        await until(pilot, lambda: "Turn 1 · 1 file" in lines(browser)[0])
+        assert "Do exactly this?" not in text_of(browser)
+        await pilot.press("R")
+        await until(pilot, lambda: "Do exactly this?" in lines(browser)[-1])
+        assert browser.screen.taking_back.plan.target == "turn:1"  # pyright: ignore[reportAttributeAccessIssue]
+        await pilot.press("y")
+        await until(pilot, lambda: "takes it back" in text_of(browser))
+        assert sorted(path.name for path in work.iterdir()) == []
+
+    drive(machine, body, "session:turns2")
+
+
+def test_of_turns_without_checkpoints_no_changes_are_shown(machine: Machine):
+    with (
+        turnlog.open(str(machine.home), checkpoints=False) as home,
+        home.create(id="bare1", title="t") as session,
+        session.turn(),
+    ):
+        session.user("say something")
+    with Catalog(str(machine.home), agents=True) as catalog:
+        catalog.sync()
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "say something")
+        await pilot.press("d")
+        await until(pilot, lambda: "no checkpoint was taken in it" in lines(browser)[-1])
+
+    drive(machine, body, "session:bare1")
 
 
 def test_a_turn_is_taken_back_after_its_plan_was_shown_and_confirmed(machine: Machine, tmp_path: Path):

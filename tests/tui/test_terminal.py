@@ -16,7 +16,7 @@ from tests.catalog.machine import Machine
 from tests.pgserver import Server
 from tests.tui.emulator import Emulator
 from turnlog.session.interior import interior
-from turnlog.thread.marking import append_marks, mark_note, mark_tag
+from turnlog.thread.home.foreignmarks import append_marks, mark_note, mark_tag
 
 TURNLOG = (sys.executable, "-m", "turnlog")
 

@@ -7,10 +7,11 @@ import pytest
 
 from turnlog import Compaction, File, Image, Message, Note, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import AnyEntry
-from turnlog.view import document, page
-from turnlog.view.plain import lines_of
-from turnlog.view.row import Rows
-from turnlog.view.typeset import Screen
+from turnlog.view.html import page
+from turnlog.view.markdown import document
+from turnlog.view.rowmaker import Rows
+from turnlog.view.terminal.line import lines_of
+from turnlog.view.terminal.typeset import LineStyle
 
 HTML = [
     "<script>alert(1)</script>",
@@ -174,7 +175,7 @@ def test_markdown_is_only_text_to_a_renderer(evil: str):
 @pytest.mark.parametrize("is_full", [False, True])
 @pytest.mark.parametrize("evil", TERMINAL, ids=ascii)
 def test_no_line_drives_a_terminal(evil: str, is_full: bool, room: int | None, has_colour: bool):
-    screen = Screen(room=room, has_colour=has_colour, is_full=is_full)
+    screen = LineStyle(room=room, has_colour=has_colour, is_full=is_full)
     for line in lines_of(Rows().paired(everywhere(f"x {evil} y")), screen):
         plain = re.sub(r"\x1b\[[0-9;]{1,12}m", "", line) if has_colour else line
         assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]", plain), ascii(
@@ -183,7 +184,7 @@ def test_no_line_drives_a_terminal(evil: str, is_full: bool, room: int | None, h
 
 
 def test_colours_of_ours_end_with_their_line():
-    screen = Screen(room=60, has_colour=True)
+    screen = LineStyle(room=60, has_colour=True)
     for line in lines_of(Rows().paired(everywhere("**bold** and `code`")), screen):
         assert line.count("\x1b[0m") == len(re.findall(r"\x1b\[[1-9][0-9;]*m", line))
 
@@ -193,3 +194,22 @@ def test_a_page_in_a_browser_that_allows_everything_is_still_the_same_text():
     reader = Reader()
     reader.feed(as_page("a < b && c > \"d\" 'e' &amp; <script>"))
     assert reader.text.count("a < b && c > \"d\" 'e' &amp; <script>") > 8
+
+
+FRAMES = ['{"output":"a","output":1}', '{"output":"a","metadata":' + "[" * 5_000 + "]" * 5_000 + "}"]
+
+
+@pytest.mark.parametrize("output", FRAMES)
+def test_no_output_stops_a_viewer(output: str):
+    entry = Message(role="tool", blocks=[ToolResult(call="c", content=output)], seq=1)
+    rows = list(Rows().of(entry))
+    assert output[:12] in "".join(document.parts(rows))
+    assert list(page.parts(Rows().paired([entry])))
+    assert list(lines_of(rows, LineStyle()))
+
+
+def test_a_bar_in_a_link_ends_no_cell():
+    evil = "| a | b |\n|---|---|\n| [x](http://h/p\\|q) | y |"
+    entry = Message(role="assistant", blocks=[Text(evil)], seq=1)
+    [row] = [line for line in "".join(document.parts(Rows().of(entry))).split("\n") if "http://h/p" in line]
+    assert "(http://h/p%7Cq)" in row

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from turnlog.catalog.index.terms import Needle
 from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.entry import Message
-from turnlog.view.colour import coloured, family_of
-from turnlog.view.html import HtmlRows
-from turnlog.view.row import Rows
+from turnlog.view.html.highlight import coloured, family_of
+from turnlog.view.html.row import HtmlRows
+from turnlog.view.rowmaker import Rows
 
 FAMILIES = ("python", "c", "shell", "sql", "ruby", "data")
 

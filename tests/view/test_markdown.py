@@ -2,7 +2,26 @@
 
 import pytest
 
-from turnlog.view.markdown import Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Rule, Table, parse, spans
+from turnlog.view.markdown.parser import (
+    Code,
+    Heading,
+    InlineSpan,
+    ItemList,
+    Paragraph,
+    Quote,
+    Rule,
+    Table,
+    parse,
+    spans,
+)
+from turnlog.view.terminal.typeset import _narrowed
+
+
+@pytest.mark.parametrize("row", [r"x | y\|", r"| x | y\| |", r"|x|y\||"])
+def test_a_cell_may_end_with_an_escaped_bar(row: str):
+    assert parse(f"a | b\n--|--\n{row}") == [
+        Table([[InlineSpan("a")], [InlineSpan("b")]], [[[InlineSpan("x")], [InlineSpan("y|")]]], [False, False])
+    ]
 
 
 def test_blocks():
@@ -17,7 +36,7 @@ def test_blocks():
     assert isinstance(bullets, ItemList)
     assert bullets.items[0] == [
         Paragraph([InlineSpan("a\nmore")]),
-        ItemList(0, [[Paragraph([InlineSpan("inner")]), Code("py", "x = 1")]]),
+        ItemList(None, [[Paragraph([InlineSpan("inner")]), Code("py", "x = 1")]]),
     ]
     assert numbers == ItemList(3, [[Paragraph([InlineSpan("three")])], [Paragraph([InlineSpan("four")])]])
     assert quote == Quote([Paragraph([InlineSpan("quoted")]), Quote([Paragraph([InlineSpan("twice")])])])
@@ -63,3 +82,25 @@ def test_nothing_is_lost_of_what_nobody_would_write(bomb: str):
     """It ends, however deep it seems to go, and every letter is still there."""
     marked = f"{bomb}end"
     assert "end" in str(parse(marked))
+
+
+def test_a_list_that_begins_at_zero_is_numbered():
+    [found] = parse("0. none\n1. one")
+    assert isinstance(found, ItemList)
+    assert found.first == 0
+    [bullets] = parse("- none\n- one")
+    assert isinstance(bullets, ItemList)
+    assert bullets.first is None
+
+
+def test_columns_that_have_too_little_room_become_narrower_the_widest_first():
+    assert _narrowed([3, 4], 10) == [3, 4]
+    assert _narrowed([9, 4, 9], 14) == [5, 4, 5]
+    assert _narrowed([9, 4, 9], 15) == [5, 4, 6]
+    assert _narrowed([5_000_000, 3], 40) == [37, 3]
+    for widths in ([1, 2, 3, 30], [7, 7, 7, 7], [40, 1, 39, 2]):
+        for room in range(4, sum(widths) + 1):
+            slowly = list(widths)
+            while sum(slowly) > room:
+                slowly[slowly.index(max(slowly))] -= 1
+            assert _narrowed(widths, room) == slowly

@@ -9,9 +9,10 @@ from turnlog.catalog.ask.query import parse
 from turnlog.catalog.index.terms import Needle
 from turnlog.log.block import Image
 from turnlog.log.entry import Message
-from turnlog.view.html import HtmlRows
-from turnlog.view.row import Attachment, Call, Output, Prose, Row, Rows, Speaker, Thought
-from turnlog.view.style import STYLE
+from turnlog.view.html.row import HtmlRows
+from turnlog.view.html.style import STYLE
+from turnlog.view.row import Attachment, Call, Output, Prose, Row, Speaker, Thought
+from turnlog.view.rowmaker import Rows
 from turnlog.view.visible import safe
 
 
@@ -48,6 +49,18 @@ def test_a_link_is_not_broken_by_a_mark():
 def test_what_is_folded_opens_where_it_has_one(row: Row):
     assert " open" in drawn(row, "needle")
     assert " open" not in drawn(row, "thread")
+
+
+@pytest.mark.parametrize("lead", ["", "\n\n\n", "   "])
+@pytest.mark.parametrize("characters", [150, 154, 157, 160])
+def test_a_needle_that_the_first_line_cuts_opens_the_rest(lead: str, characters: int):
+    """The first line of a folded output is shown up to its 160th character."""
+    text = f"{lead}{'x' * (characters - 1)} needle\nmore"
+    is_visible = characters + len("needle") <= 160
+    piece = drawn(Output(3, "c", "bash", "", text), "needle")
+    assert " open" in piece or (is_visible and "<mark>needle" in piece.partition("</summary>")[0])
+    assert (" open" in piece) == (characters + len("needle") >= 160)
+    assert " open" not in drawn(Output(3, "c", "bash", "", f"{lead}needle first\nmore"), "needle")
 
 
 def test_a_picture_says_its_digest():

@@ -27,6 +27,16 @@ def test_tokens_are_short(number: int, text: str):
     assert tokens(number) == text
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (99_940, "99.9 KB"), (99_960, "100 KB"), (999_499, "999 KB"), (999_600, "1.0 MB"), (999_600_000, "1.0 GB"),
+    ],
+)  # fmt: skip
+def test_a_size_that_is_rounded_up_takes_the_next_unit(number: int, text: str):
+    assert size(number) == text
+
+
 def test_sizes_are_short():
     assert [size(n) for n in (0, 999, 1000, 123456, 5_000_000, 7 * 10**9)] == [
         "0 B",

@@ -3,8 +3,8 @@
 import pytest
 
 from turnlog import Message, Text
-from turnlog.view.personal import KINDS
-from turnlog.view.redact import Redactor
+from turnlog.view.secret.personal import KINDS
+from turnlog.view.secret.redactor import Redactor
 
 FOUND = {
     "/home/anna/webshop/app.py": "[redacted: home folder]/webshop/app.py",

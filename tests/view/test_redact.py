@@ -13,9 +13,10 @@ import pytest
 from tests.view.corpus import ALIKE, KINDS, LETTERS, NOT_SAID, PLACES, SAID, word
 from turnlog import Message, Note, Text, ToolCall, ToolResult
 from turnlog.log.codec import body_text
-from turnlog.view import assigned, secret
-from turnlog.view.redact import Redactor
-from turnlog.view.secret import spots
+from turnlog.view.secret import assignment as assigned
+from turnlog.view.secret import pattern as secret
+from turnlog.view.secret.pattern import spots
+from turnlog.view.secret.redactor import Redactor
 
 KEY = "\n".join(word(64, seed=n) for n in range(5))
 # Each is a text and the secret in it; the parts are put together here so that nobody mistakes them for real ones.
@@ -191,6 +192,18 @@ def test_every_field_of_an_entry_is_looked_through():
     assert redactor.found == {"API key": 5, "authorization header": 1, "password": 1}
     untouched = Message(role="user", blocks=[Text("nothing to see")])
     assert Redactor().entry(untouched) is untouched
+
+
+def test_two_fields_that_are_masked_alike_both_stay():
+    first, second = (SECRETS["anthropic"][0][:-1] + letter for letter in "ab")
+    clean = Redactor().value({first: 1, second: 2, "c": 3})
+    assert clean == {"[redacted: API key]": 1, "[redacted: API key] 2": 2, "c": 3}
+
+
+@pytest.mark.parametrize("value", ["ab1!", "ab1!x", "ab1!xy"])
+def test_a_short_value_under_the_name_of_a_secret_is_taken_out(value: str):
+    assert Redactor().value({"password": value, "other": value}) == {"password": "[redacted: password]", "other": value}
+    assert Redactor().text(f'password = "{value}"') == 'password = "[redacted: password]"'
 
 
 def test_no_field_is_a_hiding_place():

@@ -7,10 +7,11 @@ import pytest
 from turnlog import Compaction, Edit, Image, Message, Note, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.log.entry import AnyEntry, Child, Head
 from turnlog.view.cost import Costs
-from turnlog.view.markdown import spans
-from turnlog.view.plain import folded, lines_of
-from turnlog.view.row import Attachment, Call, Output, Prose, Rows, Speaker
-from turnlog.view.typeset import Screen, wrapped
+from turnlog.view.markdown.parser import spans
+from turnlog.view.row import Attachment, Call, Output, Prose, Speaker
+from turnlog.view.rowmaker import Rows
+from turnlog.view.terminal.line import folded, lines_of
+from turnlog.view.terminal.typeset import LineStyle, wrapped
 from turnlog.view.visible import width
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -25,7 +26,7 @@ def answer(number: str, text: str, **more: object) -> Message:
 
 
 def drawn(*entries: AnyEntry, **screen: object) -> str:
-    return "\n".join(lines_of(Rows(price=Costs()).paired(entries), Screen(**screen)))  # type: ignore[arg-type]
+    return "\n".join(lines_of(Rows(price=Costs()).paired(entries), LineStyle(**screen)))  # type: ignore[arg-type]
 
 
 def test_each_result_stands_behind_its_call():
@@ -156,8 +157,8 @@ def test_a_table_says_everything_however_narrow_it_is():
 
 def test_wrapping_keeps_every_word():
     text = "one **two three** `four` five"
-    assert " ".join(wrapped(spans(text), Screen(room=12), 12)).split() == text.split()
-    assert list(wrapped(spans("abcdefghij"), Screen(room=4), 4)) == ["abcd", "efgh", "ij"]
+    assert " ".join(wrapped(spans(text), LineStyle(room=12), 12)).split() == text.split()
+    assert list(wrapped(spans("abcdefghij"), LineStyle(room=4), 4)) == ["abcd", "efgh", "ij"]
 
 
 def test_a_request_is_paid_once():

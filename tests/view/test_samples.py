@@ -8,12 +8,13 @@ import pytest
 from tests import public
 from turnlog.formats import Record, Source, find, format_of, names
 from turnlog.log.entry import AnyEntry
-from turnlog.view import document, page
 from turnlog.view.branch import stretches
-from turnlog.view.plain import lines_of
-from turnlog.view.redact import Redactor
-from turnlog.view.row import Rows
-from turnlog.view.typeset import Screen
+from turnlog.view.html import page
+from turnlog.view.markdown import document
+from turnlog.view.rowmaker import Rows
+from turnlog.view.secret.redactor import Redactor
+from turnlog.view.terminal.line import lines_of
+from turnlog.view.terminal.typeset import LineStyle
 from turnlog.view.visible import width
 
 OWN = Path(__file__).resolve().parents[1] / "formats"
@@ -43,14 +44,14 @@ def test_every_sample_is_drawn(place: Path):
     for source in samples:
         entries = entries_of(source)
         for room in (60, 80, 120):
-            for line in lines_of(Rows().paired(entries), Screen(room=room, has_colour=True)):
+            for line in lines_of(Rows().paired(entries), LineStyle(room=room, has_colour=True)):
                 plain = COLOUR.sub("", line)
                 assert width(plain) <= room or plain.lstrip().startswith("▏"), (source, plain)
                 assert not UNSEEN.search(plain)
         for text in (
             "".join(page.parts(Rows().paired(entries))),
             "".join(document.parts(Rows().paired(entries))),
-            "\n".join(lines_of(Rows().paired(entries), Screen(is_full=True))),
+            "\n".join(lines_of(Rows().paired(entries), LineStyle(is_full=True))),
         ):
             assert not UNSEEN.search(text), source
         stretches(entries, 0)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from turnlog.view.tool import changes, in_full, is_diff, printed, telling
+from turnlog.view.filechange import changes, is_diff
+from turnlog.view.toolcall import arguments_text, main_argument, unwrapped_output
 
 CALLS = {
     "Bash": ({"command": "npm test", "description": "Run it"}, "npm test"),
@@ -24,13 +25,13 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_the_telling_argument(name: str):
     value, expected = CALLS[name]
-    assert telling(value) == expected
+    assert main_argument(value) == expected
 
 
 def test_a_command_alone_is_shown_as_it_is_and_the_rest_as_json():
-    assert in_full({"command": "a\nb"}) == "a\nb"
-    assert in_full({"command": "a", "timeout": 5}) == '{\n  "command": "a",\n  "timeout": 5\n}'
-    assert in_full({}) == ""
+    assert arguments_text({"command": "a\nb"}) == "a\nb"
+    assert arguments_text({"command": "a", "timeout": 5}) == '{\n  "command": "a",\n  "timeout": 5\n}'
+    assert arguments_text({}) == ""
 
 
 @pytest.mark.parametrize("names", [("old_string", "new_string"), ("oldString", "newString"), ("oldText", "newText")])
@@ -71,14 +72,31 @@ def test_a_large_edit_is_not_compared_line_by_line():
 
 def test_a_list_of_things_to_do():
     todos = [{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}, {"content": "c"}]
-    assert in_full({"todos": todos}) == "[x] a\n[~] b\n[ ] c"
+    assert arguments_text({"todos": todos}) == "[x] a\n[~] b\n[ ] c"
 
 
 def test_the_json_around_what_was_printed_is_left_out():
-    assert printed('{"output":"a\\nb","metadata":{"exit_code":0}}') == ("a\nb", False)
-    assert printed('{"output":"a","metadata":{"exit_code":2}}') == ("a", True)
+    assert unwrapped_output('{"output":"a\\nb","metadata":{"exit_code":0}}') == ("a\nb", False)
+    assert unwrapped_output('{"output":"a","metadata":{"exit_code":2}}') == ("a", True)
     for text in ('{"output":"a","more":1}', '{"output":"a', "plain", '{"other":1}'):
-        assert printed(text) == (text, False)
+        assert unwrapped_output(text) == (text, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"output":"a","output":1}',
+        '{"output":"a","output":null}',
+        '{"output":"a","metadata":' + "[" * 5_000 + "]" * 5_000 + "}",
+    ],
+)
+def test_any_program_may_print_an_object_that_begins_like_a_frame(text: str):
+    assert unwrapped_output(text) == (text, False)
+
+
+def test_arguments_that_are_no_unicode_are_shown():
+    assert "a" in arguments_text(["a", "\ud800", 1])
+    assert "b" in arguments_text({"a": "\ud800", "c": "b"})
 
 
 def test_what_a_tool_printed_may_be_a_diff():

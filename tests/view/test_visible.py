@@ -7,8 +7,8 @@ import wcwidth
 
 from turnlog.cli.draw.text import clip_path
 from turnlog.view import visible
-from turnlog.view.markdown import InlineSpan
-from turnlog.view.typeset import Screen, wrapped
+from turnlog.view.markdown.parser import InlineSpan
+from turnlog.view.terminal.typeset import LineStyle, wrapped
 
 CHARACTERS = [
     *"ab \t\n\x00\x01\x0b\x1b\x1c\x7f\x85\xa0\xadé…漢👩", *"\u0301\u034f\u115f\u200b\u200c\u200d\u2028\u202e",
@@ -55,6 +55,6 @@ def test_a_cut_parts_no_character():
 def test_a_path_and_a_line_are_cut_between_characters():
     family = "👨‍👩‍👧‍👦"
     assert clip_path(f"/home/{family}/{family}{family}", 8) == f"/…/{family}{family}"
-    lines = list(wrapped([InlineSpan(family * 3)], Screen(), 4))
+    lines = list(wrapped([InlineSpan(family * 3)], LineStyle(), 4))
     assert lines == [family * 2, family]
-    assert next(wrapped([InlineSpan(family)], Screen(), 1)) == family  # no room for it: drawn all the same
+    assert next(wrapped([InlineSpan(family)], LineStyle(), 1)) == family  # no room for it: drawn all the same

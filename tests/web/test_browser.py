@@ -414,6 +414,81 @@ def test_a_quick_answer_does_not_hide_that_a_slow_one_is_waited_for(served: Serv
     there.context.close()
 
 
+def test_a_followed_session_that_is_deleted_is_told_once(served: Served, browser: Browser):
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="gone-one") as session:
+        session.user("hello")
+    there = watched(served, browser)
+    there.page.add_init_script(COUNTED)
+    page = there.go("/s/gone-one")
+    expect(page.get_by_test_id("live")).to_have_attribute("data-state", "live")
+    with turnlog.open(str(served.machine.home)) as home:
+        home.delete("gone-one")
+    expect(page.get_by_role("alert")).to_have_count(1, timeout=20_000)
+    page.wait_for_timeout(6_000)
+    expect(page.get_by_role("alert")).to_have_count(1)
+    expect(page.get_by_test_id("live")).to_have_attribute("data-state", "ended")
+    page.evaluate(SEEN, True)
+    page.evaluate(SEEN, False)
+    assert page.evaluate("sources.filter((source) => source.readyState !== EventSource.CLOSED).length") == 0
+    there.context.close()
+
+
+def test_a_search_survives_that_the_list_changes_meanwhile(served: Served, browser: Browser):
+    there = watched(served, browser)
+    held: list[Route] = []
+    there.page.route("**/?q=*", lambda route: held.append(route))
+    page = there.go("/")
+    field = page.get_by_test_id("search")
+    field.fill("haystack3")
+    while not held:
+        page.wait_for_timeout(50)
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="other-one") as session:
+        session.user("hello")
+    for _ in range(200):
+        if len(held) > 1:
+            break
+        page.wait_for_timeout(50)
+    for route in held:
+        route.continue_()
+    page.unroute("**/?q=*")
+    expect(page.get_by_test_id("session")).to_have_count(1)
+    expect(page.get_by_test_id("session")).to_have_attribute("data-name", "talk-one")
+    assert page.url.endswith("/?q=haystack3")
+    there.context.close()
+
+
+def test_a_place_that_is_chosen_while_messages_load_is_shown_after_that(served: Served, browser: Browser):
+    there = watched(served, browser)
+    held: list[Route] = []
+    there.page.route("**/s/long-one/rows?*", lambda route: held.append(route))
+    page = there.go("/s/long-one")
+    page.evaluate("scrollTo(0, 0)")
+    while not held:
+        page.wait_for_timeout(50)
+    page.keyboard.press("Home")
+    page.wait_for_timeout(200)
+    for route in held:
+        route.continue_()
+    there.page.unroute("**/s/long-one/rows?*")
+    expect(page.locator('article[data-piece="0"]')).to_be_visible()
+    assert there.problems == []
+    there.context.close()
+
+
+def test_an_enter_that_ends_a_composition_saves_no_title(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/s/work-one")
+    page.get_by_test_id("title-edit").click()
+    field = page.get_by_test_id("title-input")
+    field.fill("にほん")
+    composed = 'new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true })'
+    field.evaluate(f"(input) => input.dispatchEvent({composed})")
+    page.wait_for_timeout(300)
+    expect(field).to_be_visible()
+    field.press("Escape")
+    there.context.close()
+
+
 COUNTED = """
 const Real = EventSource;
 window.sources = [];

@@ -13,7 +13,7 @@ import turnlog
 from tests.catalog.machine import Machine
 from tests.web.conftest import HOSTILE, Outline, Served, furnish
 from turnlog import Usage
-from turnlog.reader.document import ENDINGS
+from turnlog.reader.export.document import ENDINGS
 
 PAGES = ("/usage", "/usage?by=day&since=", "/s/work-one/changes", "/s/work-one/changes?all=1",
          "/s/work-one/rewind?to=turn:2",
@@ -93,6 +93,33 @@ def test_a_turn_shows_its_files_and_lines_whatever_did_it(served: Served):
     assert changes(served.get("/s/work-one/changes", **{"from": "turn:1", "to": "turn:2"}).text).keys() >= {"a.py"}
 
 
+def test_turns_without_checkpoints_are_not_listed_and_keep_their_numbers(served: Served):
+    place = served.machine.folder / "half"
+    place.mkdir()
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home:
+        for name in ("bare-one", "half-one"):
+            with home.create(id=name, workspace=place, title="Half") as session, session.turn():
+                session.user("before any checkpoint")
+    for query in ({}, {"all": "1"}):
+        assert served.get("/s/bare-one/changes", **query).testids("empty") == 1
+    with turnlog.open(str(served.machine.home), checkpoints=True) as home, home.resume("half-one") as session:
+        for number in (2, 3):
+            with session.turn():
+                session.user(f"turn {number}")
+                (place / f"{number}.txt").write_text("new\n")
+    assert list(changes(served.get("/s/half-one/changes").text)) == ["3.txt"]
+    page = served.get("/s/half-one/changes", turn="2")
+    assert list(changes(page.text)) == ["2.txt"]
+    assert "before any checkpoint" not in page.text
+    assert not page.found("Turn before")
+    assert page.found(r'turn=3"[^>]*>Next turn')
+    assert list(changes(served.get("/s/half-one/changes", all="1").text)) == ["2.txt", "3.txt"]
+    missing = served.get("/s/half-one/changes", turn="1")
+    assert missing.status == 404
+    assert "no turn &#x27;1&#x27; with checkpoints" in missing.text
+    assert "Perhaps" not in missing.text
+
+
 def test_the_outline_says_what_each_prompt_changed_once_somebody_asked(served: Served):
     with turnlog.open(str(served.machine.home), checkpoints=True) as home:
         place = served.machine.folder / "counted"
@@ -146,7 +173,7 @@ def test_what_is_confirmed_is_what_was_shown_and_can_be_undone(served: Served):
     told = served.ask(json.loads(done.body)["address"])
     assert "Done: rewind" in told.text
     assert "<p>Files: 1 created, 1 deleted</p>" in told.text
-    [undo] = told.found(r'<a data-testid="undo" href="([^"]+)"')
+    [undo] = told.found(r'<a href="([^"]+)" data-testid="undo"')
     assert served.post("/s/work-one/rewind?to=turn%3A2", {"plan": stamp}).status == 409
     text = served.ask(unescape(undo)).text
     assert "<noscript><p><code>turnlog undo -s work-one</code></p></noscript>" in text
@@ -192,6 +219,19 @@ def test_usage_says_what_the_command_says(served: Served):
         assert f"{row.tokens.output_tokens:,}" in page.text
     assert served.get("/usage", by="nonsense").status == 400
     assert served.get("/usage", since='"><script>').status == 400
+
+
+def test_a_fork_is_not_shown_below_a_session_that_has_the_id_of_its_parent(served: Served):
+    with turnlog.open(str(served.machine.home)) as home:
+        with home.create(id="reused-one", title="The first") as session:
+            session.user("hello")
+            session.fork(name="its fork").set("title", "The fork of the first")
+        assert "The fork of the first" in served.get("/s/reused-one/tree").text
+        home.delete("reused-one")
+        home.purge("reused-one")
+        with home.create(id="reused-one", title="The second") as session:
+            session.user("hello again")
+    assert "The fork of the first" not in served.get("/s/reused-one/tree").text
 
 
 def test_stats_and_tree_of_a_session(served: Served):

@@ -67,6 +67,34 @@ def test_the_token_becomes_a_cookie_that_no_script_reads(served: Served):
     assert away.headers["location"].startswith("/evil.example")
 
 
+def test_a_file_that_redirects_with_the_token_opens_the_page(served: Served):
+    answer = served.ask(f"/s/talk-one?at=3&token={served.token}", Cookie="-", Sec_Fetch_Site="cross-site")
+    assert answer.status == 200
+    assert answer.found('http-equiv="refresh" content="0; url=([^"]+)"') == ["/s/talk-one?at=3"]
+    assert answer.headers["set-cookie"].startswith(f"turnlog-{served.port}={served.token};")
+    wrong = served.ask("/?token=wrong", Cookie="-", Sec_Fetch_Site="cross-site")
+    assert (wrong.status, wrong.headers["set-cookie"]) == (403, None)
+
+
+@pytest.mark.parametrize(
+    "other", ['session={"a":1}', "path=/x", "flag", "x[y]=1", "na\xefve=\xe9", "a b=c", "=", "{", '"']
+)
+def test_a_cookie_of_another_program_on_this_machine_locks_nobody_out(served: Served, other: str):
+    for cookie in (f"{other}; {served.cookie}", f"{served.cookie}; {other}"):
+        assert served.ask("/help", Cookie=cookie).status == 200
+
+
+@pytest.mark.parametrize("path", ["/\\evil.example/", "\\/evil.example/", "\\\\evil.example/"])
+def test_the_token_leads_to_no_other_host(served: Served, path: str):
+    with socket.create_connection(("127.0.0.1", served.port)) as link:
+        link.sendall(
+            f"GET {path}?token={served.token} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
+        )
+        answer = link.makefile("rb").read().decode()
+    place = next((line for line in answer.splitlines() if line.lower().startswith("location: ")), "location: /evil")
+    assert place.lower().startswith("location: /evil")
+
+
 def test_every_answer_says_what_may_be_done_with_it(served: Served):
     for path in (*PAGES, "/s/nowhere"):
         for cookie in (served.cookie, "-"):

@@ -1,6 +1,11 @@
 """Who closes the connection before the answer is there is not worked for any longer."""
 
+import http.client
+import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +17,60 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+import turnlog
 from tests.catalog.machine import Machine
 from tests.catalog.test_waiter import COUNT, LONG
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.waiter import GivenUp
-from turnlog.web.leaving import LeavingVisitors
-from turnlog.web.pages import broken
+from turnlog.web import errorpage
+from turnlog.web.disconnect import CancelOnDisconnect
+from turnlog.web.guard import page_token_of
+
+TOKEN = "t" * 32
+SLOW_DELETION = """
+import sys, time
+from turnlog.session import Home
+from turnlog.web import server
+
+delete = Home.delete
+
+def slowly(self, *args):
+    print("begun", flush=True)
+    time.sleep(3)
+    delete(self, *args)
+    print("deleted", flush=True)
+
+Home.delete = slowly
+bound = server.listen(0)
+print(bound.getsockname()[1], flush=True)
+server.run(sys.argv[1], bound, sys.argv[2], is_read_only=False, started=lambda: None)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_was_confirmed_is_carried_out_before_the_server_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+):
+    machine = Machine(tmp_path, monkeypatch)
+    with turnlog.open(str(machine.home), checkpoints=False) as home, home.create(id="talk-one") as session:
+        session.user("hello")
+    command = [sys.executable, "-c", SLOW_DELETION, str(machine.home), TOKEN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=machine.work) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        headers = {
+            "Cookie": f"turnlog-{port}={TOKEN}", "Origin": f"http://127.0.0.1:{port}",
+            "Content-Type": "application/json", "X-Turnlog-Token": page_token_of(TOKEN),
+        }  # fmt: skip
+        connection.request("POST", "/s/talk-one/delete", json.dumps({}).encode(), headers)
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == "deleted\n"
+        assert process.wait(20) == 0
+        connection.close()
+    with turnlog.open(str(machine.home)) as home:
+        assert not home.exists("talk-one")
 
 
 def test_a_question_ends_when_its_connection_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -41,9 +94,9 @@ def test_a_question_ends_when_its_connection_does(tmp_path: Path, monkeypatch: p
     def hello(request: Request) -> PlainTextResponse:
         return PlainTextResponse(f"hello {len(catalog.cards())}")
 
-    app = Starlette(routes=[Route("/count", count), Route("/", hello)], exception_handlers={GivenUp: broken.left})
+    app = Starlette(routes=[Route("/count", count), Route("/", hello)], exception_handlers={GivenUp: errorpage.left})
     with Machine(tmp_path, monkeypatch).catalog() as catalog, socket.create_server(("127.0.0.1", 0)) as bound:
-        server = uvicorn.Server(uvicorn.Config(LeavingVisitors(app), lifespan="off", log_level="critical"))
+        server = uvicorn.Server(uvicorn.Config(CancelOnDisconnect(app), lifespan="off", log_level="critical"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:
@@ -58,3 +111,30 @@ def test_a_question_ends_when_its_connection_does(tmp_path: Path, monkeypatch: p
         finally:
             server.should_exit = True
             thread.join(10)
+
+
+BROKEN_DESK = """
+import sys
+from turnlog.reader.viewing.desk import Desk
+from turnlog.web import server
+
+def broken(self):
+    raise OSError("the temporary folder is gone")
+
+Desk.close = broken
+server.run(sys.argv[1], server.listen(0), "t" * 32, is_read_only=False, started=lambda: print("here", flush=True))
+"""
+
+
+def test_what_goes_wrong_while_the_server_ends_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    machine = Machine(tmp_path, monkeypatch)
+    command = [sys.executable, "-c", BROKEN_DESK, str(machine.home)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=machine.work
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        process.terminate()
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "the temporary folder is gone" in err

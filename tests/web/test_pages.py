@@ -12,9 +12,10 @@ import pytest
 
 import turnlog
 from tests.web.conftest import HOSTILE, PNG, Outline, Served
+from turnlog.catalog import FRESH_S
 from turnlog.log.payload import digest
 from turnlog.session.interior import interior
-from turnlog.thread.marking import append_marks, mark_note, mark_tag
+from turnlog.thread.home.foreignmarks import append_marks, mark_note, mark_tag
 
 ONE = "talk-one"
 
@@ -26,12 +27,13 @@ def names(page_text: str) -> list[str]:
 def test_the_list_has_every_session_in_the_order_of_ls(served: Served):
     import sys
 
-    page = served.get("/")
     done = subprocess.run(
         [sys.executable, "-m", "turnlog", "--home", str(served.machine.home), "ls", "--all", "--json"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     wanted = [row["name"] for row in json.loads(done.stdout)["sessions"]]
+    time.sleep(FRESH_S)  # the page may be so old, and other tests delete sessions
+    page = served.get("/")
     assert names(page.text) == wanted
     assert f'role="status">{len(wanted)} sessions' in page.text
     assert page.text.count("<h1") == page.text.count("<main") == 1
@@ -149,10 +151,30 @@ def test_a_place_by_number_or_id_and_one_that_is_not_there(served: Served):
     assert re.search(r"case 0</a><small>\$0\.001", outline.text)
 
 
+def test_hits_are_of_one_session_and_not_of_those_whose_names_begin_so(served: Served):
+    with (
+        turnlog.open(str(served.machine.home), checkpoints=False) as home,
+        home.create(id=f"{ONE}-more", workspace=served.machine.work) as session,
+    ):
+        for number in range(9):
+            session.user(f"marmalade sandwich {number}")
+    assert json.loads(served.get(f"/s/{ONE}-more/hits", q="marmalade").body) == list(range(9))
+    assert json.loads(served.get(f"/s/{ONE}/hits", q="marmalade").body) == []
+    with turnlog.open(str(served.machine.home)) as home:
+        home.delete(f"{ONE}-more")
+
+
 def test_unknown_names_and_pages_are_told_with_what_comes_near(served: Served):
     page = served.get("/s/talk-onf")
     assert page.status == 404
+    assert "<h1>No such session</h1>" in page.text
     assert 'href="/s/talk-one"' in page.text
+    for path in (f"/s/{ONE}?at=99999", f"/s/{ONE}?branch=99999", f"/compare?a={ONE}&b={ONE}&branch_a=99999"):
+        page = served.ask(path)
+        assert page.status == 404
+        assert "<h1>Not found</h1>" in page.text
+        assert "Perhaps" not in page.text
+    assert "<h1>No such session</h1>" in served.get("/compare", a=ONE, b="talk-onf").text
     assert served.get("/nowhere").status == 404
     assert "nothing at /nowhere" in served.get("/nowhere").text
     for odd in (
@@ -202,6 +224,37 @@ def test_secrets_are_left_out_where_that_is_asked_for(served: Served):
     assert "redacted" in page.text
     assert secret not in served.get("/s/secret-one/rows", first="0", end="9", redact="1").text
     assert secret not in served.get("/s/secret-one/outline", first="0", redact="1").text
+    assert 'data-testid="title-edit"' in served.get("/s/secret-one").text
+    assert page.testids("title-edit") == page.testids("title-input") == 0, "it would store what is left out"
+
+
+@pytest.mark.parametrize("secret", ["DB_PASSWORD=Tr0ub4dor-3xYz99Qw7k", 'password = "correct horse battery staple"'])
+def test_the_beginning_of_a_secret_is_left_out_where_a_prompt_is_cut(served: Served, secret: str):
+    name = f"cut-{secret[:2].lower()}"
+    said = f"Please look at the deploy script, it fails on the staging machine again {secret} and then"
+    begun = secret.partition("=")[2].lstrip(' "')[:4]
+    with turnlog.open(str(served.machine.home)) as home, home.create(id=name) as session:
+        session.user(said)
+    assert begun in served.get(f"/s/{name}").text.partition("<article")[0], "it is cut within the secret"
+    page = served.get(f"/s/{name}", redact="1")
+    assert "Please look at the deploy script" in page.text.partition("<article")[0]
+    assert begun not in page.text
+    assert begun not in served.get(f"/s/{name}/outline", first="0", redact="1").text
+
+
+def test_links_within_a_page_without_secrets_stay_without_them(served: Served):
+    with turnlog.open(str(served.machine.home)) as home, home.create(id="secret-two") as session:
+        for number in range(30):
+            session.user(f"prompt {number}")
+            session.assistant(f"answer {number}")
+    for path in ("/s/secret-two", "/s/secret-two/rows?first=0&end=9", "/s/secret-two/outline?first=0"):
+        both = "&" if "?" in path else "?"
+        found = served.ask(f"{path}{both}redact=1&q=answer").found(r'href="(/s/secret-two\?[^"]*(?:at|from)=[^"]*)"')
+        assert found, path
+        assert [one for one in found if "redact=1" not in one or "q=answer" not in one] == []
+    shown = served.get("/s/secret-two", redact="1", q="answer")
+    assert shown.found(r'href="([^"]*)"[^>]*>Conversation') == ["/s/secret-two?q=answer&amp;redact=1"]
+    assert shown.found(r'href="([^"]*)">Show as it is') == ["/s/secret-two?q=answer"]
 
 
 def test_a_title_a_fork_and_the_trash(served: Served):

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.wire.recorded import RECORDED
-from tests.wire.scene import KINDS, answer, session
+from tests.wire.scene import KINDS, answer, ask, session
 from turnlog import File, Image, Invalid, Text, Thinking, ToolCall, ToolResult, UnknownBlock, Usage
 from turnlog.wire import anthropic, gemini, openai
 
@@ -186,6 +186,34 @@ def test_what_gemini_drew_is_a_picture_in_the_log():
     picture, document = gemini.draft({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}).blocks
     assert picture == Image(media_type="image/png", data=b"\xfb\xff")
     assert document == File(media_type="a/b", file="gs://a", provider="gemini")
+
+
+@pytest.mark.parametrize("data", ["", "-", "no base64", "schön"])
+def test_a_picture_that_is_broken_is_kept_as_it_came_and_is_in_nobodys_way(data):
+    parts = [{"inlineData": {"mimeType": "image/png", "data": data}}, {"text": "there"}]
+    message = gemini.draft({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
+    assert [type(block) for block in message.blocks] == [UnknownBlock, Text]
+    s = session()
+    s.user("draw")
+    s.append(message)
+    s.user("again")
+    for kind in KINDS:
+        ask(kind, s.context())
+
+
+@pytest.mark.parametrize("data", ["", "no base64", "schön"])
+def test_a_picture_or_a_file_that_is_broken_is_no_fault(data):
+    url = f"data:image/png;base64,{data}"
+    given = [{"type": "input_image", "image_url": url}, {"type": "input_file", "file_data": data}]
+    [message] = openai.messages([{"role": "user", "content": given}])
+    assert [type(block) for block in message.blocks] == [UnknownBlock, UnknownBlock]
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+    [message] = anthropic.messages([{"role": "user", "content": [{"type": "image", "source": source}]}])
+    assert [type(block) for block in message.blocks] == [UnknownBlock]
+    s = session()
+    s.user([Text(text="look"), Image(url=url), Image(data=b"", media_type="image/png")])
+    for kind in KINDS:
+        assert len([one for one in ask(kind, s.context()).report if one.what == "image"]) == 2, kind
 
 
 @pytest.mark.parametrize("kind", KINDS)

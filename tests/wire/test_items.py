@@ -38,7 +38,7 @@ def test_items_of_the_responses_api_become_messages():
     assert made[4].blocks == [ToolCall(id="c1", name="bash", input={"a": 1})]
     assert made[5].blocks == [ToolResult(call="c1", content="out")]
     assert isinstance(made[6].blocks[0], UnknownBlock)
-    assert [(one.did, one.what, one.entry) for one in made.report] == [("changed", "of next year", 6)]
+    assert [(one.change, one.what, one.entry) for one in made.report] == [("changed", "of next year", 6)]
 
 
 def test_messages_of_chat_completions_become_messages():
@@ -58,6 +58,17 @@ def test_messages_of_chat_completions_become_messages():
     assert made[1].blocks == [Text("hi"), File(file="f1", provider="openai")]
     assert made[2].blocks == [Text("yes"), ToolCall(id="c1", name="bash", input={})]
     assert made.report == []
+
+
+def test_the_first_item_is_told_from_none():
+    made = openai.messages([{"type": "of next year", "x": 1}, {"role": "user", "content": ""}])
+    assert [(one.change, one.entry) for one in made.report] == [("changed", 0), ("left out", 1)]
+
+
+def test_a_sound_says_what_it_is():
+    sound = {"type": "input_audio", "input_audio": {"data": "cHBw", "format": "mp3"}}
+    [message] = openai.messages([{"role": "user", "content": [sound]}])
+    assert message.blocks == [File(media_type="audio/mpeg", data=b"ppp")]
 
 
 def test_what_is_no_item_is_refused():
@@ -87,7 +98,7 @@ def test_contents_of_gemini_become_messages():
     assert made[3].blocks == [ToolResult(call="c1", content="no", name="bash", is_error=True)]
     assert made[4].blocks == [ToolResult(call="c1", content='{"a": "ü", "b": 1}')]
     assert isinstance(made[5].blocks[0], UnknownBlock)
-    assert [(one.did, one.what, one.entry) for one in made.report] == [
+    assert [(one.change, one.what, one.entry) for one in made.report] == [
         ("changed", "gemini", 5),
         ("left out", "content", 6),
     ]
@@ -126,7 +137,7 @@ def test_messages_of_anthropic_become_messages():
     seen = Image(media_type="image/png", data=b"ppp")
     assert made[3].blocks == [ToolResult(call="c1", content=[seen], is_error=True)]
     assert made[4].blocks == [Text("and")]
-    assert [(one.did, one.what, one.entry) for one in made.report] == [
+    assert [(one.change, one.what, one.entry) for one in made.report] == [
         ("changed", "of_next_year", 4),
         ("left out", "message", 5),
     ]

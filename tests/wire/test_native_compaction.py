@@ -12,8 +12,8 @@ from tests.wire.scene import KINDS, answer, ask, call, said, session, stream
 from turnlog import Usage
 from turnlog.cli.draw.entryline import in_one_line
 from turnlog.compaction import CLEARED, CompactionPolicy
-from turnlog.log.shown.nativecompaction import compacted
-from turnlog.view.row import Rows
+from turnlog.log.context.nativecompaction import compacted
+from turnlog.view.rowmaker import Rows
 from turnlog.wire import anthropic, openai
 
 WHERE = {"anthropic": "messages", "responses": "input", "chat": "messages", "gemini": "contents"}
@@ -194,6 +194,22 @@ def test_a_window_that_openai_was_asked_to_compact_is_sent_as_it_is():
     s.user("and now?")
     assert ask("responses", s.context())["input"][:2] == [kept, ITEM]
     assert ask("responses", s.context())["input"][2]["content"][0]["text"] == "and now?"
+
+
+def test_what_was_thought_and_run_inside_a_window_is_sent_as_it_is():
+    s = asked(session())
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
+    ran = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "x"}}
+    for output in ([thought, ran, ITEM], [ITEM, thought]):
+        window = {
+            "id": "resp_2", "object": "response.compaction", "created_at": 1, "output": output,
+            "usage": response("responses")["usage"],
+        }  # fmt: skip
+        s.append(openai.draft(window, context=s.context()))
+        s.user("and now?")
+        request = ask("responses", s.context())
+        assert request["input"][: len(output)] == output
+        assert {one.what for one in request.report} == {"message"}
 
 
 @pytest.mark.parametrize("kind", NATIVE)

@@ -26,7 +26,7 @@ def asked(kind, *messages, **options):
 
 
 def left_out(request):
-    return [(change.what, change.why) for change in request.report if change.did == "left out"]
+    return [(one.what, one.why) for one in request.report if one.change == "left out"]
 
 
 # ── reasoning ─────────────────────────────────────────────────────────────────────────────────────
@@ -66,7 +66,7 @@ def test_an_account_given_to_draft_is_remembered(kind):
         s.tool_result(waiting, "done")
     mine = ask(kind, s.context(), account="acme")
     theirs = ask(kind, s.context(), account="rival")
-    assert {change.why for change in theirs.report} > {change.why for change in mine.report}
+    assert {one.why for one in theirs.report} > {one.why for one in mine.report}
     for request in (mine, theirs):
         rules.follow(kind, request)
         assert "acme" not in json.dumps(request)
@@ -126,9 +126,12 @@ def test_a_call_that_gemini_did_not_make_is_signed_as_such_for_gemini_3():
     foreign, own = call("1"), call("2", meta={"gemini": {"signature": "SIGN"}})
     done = [Message(role="tool", blocks=[ToolResult(call=id, content="ok")]) for id in "12"]
     request, _ = asked("gemini", said(foreign, own), *done, model="gemini-3-pro")
-    assert [part.get("thought_signature") for part in request["contents"][1]["parts"]] == [gemini.ask.NOT_OURS, "SIGN"]
-    assert gemini.ask.NOT_OURS not in asked("gemini", said(own, foreign), *done, model="gemini-3-pro")[1]
-    assert gemini.ask.NOT_OURS not in asked("gemini", said(foreign, own), *done, model="gemini-2.5-pro")[1]
+    assert [part.get("thought_signature") for part in request["contents"][1]["parts"]] == [
+        gemini.ask.SKIP_SIGNATURE_CHECK,
+        "SIGN",
+    ]
+    assert gemini.ask.SKIP_SIGNATURE_CHECK not in asked("gemini", said(own, foreign), *done, model="gemini-3-pro")[1]
+    assert gemini.ask.SKIP_SIGNATURE_CHECK not in asked("gemini", said(foreign, own), *done, model="gemini-2.5-pro")[1]
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
@@ -140,7 +143,25 @@ def test_ids_and_names_that_a_provider_refuses_are_mapped_and_mapped_back(kind):
     result = Message(role="tool", blocks=[ToolResult(call=odd.id, content="ok")])
     request, text = asked(kind, said(odd), result)
     assert odd.id not in text and "mcp.files/list" not in text
-    assert {change.did for change in request.report if "is sent as" in change.why} == {"changed"}
+    assert {one.change for one in request.report if "is sent as" in one.why} == {"changed"}
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [{"type": "function", "function": {"name": "n" * 99, "parameters": {"type": "object"}}}],
+        [{"function_declarations": [{"name": "n" * 99, "parameters": {"type": "object"}}]}],
+        [{"type": "function", "name": "n" * 99, "parameters": {"type": "object"}}],
+    ],
+)
+def test_a_name_that_is_too_long_comes_back_whichever_way_the_tool_is_written_down(tools):
+    context = Context([Message(role="user", blocks=[Text(text="go")])], tools=tools)
+    name = ask("chat", context)["tools"][0]["function"]["name"]
+    reply = {"choices": [{"message": {"tool_calls": [{"id": "1", "function": {"name": name, "arguments": "{}"}}]}}]}
+    assert openai.draft(reply, context=context).blocks[0].name == "n" * 99
+    gemini_name = ask("gemini", context)["config"]["tools"][0]["function_declarations"][0]["name"]
+    parts = [{"functionCall": {"name": gemini_name, "args": {}}}]
+    assert gemini.draft({"candidates": [{"content": {"parts": parts}}]}, context=context).blocks[0].name == "n" * 99
 
 
 def test_a_tool_the_model_calls_by_its_mapped_name_is_the_tool_of_the_log():
@@ -326,7 +347,7 @@ def test_two_users_in_a_row_are_one_where_turns_alternate():
 def test_the_user_speaks_first_and_last(kind):
     request = ask(kind, Context([said("hello?")]))
     rules.follow(kind, request)
-    assert [change.did for change in request.report] == ["added", "added"]
+    assert [one.change for one in request.report] == ["added", "added"]
 
 
 def test_the_assistant_may_speak_last_where_the_caller_wants_it_to_go_on():
@@ -339,7 +360,7 @@ def test_the_assistant_may_speak_last_where_the_caller_wants_it_to_go_on():
 def test_a_system_message_in_between_is_heard(kind):
     request, text = asked(kind, Message(role="system", blocks=[Text(text="be brief")]), said("ok"))
     assert "be brief" in text
-    assert any(change.did == "changed" for change in request.report) == (kind in ("anthropic", "gemini"))
+    assert any(one.change == "changed" for one in request.report) == (kind in ("anthropic", "gemini"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -381,6 +402,7 @@ def test_pictures_and_files_come_from_the_store(kind):
     [
         (Image(blob="sha256:" + "0" * 64), "its blob is not at hand"),
         (Image(data=b"BM", media_type="image/bmp"), "image/bmp is not accepted"),
+        (Image(data=b"BM"), "its kind is not accepted"),
         (Image(url="file:///etc/passwd"), "its URL is not one that a provider can follow"),
         (File(file="f", provider="elsewhere"), "it is a file at elsewhere"),
         (File(data=b"PK", media_type="application/zip"), "application/zip is not accepted"),
@@ -390,7 +412,7 @@ def test_pictures_and_files_come_from_the_store(kind):
 def test_what_cannot_be_sent_is_named_in_its_place_and_reported(kind, block, why):
     request, text = asked(kind, Message(role="user", blocks=[block]))
     assert f"left out: {why}]" in text
-    assert why in [change.why for change in request.report]
+    assert why in [one.why for one in request.report]
 
 
 def test_a_missing_blob_says_so():
@@ -460,6 +482,10 @@ def test_the_rest_body_of_gemini_is_what_its_sdk_would_send():
     assert ours["generationConfig"] == sent["generationConfig"]
     assert ours["systemInstruction"]["parts"] == [{"text": "be kind"}]
     assert json.loads(json.dumps(ours)) == ours
+    for_the_sdk = {"http_options": {"timeout": 5}, "automatic_function_calling": {"disable": True}}
+    assert (
+        gemini.body(gemini.request(s.context(), model="gemini-2.5-pro", **for_the_sdk)).get("generationConfig") is None
+    )
 
 
 def test_the_guide_shows_python_that_is_python():

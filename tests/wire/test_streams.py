@@ -60,6 +60,19 @@ def normalised(fields, kind):
     return {**fields, "blocks": blocks}
 
 
+@pytest.mark.parametrize("given", ["[" * 2000, '{"a": ', '"\ud800"'])
+def test_an_input_that_is_no_json_stays_text(given):
+    call = {"type": "tool_use", "id": "c", "name": "ls", "input": {}}
+    events = [
+        {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": call},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": given}},
+        {"type": "content_block_stop", "index": 0},
+    ]
+    [block] = fed("anthropic", events).blocks
+    assert block.input == given
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_broken_off_after_any_event_it_gives_what_arrived(kind):
     events, whole = RECORDED[kind]
@@ -147,3 +160,21 @@ def test_a_stream_that_knows_its_request_keeps_what_it_sees(kind):
     assert kept.options["temperature"] == 0.5 and kept.options["model"]
     assert not {*options, "messages", "input", "contents", "config", "tools"} & {*kept.options} - {"temperature"}
     assert kept.blocks == answer(kind, whole).blocks
+
+
+@pytest.mark.parametrize(
+    ("kind", "empty", "full"),
+    [
+        ("chat", {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]},
+         {"choices": [{"index": 0, "delta": {"content": "hi"}}]}),
+        ("gemini", {"candidates": [{"content": {"role": "model", "parts": [{"text": "", "thought": True}]}}]},
+         {"candidates": [{"content": {"parts": [{"text": "hi"}]}}]}),
+    ],
+)  # fmt: skip
+def test_a_first_chunk_that_says_nothing_is_no_token(kind, empty, full):
+    s = session()
+    s.user("hello")
+    reader = stream(kind, request=ask(kind, s.context()), clock=count(1.0, 0.25).__next__)
+    reader.feed(empty)
+    reader.feed(full)
+    assert reader.finish().first_token_ms == 500

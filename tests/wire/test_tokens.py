@@ -8,7 +8,7 @@ from tests.public import AGENTS
 from tests.wire import shared
 from tests.wire.scene import TOOLS, call, said, session
 from turnlog import Context, Image, Message, Text, Usage
-from turnlog.log.shown.tokens import tokens_in
+from turnlog.log.context.tokens import tokens_in
 
 REAL = {
     "pi/v1-large-session.jsonl",

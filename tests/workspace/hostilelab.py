@@ -22,7 +22,7 @@ from turnlog import Home, Session
 from turnlog.log.entry import Checkpoint
 from turnlog.store.files import connect
 from turnlog.store.files.disk import Disk
-from turnlog.workspace import extra, handle, ignored, read, restore, scan
+from turnlog.workspace import handle, ignoredscan, metadata, pathstate, read, restore, scan, sink
 from turnlog.workspace.tree import FILE, TreeNode, decode_tree, files
 
 ONE = "one"
@@ -98,7 +98,7 @@ class Faults:
 @contextmanager
 def standing_in(before: Before) -> Iterator[None]:
     """The workspace asks a stand-in instead of the system."""
-    modules: list[Any] = [module for module in (extra, handle, ignored, read, restore, scan) if hasattr(module, "os")]
+    modules: list[Any] = [handle, ignoredscan, metadata, pathstate, read, restore, scan, sink]
     system = System(before)
     for module in modules:
         module.os = system

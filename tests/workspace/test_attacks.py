@@ -19,7 +19,8 @@ import turnlog
 from tests.store.crashlab import fast_folder
 from tests.workspace.hostilelab import ONE, Base, World, everything, paths_in, standing_in
 from turnlog import Home, Session, TurnlogError
-from turnlog.log.entry import Checkpoint, Intent, Root
+from turnlog.log.entry import Checkpoint, Intent
+from turnlog.log.part import Root
 from turnlog.machine.process import this_process
 from turnlog.workspace.tree import FILE, FOLDER, LINK, TreeNode, encode_tree
 

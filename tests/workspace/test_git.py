@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from turnlog.log.entry import Git
+from turnlog.log.part import Git
 from turnlog.workspace.git import git_left, git_now, worktree_of
 
 

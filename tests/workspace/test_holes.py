@@ -14,8 +14,8 @@ import pytest
 import turnlog
 from tests.workspace.hostilelab import Faults, standing_in
 from turnlog.errors import Unavailable
-from turnlog.workspace.read import Glance
 from turnlog.workspace.scan import Scanner
+from turnlog.workspace.sink import DigestOnlySink
 
 _LIMITS = """
 import json, os, resource, sys
@@ -75,14 +75,14 @@ def test_whatever_the_limit_on_open_files_a_checkpoint_is_whole_or_refused(tmp_p
 
 @pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO], ids=errno.errorcode.get)
 def test_whatever_call_of_a_scan_the_system_refuses_there_is_no_checkpoint(deep: Path, error: int):
-    whole = Scanner(Glance(), outside=[]).scan(str(deep))
+    whole = Scanner(DigestOnlySink(), outside=[]).scan(str(deep))
     counting = Faults()
     with standing_in(counting.before):
-        Scanner(Glance(), outside=[]).scan(str(deep))
+        Scanner(DigestOnlySink(), outside=[]).scan(str(deep))
     for at in range(1, counting.calls, 97):
         faults = Faults(at, error=error)
         with standing_in(faults.before), pytest.raises(OSError, match=os.strerror(error)):
-            Scanner(Glance(), outside=[]).scan(str(deep))
+            Scanner(DigestOnlySink(), outside=[]).scan(str(deep))
         assert faults.failed
     assert not whole.skipped
 
@@ -90,7 +90,7 @@ def test_whatever_call_of_a_scan_the_system_refuses_there_is_no_checkpoint(deep:
 def test_a_scan_of_deep_folders_holds_few_descriptors(deep: Path):
     most = 0
 
-    class Watching(Glance):
+    class Watching(DigestOnlySink):
         def add(self, data: bytes) -> str:
             nonlocal most
             most = max(most, len(os.listdir("/dev/fd")))
@@ -108,7 +108,7 @@ def test_a_folder_that_is_moved_while_its_inside_is_looked_at_is_not_taken_for_a
     listed = os.listdir
     monkeypatch.setattr(os, "listdir", lambda folder: sorted(listed(folder)))  # `zz` comes last on any disk
 
-    class Moving(Glance):
+    class Moving(DigestOnlySink):
         def add(self, data: bytes) -> str:
             if data == b"59":  # the deepest is read: those above are not open any more
                 os.rename(deep / "f0/f1", tmp_path / "moved")

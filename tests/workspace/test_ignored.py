@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import turnlog
 from tests.faces import location
 from turnlog import Home, Session
 from turnlog.session.interior import interior
-from turnlog.workspace import ignored
+from turnlog.workspace import ignoredscan
 from turnlog.workspace.tree import decode_tree, files
 
 
@@ -119,7 +120,7 @@ def test_it_can_be_switched_off(tmp_path: Path, place: Path):
 
 def limited(monkeypatch: pytest.MonkeyPatch, **limits: int) -> None:
     for name, value in limits.items():
-        monkeypatch.setattr(ignored, name, value)
+        monkeypatch.setattr(ignoredscan, name, value)
 
 
 def test_the_smallest_are_covered_and_the_rest_is_unknown(home: Home, place: Path, monkeypatch: pytest.MonkeyPatch):
@@ -238,14 +239,14 @@ def test_what_is_not_covered_and_changed_is_in_the_diff_of_the_turn(
 def test_where_nothing_changed_nothing_is_read_and_no_tree_is_made(home: Home, place: Path, monkeypatch):
     for path in place.rglob("*"):
         os.utime(path, (1, 1))
-    monkeypatch.setattr(ignored, "_YOUNG_NS", -(10**10))
+    monkeypatch.setattr(ignoredscan, "_YOUNG_NS", -(10**10))
     s = home.create(workspace=place)
     one = s.checkpoint()
 
     def fail(*_: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(ignored, "read_file", fail)
+    monkeypatch.setattr(ignoredscan, "read_file", fail)
     assert s.checkpoint().roots == one.roots
 
 
@@ -258,6 +259,25 @@ def test_a_folder_with_very_many_files_is_given_up_and_the_others_are_not(home: 
     s.checkpoint()
     kinds = private_names(home, s)
     assert (kinds[b".secrets"], kinds[b".env"]) == ("unknown", "file")
+
+
+def test_a_folder_that_goes_while_it_is_given_up_hides_no_other(home: Home, place: Path, monkeypatch):
+    limited(monkeypatch, MOST_FILES=20)
+    (place / "z.env").write_text("KEY=one")
+    for number in range(30):
+        (place / f".secrets/deep/{number}").write_text("x")
+    real = os.lstat
+
+    def lstat(path, **options):
+        if path == ".secrets" and sys._getframe(1).f_code.co_name == "_top":
+            shutil.rmtree(place / ".secrets")
+        return real(path, **options)
+
+    s = home.create(workspace=place)
+    monkeypatch.setattr(os, "lstat", lstat)
+    s.checkpoint()
+    monkeypatch.undo()
+    assert {b".env", b"z.env", b"build"} <= private_names(home, s).keys()
 
 
 def test_a_repository_in_an_ignored_folder_is_left_alone(home: Home, place: Path):

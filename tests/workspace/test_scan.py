@@ -9,12 +9,12 @@ import pytest
 from turnlog.log.payload import digest
 from turnlog.workspace import cache
 from turnlog.workspace.folderscan import REPOSITORY
-from turnlog.workspace.read import Glance
 from turnlog.workspace.scan import Scan, Scanner
+from turnlog.workspace.sink import DigestOnlySink
 from turnlog.workspace.tree import decode_tree, files
 
 
-class Kept(Glance):
+class Kept(DigestOnlySink):
     """A sink that remembers what it was given."""
 
     def __init__(self) -> None:
@@ -63,10 +63,10 @@ def names(found: Scan, *sinks: Kept) -> set[bytes]:
 
 def test_where_nothing_changed_nothing_is_read_and_nothing_is_new(place: Path):
     first, one = scan(place)
-    assert (first.read, first.files, first.is_news) == (7, 7, True)
-    again, two = scan(place, cache.load(cache.dump(first.seen)))
+    assert (first.read, first.files, first.has_changed) == (7, 7, True)
+    again, two = scan(place, cache.decode_seen(cache.encode_seen(first.seen)))
     assert (again.read, again.files, again.bytes) == (0, 7, first.bytes)
-    assert (again.tree, again.is_news, two.given) == (first.tree, False, [])
+    assert (again.tree, again.has_changed, two.given) == (first.tree, False, [])
     assert b"pkg1/inner/a.py" in names(first, one)
     assert b"pkg1/inner/c.log" not in names(first, one)
 
@@ -151,18 +151,18 @@ def test_folders_deeper_than_anybody_makes_them_are_reported(place: Path):
 
 def test_damage_in_what_was_remembered_costs_time_and_nothing_else(place: Path):
     first, _ = scan(place)
-    data = cache.dump(first.seen)
+    data = cache.encode_seen(first.seen)
     for position in range(0, len(data), 7):
         broken = data[:position] + bytes([data[position] ^ 0x10]) + data[position + 1 :]
-        assert scan(place, cache.load(broken))[0].tree == first.tree
-    assert cache.load(b"") == cache.Seen()
+        assert scan(place, cache.decode_seen(broken))[0].tree == first.tree
+    assert cache.decode_seen(b"") == cache.Seen()
 
 
 def test_numbers_of_any_size_fit(place: Path):
-    assert len(cache.flat([2**64 - 1, -1, 0])) == 24
-    assert cache.flat([1, 2]) == cache.flat([1, 2])
-    assert cache.split(cache.join(["a", "odd-\udcff"])) == ["a", "odd-\udcff"]
-    assert cache.split(cache.join([])) == []
+    assert len(cache.signature_bytes([2**64 - 1, -1, 0])) == 24
+    assert cache.signature_bytes([1, 2]) == cache.signature_bytes([1, 2])
+    assert cache.names_from_bytes(cache.names_to_bytes(["a", "odd-\udcff"])) == ["a", "odd-\udcff"]
+    assert cache.names_from_bytes(cache.names_to_bytes([])) == []
 
 
 @pytest.mark.parametrize("is_folder", [True, False], ids=["repository", "worktree"])

@@ -26,7 +26,7 @@ __all__ = ["Catalog", "Home", "ReadOnlySession", "Session", "open"]
 
 
 class _Opening:
-    """A home on its way: `await` it, or `async with` it."""
+    """Returned by `open`: can be awaited, and is an asynchronous context manager."""
 
     def __init__(self, location: str | os.PathLike[str] | None, options: dict[str, Any]) -> None:
         self._location = location
@@ -36,7 +36,9 @@ class _Opening:
     async def _open(self) -> Home:
         threads = Threads("home")
         try:
-            home = await threads.run(blocking.open_home, self._location, **self._options)
+            home = await threads.run_or_undo(
+                lambda: blocking.open_home(self._location, **self._options), blocking.Home.close
+            )
         except BaseException:
             threads.close()
             raise

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from turnlog import catalog as blocking
 from turnlog.aio.closing import Closing
 from turnlog.aio.threads import Threads
+from turnlog.errors import Invalid
 from turnlog.session import Home
 
 _P = ParamSpec("_P")
@@ -20,7 +21,7 @@ def _call(
     method: Callable[Concatenate[blocking.Catalog, _P], _R],
 ) -> Callable[Concatenate[Catalog, _P], Coroutine[Any, Any, _R]]:
     async def call(self: Catalog, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        catalog, threads = self._answering, self._threads  # pyright: ignore[reportPrivateUsage]
+        catalog, threads = self._catalog, self._threads  # pyright: ignore[reportPrivateUsage]
         return await threads.run(lambda: method(catalog(), *args, **kwargs))
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
@@ -36,20 +37,32 @@ class Catalog(Closing):
         self._options = options
         self._mutex = threading.Lock()
         self._blocking: blocking.Catalog | None = None
+        self._is_closing = self._is_closed = False
 
-    def _answering(self) -> blocking.Catalog:
-        """The one that answers; made where the first question runs, for that may wait for a disk."""
+    def _catalog(self) -> blocking.Catalog:
+        """The blocking catalog, opened on the thread of the first question, because that reads the disk."""
         with self._mutex:
+            if self._is_closed:
+                raise Invalid("this catalog is closed", hint="open it again")
             if self._blocking is None:
                 self._blocking = blocking.Catalog(self._location, **self._options)
             return self._blocking
 
     async def close(self) -> None:
         """See `turnlog.catalog.Catalog.close`."""
-        if not self._threads.is_closed:
-            if self._blocking is not None:
-                await self._threads.run(self._blocking.close)
+        if self._is_closing:
+            return
+        self._is_closing = True
+        try:
+            await self._threads.run(self._close)
+        finally:
             self._threads.close()
+
+    def _close(self) -> None:
+        with self._mutex:  # the first question may be opening it just now
+            self._is_closed = True
+            if self._blocking is not None:
+                self._blocking.close()
 
     cards = _call(blocking.Catalog.cards)
     lines = _call(blocking.Catalog.lines)

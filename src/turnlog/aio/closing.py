@@ -1,4 +1,4 @@
-"""What `async with` needs of an object that is closed."""
+"""The base of objects that `async with` closes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Closing:
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Release the resources of this object."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -15,8 +15,8 @@ from turnlog.aio.threads import Threads
 from turnlog.catalog.answer import Hits, Spending
 from turnlog.errors import Invalid
 from turnlog.log.entry import AnyEntry
-from turnlog.session.messagefields import SessionFields
 from turnlog.store.capability import Following
+from turnlog.thread.home.newsession import SessionFields
 from turnlog.transfer.report import TransferOptions, Transferred
 
 _P = ParamSpec("_P")
@@ -41,18 +41,25 @@ class Home(Closing):
         self._blocking = home
         self._threads = threads
         self._catalog: Catalog | None = None
+        self._is_closing = False
 
     async def close(self) -> None:
         """See `turnlog.Home.close`."""
-        if not self._threads.is_closed:
+        if self._is_closing or self._threads.is_closed:
+            return
+        self._is_closing = True  # before the first `await`: another task may close it as well
+        try:
             if self._catalog is not None:
                 await self._catalog.close()
-            await self._threads.run(self._blocking.close)
-            self._threads.close()
+        finally:
+            try:
+                await self._threads.run(self._blocking.close)
+            finally:
+                self._threads.close()
 
     def _own_catalog(self) -> Catalog:
-        """What answers over its sessions, and over no others; on threads of its own."""
-        if self._threads.is_closed:
+        """A catalog of this home's sessions only, made for the first question."""
+        if self._is_closing or self._threads.is_closed:
             raise Invalid("this home is closed", hint="open it again")
         if self._catalog is None:
             self._catalog = Catalog(self._blocking, agents=False)
@@ -91,8 +98,8 @@ class Home(Closing):
 
     async def tenant(self, name: str, *, create: bool = True) -> Home:
         """See `turnlog.Home.tenant`. It runs on the threads of this home, and is closed with it."""
-        found = await self._threads.run(self._blocking.tenant, name, create=create)
-        return Home(found, self._threads.shared())
+        opened = await self._threads.run(self._blocking.tenant, name, create=create)
+        return Home(opened, self._threads.shared())
 
     tenants = _home_call(blocking.Home.tenants)
     drop_tenant = _home_call(blocking.Home.drop_tenant, long=True)
@@ -139,17 +146,17 @@ class Home(Closing):
 
     async def resume(self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None) -> Session:
         """See `turnlog.Home.resume`."""
-        found = await self._threads.run(self._blocking.resume, session, workspace=workspace)
-        return Session(found, self._threads)
+        opened = await self._threads.run(self._blocking.resume, session, workspace=workspace)
+        return Session(opened, self._threads)
 
     async def read(
         self, session: str | None = None, *, workspace: str | os.PathLike[str] | None = None
     ) -> ReadOnlySession:
         """See `turnlog.Home.read`."""
-        found = await self._threads.run(self._blocking.read, session, workspace=workspace)
-        return ReadOnlySession(found, self._threads)
+        opened = await self._threads.run(self._blocking.read, session, workspace=workspace)
+        return ReadOnlySession(opened, self._threads)
 
 
 def blocking_home(home: Home | blocking.Home) -> blocking.Home:
-    """The one that does the work, for the rooms of this package."""
+    """The blocking home behind an asynchronous one, for the rooms of this package."""
     return home._blocking if isinstance(home, Home) else home  # pyright: ignore[reportPrivateUsage]

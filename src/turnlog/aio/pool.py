@@ -14,6 +14,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from turnlog.store.forked import renew_after_fork
+
 _R = TypeVar("_R")
 _Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
 
@@ -24,14 +26,22 @@ class Pool:
     def __init__(self, size: int, name: str) -> None:
         self._size = size
         self._name = name
+        self._is_closed = False
+        self._begin_anew()
+        _pools.add(self)
+        renew_after_fork(self)
+
+    def _begin_anew(self) -> None:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._mutex = threading.Lock()
-        # Who submits takes an idle thread into account at once: one that only wakes up is idle no longer.
+        # `submit` reserves an idle thread at once: one that is about to wake up must not be counted twice.
         self._idle = 0
         self._backlog = 0
         self._workers: list[threading.Thread] = []
-        self._is_closed = False
-        _pools.add(self)
+
+    def after_fork(self) -> None:
+        """Begin without threads in a child process: what was submitted is done by the parent."""
+        self._begin_anew()
 
     def submit(self, call: Callable[[], _R]) -> asyncio.Future[_R] | None:
         """Its result, from a thread; None once the pool is closed. Cancelled before it began, it is not called."""
@@ -78,7 +88,7 @@ class Pool:
         self._jobs.put(None)
 
     def close(self) -> None:
-        """Take no more. The threads end when they have done what was submitted."""
+        """Refuse further calls. The threads end when they have done what was submitted."""
         with self._mutex:
             if not self._is_closed:
                 self._is_closed = True
@@ -106,7 +116,7 @@ _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 @atexit.register
 def _finish() -> None:
-    """As Python exits: what has been submitted is finished, as with a thread that is no daemon."""
+    """At the exit of Python: finish every call that was submitted."""
     pools = list(_pools)
     for pool in pools:
         pool.close()

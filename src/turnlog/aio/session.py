@@ -19,15 +19,15 @@ from turnlog.log.codec import Damage
 from turnlog.log.context import Context
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.session.document import Document, DocumentForm
-from turnlog.session.messagefields import SessionFields
 from turnlog.store import derived
 from turnlog.thread.call.ending import LastTurn
+from turnlog.thread.home.newsession import SessionFields
 from turnlog.thread.reader import FOLLOW_PAUSE_S, LOOK_S, history_of, refuse_purged
 from turnlog.thread.stream import Listening
 from turnlog.thread.target import Target, seq_of
 
 if TYPE_CHECKING:
-    from turnlog.exchange.transcript import Exported
+    from turnlog.exchange.exporting.output import Exported
     from turnlog.store.broadcast import Delta
     from turnlog.thread.stream import Live
     from turnlog.wire import Feed
@@ -124,7 +124,7 @@ class ReadOnlySession(Closing):
         return self._blocking.is_closed
 
     async def get(self, key: str, default: Any = None) -> Any:
-        """A fact as it is now."""
+        """A fact as it is now. It waits for nothing: `await` is there because `turnlog.Session.get` is a method."""
         return self._blocking.get(key, default)
 
     messages = _call(blocking.ReadOnlySession.messages)
@@ -199,51 +199,51 @@ class ReadOnlySession(Closing):
     async def follow(self, *, after: Target | None = None, deltas: bool = False) -> AsyncGenerator[AnyEntry | Delta]:
         """See `turnlog.Session.follow`."""
         last = self.seq if after is None else seq_of(after)
-        loop, news, looked = asyncio.get_running_loop(), asyncio.Event(), 0.0
+        loop, woken, checked_purged_at = asyncio.get_running_loop(), asyncio.Event(), 0.0
 
-        def tell() -> None:
+        def wake() -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed, and with it this follower
-                loop.call_soon_threadsafe(news.set)
+                loop.call_soon_threadsafe(woken.set)
 
-        stop, listening = await self._begin_follow(tell, deltas=deltas)
+        stop_listening, listening = await self._begin_follow(wake, deltas=deltas)
         try:
             while not self._blocking.is_closed:
                 before = last
-                news.clear()
-                if time.monotonic() - looked > LOOK_S:
+                woken.clear()  # before the read: what is written during it wakes again
+                if time.monotonic() - checked_purged_at > LOOK_S:
                     await self._threads.run(refuse_purged, self._blocking)
-                    looked = time.monotonic()
+                    checked_purged_at = time.monotonic()
                 if deltas:
                     await self._threads.run(listening.take)
                 async for entry in self.entries(after=last):
                     last = entry.seq
                     listening.saw(entry)
                     yield entry
-                new = listening.deltas()
-                for delta in new:
+                new_deltas = listening.deltas()
+                for delta in new_deltas:
                     yield delta
-                if last == before and not new:
+                if last == before and not new_deltas:
                     # A follower that is notified still looks now and then: notifications get lost.
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(news.wait(), FOLLOW_PAUSE_S if stop is None else LOOK_S)
+                        await asyncio.wait_for(woken.wait(), FOLLOW_PAUSE_S if stop_listening is None else LOOK_S)
         except Invalid:
             if not self._blocking.is_closed:
                 raise
         finally:
-            if stop is not None:
-                stop()
+            if stop_listening is not None:
+                stop_listening()
             if deltas and not self._threads.is_closed:
                 await self._threads.run(listening.close)
             listening.close()
 
     async def _begin_follow(
-        self, tell: Callable[[], None], *, deltas: bool
+        self, wake: Callable[[], None], *, deltas: bool
     ) -> tuple[Callable[[], None] | None, Listening]:
-        """Both or neither: whoever is cancelled meanwhile, or fails half-way, leaves nobody listening."""
+        """Start both or neither: one that is cancelled or fails half-way leaves no listener."""
 
         def begin() -> tuple[Callable[[], None] | None, Listening]:
             log = history_of(self._blocking).log
-            stop = derived.listen(log, tell)
+            stop = derived.subscribe(log, wake)
             try:
                 return stop, Listening(log, deltas=deltas)
             except BaseException:
@@ -251,20 +251,13 @@ class ReadOnlySession(Closing):
                     stop()
                 raise
 
-        def end(begun: asyncio.Task[tuple[Callable[[], None] | None, Listening]]) -> None:
-            if begun.cancelled() or begun.exception() is not None:
-                return
-            stop, listening = begun.result()
+        def end(begun: tuple[Callable[[], None] | None, Listening]) -> None:
+            stop, listening = begun
             if stop is not None:
                 stop()
             listening.close()
 
-        beginning = asyncio.ensure_future(self._threads.run(begin))
-        try:
-            return await asyncio.shield(beginning)
-        except asyncio.CancelledError:
-            beginning.add_done_callback(end)
-            raise
+        return await self._threads.run_or_undo(begin, end)
 
 
 class Session(ReadOnlySession):
@@ -272,7 +265,7 @@ class Session(ReadOnlySession):
 
     def __init__(self, session: blocking.Session, threads: Threads) -> None:
         super().__init__(session, threads)
-        self._session = session
+        self._session = session  # `_blocking` with its own type
 
     append = _call(blocking.Session.append)
     user = _call(blocking.Session.user)
@@ -310,7 +303,11 @@ class Session(ReadOnlySession):
     async def turn(self) -> AsyncGenerator[str]:
         """See `turnlog.Session.turn`. A cancelled task aborts its turn."""
         bracket = self._session.turn()
-        turn = await self._threads.run_long(bracket.__enter__)
+
+        def abort(_: str) -> None:
+            bracket.__exit__(asyncio.CancelledError, asyncio.CancelledError(), None)
+
+        turn = await self._threads.run_or_undo(bracket.__enter__, abort)
         try:
             yield turn
         except BaseException as error:

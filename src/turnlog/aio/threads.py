@@ -1,9 +1,12 @@
-"""Where the blocking calls of one object run."""
+"""The threads on which the blocking calls of one object run."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import weakref
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from turnlog.aio.pool import Pool
@@ -12,48 +15,76 @@ from turnlog.errors import Invalid
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _THREADS = 8
-_LONG = 8
+_LONG_THREADS = 8
 
 
 class Threads:
-    """As many as are needed, up to a few; and others for what takes long, so that nobody who appends waits for it."""
+    """Two pools: one for short calls, and one for those that read whole logs or files: no append waits for them."""
 
-    def __init__(self, what: str, *, of: Threads | None = None) -> None:
-        self._what = what
-        self._of = of
+    def __init__(self, owner_kind: str, *, parent: Threads | None = None) -> None:
+        self._owner_kind = owner_kind
+        self._parent = parent
         self._is_closed = False
-        if of is None:
-            self._pool, self._long = Pool(_THREADS, "turnlog"), Pool(_LONG, "turnlog-long")
-            for pool in (self._pool, self._long):  # of an object that was forgotten, no thread is left either
+        if parent is None:
+            self._short, self._long = Pool(_THREADS, "turnlog"), Pool(_LONG_THREADS, "turnlog-long")
+            for pool in (self._short, self._long):  # when the owner is garbage, its threads end
                 weakref.finalize(self, pool.close).atexit = False
         else:
-            self._pool, self._long = of._pool, of._long
+            self._short, self._long = parent._short, parent._long
 
     @property
     def is_closed(self) -> bool:
-        """Whether they take no more."""
-        return self._is_closed or (self._of is not None and self._of.is_closed)
+        """Whether further calls are refused."""
+        return self._is_closed or (self._parent is not None and self._parent.is_closed)
 
     def shared(self) -> Threads:
-        """The same ones for somebody else, who ends none by closing."""
-        return Threads(self._what, of=self)
+        """The same threads for another owner; to close these refuses its calls and ends no thread."""
+        return Threads(self._owner_kind, parent=self)
 
     def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Coroutine[Any, Any, _R]:
-        """What it returns, when it does. `Invalid` once they are closed."""
-        return self._on(self._pool, lambda: call(*args, **kwargs))
+        """Run a short call on a thread; `Invalid` once closed."""
+        return self._submit(self._short, lambda: call(*args, **kwargs))
 
     def run_long(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Coroutine[Any, Any, _R]:
-        """The same for what goes through files, or through whole logs."""
-        return self._on(self._long, lambda: call(*args, **kwargs))
+        """Run a call that reads whole logs or files; `Invalid` once closed."""
+        return self._submit(self._long, lambda: call(*args, **kwargs))
 
-    async def _on(self, pool: Pool, call: Callable[[], _R]) -> _R:
+    async def run_or_undo(self, call: Callable[[], _R], undo: Callable[[_R], object]) -> _R:
+        """Run a long call that opens something. Where this is cancelled, `undo` gets what it opened, on the thread.
+
+        A cancelled caller waits until that is undone, unless it is cancelled again.
+        """
+        mutex, is_abandoned, results = threading.Lock(), threading.Event(), list[_R]()
+
+        def open_or_undo() -> None:
+            if is_abandoned.is_set():
+                return
+            result = call()
+            with mutex:
+                if not is_abandoned.is_set():
+                    results.append(result)
+                    return
+            undo(result)
+
+        opening = asyncio.ensure_future(self.run_long(open_or_undo))
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            with mutex:
+                is_abandoned.set()
+            with suppress(Exception, asyncio.CancelledError):
+                await (self.run_long(undo, results[0]) if results else opening)
+            raise
+        return results[0]
+
+    async def _submit(self, pool: Pool, call: Callable[[], _R]) -> _R:
         if self.is_closed or (future := pool.submit(call)) is None:
-            raise Invalid(f"this {self._what} is closed", hint="open it again")
+            raise Invalid(f"this {self._owner_kind} is closed", hint="open it again")
         return await future
 
     def close(self) -> None:
-        """Take no more; what has begun goes on."""
+        """Refuse further calls; those that were submitted are finished."""
         self._is_closed = True
-        if self._of is None:
-            self._pool.close()
+        if self._parent is None:
+            self._short.close()
             self._long.close()

@@ -1,4 +1,4 @@
-"""Who wrote the lines of a file, as people and programs ask for it."""
+"""The authors of the lines of a file, as values for people and programs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from datetime import datetime
 from msgspec import Struct
 
 from turnlog.blame.repository import Repository
-from turnlog.blame.trail import SEVERAL, LineTrail, Verdict
-from turnlog.blame.version import LARGEST_BYTES, UNTOLD, Versions, lines_of
+from turnlog.blame.trail import LineTrail, Verdict
+from turnlog.blame.version import LARGEST_BYTES, Versions, lines_of
 from turnlog.errors import Invalid, NotFound, Unavailable, Unsupported
-from turnlog.formats import preview
 from turnlog.log.entry import Message
 from turnlog.log.payload import digest, restore
+from turnlog.log.prompt.promptmessage import preview
 from turnlog.machine.folder import named_here
-from turnlog.rewind.chronology import timeline
-from turnlog.rewind.timeline import Timeline, TurnWork
+from turnlog.rewind.timeline import NOT_RECORDED, Sighting, Timeline, TurnWork
+from turnlog.rewind.timelinereader import timeline_at
 from turnlog.store import Store
 from turnlog.workspace.git import worktree_of
 from turnlog.workspace.tree import path_text
 
-_HOW = "a checkpoint covers the files of a session's folder: `turnlog run -- COMMAND` takes two"
+_HOW_TO_COVER = "a checkpoint covers the files of a session's folder: `turnlog run -- COMMAND` takes two"
 
 
 class LineAuthor(Struct, frozen=True):
@@ -32,62 +32,62 @@ class LineAuthor(Struct, frozen=True):
 
     session: str
     turn: int
-    """Its number, as `turnlog diff --turn` takes it."""
+    """The number of the turn, as `turnlog diff --turn` takes it."""
     agent: str | None
     model: str | None
-    """The last one that answered in it."""
+    """The model of its last answer."""
     at: datetime | None
-    """When it began."""
+    """The time when the turn began."""
     prompt: str | None
-    """The beginning of what was asked."""
+    """The beginning of the prompt."""
     entry: int
-    """For `turnlog show --at`: the prompt, or where the turn begins."""
+    """The entry for `turnlog show --at`: the prompt, or the beginning of the turn."""
 
 
 class BlamedLine(Struct, frozen=True):
-    """A line, and who wrote it."""
+    """A line and its author."""
 
     line: int
     text: str
     author: LineAuthor | None
-    """None where it is not one turn."""
+    """None if it is not exactly one turn."""
     why: str | None
-    """Then, why: `before` the first checkpoint, `between` turns, `since` the last one, `git`, or `several` turns."""
+    """Otherwise the reason: `before` the first checkpoint, `between` turns, `since` the last, `git`, or `several`."""
     authors: tuple[LineAuthor, ...] = ()
-    """Of several: the turns at the same time."""
+    """With `several`: the concurrent turns."""
     commit: str | None = None
-    """Of git: the commit that brought it, where that is known."""
+    """With `git`: the commit that brought the line, if known."""
     at: datetime | None = None
-    """The first checkpoint that has it, where there is one."""
+    """The first checkpoint with the line, if there is one."""
 
 
 class Blame(Struct, frozen=True):
-    """The lines of a file."""
+    """The lines of a file, with their authors."""
 
     path: str
-    """From the root."""
+    """The absolute path."""
     lines: list[BlamedLine]
     is_ignored: bool = False
-    """Whether git would ignore the file: what is in it is for nobody else's eyes."""
+    """Whether git would ignore the file, so that its content is private."""
     revision: str | None = None
-    """The commit that has the file as it is here, if that is known."""
+    """The commit that contains the file as it is here, if known."""
 
 
 class Authors:
-    """Turns as those who ask see them, each made once."""
+    """The authors for turns, each created once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[str, LineAuthor] = {}
+        self._by_turn: dict[str, LineAuthor] = {}
 
     def of(self, work: TurnWork) -> LineAuthor:
-        """The turn."""
-        if work.turn not in self._known:
+        """The author for a turn."""
+        if work.turn not in self._by_turn:
             prompt = self._prompt(work.prompt)
             entry = work.prompt.seq if work.prompt is not None else work.entry
             at = work.begin.checkpoint.at
-            self._known[work.turn] = LineAuthor(work.session, work.number, work.agent, work.model, at, prompt, entry)
-        return self._known[work.turn]
+            self._by_turn[work.turn] = LineAuthor(work.session, work.number, work.agent, work.model, at, prompt, entry)
+        return self._by_turn[work.turn]
 
     def _prompt(self, message: Message | None) -> str | None:
         if message is None:
@@ -105,33 +105,35 @@ class Authors:
         """A line with its verdict."""
         writers = tuple(map(self.of, verdict.works))
         author = writers[0] if verdict.why is None else None
-        several = writers if verdict.why == SEVERAL else ()
+        several = writers if verdict.why == "several" else ()
         decoded = text.removesuffix(b"\r").decode("utf-8", "backslashreplace")
         return BlamedLine(number, decoded, author, verdict.why, several, verdict.commit, verdict.at)
 
 
 def blame(store: Store, path: str | os.PathLike[str], *, lines: tuple[int, int] | None = None) -> Blame:
-    """Who wrote the lines of a file as it is now; with `lines`, the first and the last of those asked for, from 1."""
+    """The authors of the lines of a file as it is now; `lines` are the first and the last line wanted, from 1."""
     file = file_place(path)
-    data = _content(file)
+    data = content_now(file)
     texts = lines_of(data)
     name = path_text(file)
     if texts is None:
         raise Unsupported(f"{name} is binary, and has no lines", hint="`turnlog diff --turn N` tells what a turn did")
-    first, last = _chosen(name, lines, len(texts))
-    seen, versions = timeline(store, file), Versions(store)
-    is_ignored = refuse_uncovered(seen, versions, file)
+    first, last = _line_range(name, lines, len(texts))
+    timeline, versions = timeline_at(store, file), Versions(store)
+    newest = _newest_sighting(timeline, file)
+    _refuse_unrecorded(newest, versions, file)
     with repository_of(file) as repository:
-        verdicts = LineTrail(seen, versions, repository).follow(file, texts, digest(data), len(seen.sightings))
+        present = len(timeline.sightings)
+        verdicts = LineTrail(timeline, versions, repository).follow(file, texts, digest(data), present)
         commit = repository.head() if repository is not None else None
         is_commit = repository is not None and commit is not None and repository.lines(commit, file) == texts
     authors = Authors(store)
     blamed = [authors.line(n, texts[n - 1], verdicts[n - 1]) for n in range(first, last + 1)]
-    return Blame(name, blamed, is_ignored, commit if is_commit else None)
+    return Blame(name, blamed, versions.is_ignored(newest, file), commit if is_commit else None)
 
 
 def file_place(path: str | os.PathLike[str]) -> bytes:
-    """A file from the root; its folder as it is, whatever links lead there."""
+    """The absolute path of a file, with the links in its folder resolved."""
     try:
         full = named_here(os.fsdecode(path))
         return os.fsencode(os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full)))
@@ -141,7 +143,7 @@ def file_place(path: str | os.PathLike[str]) -> bytes:
 
 @contextmanager
 def repository_of(path: bytes) -> Generator[Repository | None]:
-    """The repository that a file is in."""
+    """The repository that contains a file, as a context manager; None if there is none."""
     top = worktree_of(os.path.dirname(os.fsdecode(path)))
     repository = None if top is None else Repository(top)
     try:
@@ -151,7 +153,8 @@ def repository_of(path: bytes) -> Generator[Repository | None]:
             repository.close()
 
 
-def _content(path: bytes) -> bytes:
+def content_now(path: bytes) -> bytes:
+    """The content of a file as it is now; raises what is wrong with it."""
     name = path_text(path)
     try:
         status = os.lstat(path)
@@ -171,7 +174,8 @@ def _content(path: bytes) -> bytes:
         raise Unavailable(f"{name} cannot be read: {error.strerror or error}") from error
 
 
-def _chosen(name: str, lines: tuple[int, int] | None, count: int) -> tuple[int, int]:
+def _line_range(name: str, lines: tuple[int, int] | None, count: int) -> tuple[int, int]:
+    """The first and the last line that are wanted."""
     if lines is None:
         return 1, count
     first, last = lines
@@ -183,14 +187,18 @@ def _chosen(name: str, lines: tuple[int, int] | None, count: int) -> tuple[int, 
     return first, last
 
 
-def refuse_uncovered(history: Timeline, versions: Versions, path: bytes) -> bool:
-    """Raise `NotFound` if no checkpoint says anything of that file; whether the newest that does has it as ignored."""
-    name = path_text(path)
-    newest = next((one for one in reversed(history.sightings) if one.roots(path)), None)
+def _newest_sighting(timeline: Timeline, path: bytes) -> Sighting:
+    """The newest sighting that covers the file."""
+    newest = next((sighting for sighting in reversed(timeline.sightings) if sighting.roots(path)), None)
     if newest is None:
-        raise NotFound(f"no checkpoint covers {name}", hint=_HOW)
-    if versions.at(newest, path) is UNTOLD:
+        raise NotFound(f"no checkpoint covers {path_text(path)}", hint=_HOW_TO_COVER)
+    return newest
+
+
+def _refuse_unrecorded(newest: Sighting, versions: Versions, path: bytes) -> None:
+    """Raise `NotFound` if the newest sighting leaves the file out, or has no information about it."""
+    name, node = path_text(path), versions.at(newest, path)
+    if node is NOT_RECORDED:
         raise NotFound(f"no checkpoint has what is in {name}: it is ignored, too large or cannot be read")
-    if versions.at(newest, path) is None and versions.is_left_out(newest, path):
+    if node is None and versions.is_left_out(newest, path):
         raise NotFound(f"no checkpoint covers {name}: it is ignored", hint="`session.track` covers it from then on")
-    return versions.is_ignored(newest, path)

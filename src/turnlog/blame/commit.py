@@ -1,4 +1,4 @@
-"""The turns whose lines a commit contains, and what those turns cost."""
+"""The turns that wrote the lines of a commit, and what those turns cost."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from turnlog.blame.alignment import NEW, matches
-from turnlog.blame.authorship import Authors, Blame, BlamedLine, LineAuthor, file_place
-from turnlog.blame.repository import Repository
-from turnlog.blame.trail import GIT, LineTrail, Verdict
+from turnlog.blame.authorship import Authors, Blame, BlamedLine, LineAuthor, content_now, file_place
+from turnlog.blame.repository import CommittedFile, Repository
+from turnlog.blame.trail import LineTrail, Verdict
 from turnlog.blame.version import Versions, lines_of
-from turnlog.errors import NotFound, Unsupported
-from turnlog.log.entry import AnyEntry, Child
+from turnlog.errors import NotFound, TurnlogError, Unsupported
+from turnlog.log.entry import AnyEntry, Child, Compaction, Message, Spent
 from turnlog.log.payload import digest
 from turnlog.machine.folder import named_here
 from turnlog.pricing import Cost, cost_of
-from turnlog.rewind.chronology import timeline
 from turnlog.rewind.timeline import Timeline
+from turnlog.rewind.timelinereader import timeline_at
 from turnlog.store import Store
-from turnlog.thread.bill import own_entries
 from turnlog.thread.history import opened, subagents
+from turnlog.thread.sessioncost import own_entries
 from turnlog.thread.target import number_turn
 from turnlog.workspace.git import worktree_of
 from turnlog.workspace.tree import path_text
@@ -34,38 +34,37 @@ class CommitTurn(Struct, frozen=True):
     author: LineAuthor
     lines: int
     cost_micros: int | None
-    """What the turn cost, with its subagents; None where nothing is known of it."""
+    """The cost of the turn with its subagents; None if unknown."""
     unpriced: list[str]
-    """The models of which no price is known: what they cost is not in it."""
+    """The models without a known price, whose cost is not included."""
 
 
 class CommitBlame(Struct, frozen=True):
-    """A commit, and whose its lines are."""
+    """A commit, and the authors of its lines."""
 
     commit: str
     subject: str
     top: str
     """The folder of the repository."""
     files: list[Blame]
-    """The lines that it added."""
+    """The files with the lines that the commit added."""
     turns: list[CommitTurn]
-    """The one with the most lines first."""
+    """The turns that wrote lines, the one with the most first."""
     others: dict[str, int]
-    """How many lines are not one turn's, by why."""
+    """The number of lines without a single author, by reason."""
 
 
 def blame_commit(store: Store, revision: str, path: str | os.PathLike[str] | None = None) -> CommitBlame:
-    """Whose the lines are that a commit added: in one file, or in all of them."""
-    folder = named_here(".") if path is None else os.fsdecode(file_place(path))
-    repository = _repository(folder if path is None else os.path.dirname(folder))
+    """The authors of the lines that a commit added: in one file, or in all of them."""
+    file = None if path is None else file_place(path)
+    repository = _repository(named_here(".") if file is None else os.path.dirname(os.fsdecode(file)))
     try:
         commit = repository.commit(revision)
-        names = repository.changed(commit)
-        if path is not None:
-            names = [(new, old) for new, old in names if new == os.fsencode(folder)]
-            if not names:
-                raise NotFound(f"commit {commit[:9]} did not change {path_text(os.fsencode(folder))}")
-        files = _files(store, _history(store, repository, names), repository, commit, names)
+        changed = [one for one in repository.changed(commit) if file in (None, one.path)]
+        if file is not None and not changed:
+            raise NotFound(f"commit {commit[:9]} did not change {path_text(file)}")
+        timeline = _timeline(store, repository, changed)
+        files = _files(store, timeline, repository, commit, changed)
         subject = repository.subject(commit)
     finally:
         repository.close()
@@ -81,10 +80,10 @@ def sessions_behind(store: Store, revisions: str) -> list[str]:
     repository = _repository(named_here("."))
     try:
         commits = repository.commits(revisions)
-        history = _history(store, repository, [])
+        timeline = _timeline(store, repository, [])
         sessions: dict[str, None] = {}
         for commit in commits:
-            for file in _files(store, history, repository, commit, repository.changed(commit)):
+            for file in _files(store, timeline, repository, commit, repository.changed(commit)):
                 for line in file.lines:
                     sessions.update((author.session, None) for author in (line.author, *line.authors) if author)
     finally:
@@ -101,72 +100,73 @@ def _repository(folder: str) -> Repository:
     return Repository(top)
 
 
-def _history(store: Store, repository: Repository, names: list[tuple[bytes, bytes]]) -> Timeline:
-    history = timeline(store, names[0][0] if len(names) == 1 else repository.top)
-    if not history.sightings:
+def _timeline(store: Store, repository: Repository, changed: list[CommittedFile]) -> Timeline:
+    """The timeline of the only changed file, or of all files of the repository."""
+    timeline = timeline_at(store, changed[0].path if len(changed) == 1 else repository.top)
+    if not timeline.sightings:
         top = path_text(repository.top)
         raise NotFound(f"no checkpoint covers {top}", hint="`turnlog run -- COMMAND` takes two")
-    return history
+    return timeline
 
 
 def _files(
-    store: Store, history: Timeline, repository: Repository, commit: str, names: list[tuple[bytes, bytes]]
+    store: Store, timeline: Timeline, repository: Repository, commit: str, changed: list[CommittedFile]
 ) -> list[Blame]:
-    looker = _CommitLines(history, Versions(store), repository, commit)
+    """The lines that a commit added to each of these files, with their authors."""
+    commit_lines = _CommitLines(timeline, Versions(store), repository, commit)
     authors, parents = Authors(store), repository.parents(commit)
     blames: list[Blame] = []
-    for new, old in names:
-        texts = repository.lines(commit, new)
+    for file in changed:
+        texts = repository.lines(commit, file.path)
         if texts is None:
-            continue  # no text
-        before = repository.lines(parents[0], old) if parents else ()
-        added = [number for number, was in enumerate(matches(before or (), texts)) if was == NEW]
-        verdicts = looker.verdicts(new, texts) if added else []
+            continue  # not a text
+        before = repository.lines(parents[0], file.old_path) if parents else ()
+        added = [number for number, origin in enumerate(matches(before or (), texts)) if origin == NEW]
+        verdicts = commit_lines.verdicts(file.path, texts) if added else []
         lines = [authors.line(number + 1, texts[number], verdicts[number]) for number in added]
-        blames.append(Blame(path_text(new), lines, revision=commit))
+        blames.append(Blame(path_text(file.path), lines, revision=commit))
     return blames
 
 
 class _CommitLines:
-    """Finds the authors of the lines of a commit, wherever it came from: by what they say."""
+    """Finds the authors of the lines of a commit by their content, wherever the commit was made."""
 
-    def __init__(self, history: Timeline, versions: Versions, repository: Repository, commit: str) -> None:
-        self._sightings = history.sightings
+    def __init__(self, timeline: Timeline, versions: Versions, repository: Repository, commit: str) -> None:
+        self._sightings = timeline.sightings
         self._versions = versions
         self._repository = repository
         self._commit = commit
-        self._trail = LineTrail(history, versions, repository)
-        seen = (number for number in range(len(self._sightings)) if self._trail.commit_at(number) == commit)
-        self._upper = next(seen, len(self._sightings))
-        """The first sighting after the commit was made; now, if none saw it."""
+        self._trail = LineTrail(timeline, versions, repository)
+        at_commit = (number for number in range(len(self._sightings)) if self._trail.commit_at(number) == commit)
+        self._upper = next(at_commit, len(self._sightings))
+        """The first sighting after the commit was made; if none saw it, the present."""
 
     def verdicts(self, path: bytes, texts: tuple[bytes, ...]) -> list[Verdict]:
-        """Of each line, who wrote it."""
+        """The verdict for each line."""
         content = digest(self._repository.content(self._commit, path) or b"")
         for number in range(min(self._upper, len(self._sightings) - 1), -1, -1):
             node = self._versions.at(self._sightings[number], path)
             if node is not None and node.digest == content:
                 return self._trail.follow(path, texts, content, number)
-        unknown = Verdict(why=GIT, commit=self._commit)
+        unknown = Verdict(why="git", commit=self._commit)
         verdicts = self._trail.find(path, texts, min(self._upper + 1, len(self._sightings)), unknown)
         if self._upper == len(self._sightings) and unknown in verdicts:
             self._add_since(path, texts, verdicts, unknown)
         return verdicts
 
     def _add_since(self, path: bytes, texts: tuple[bytes, ...], verdicts: list[Verdict], unknown: Verdict) -> None:
-        """What no checkpoint has yet may be in the file as it is now."""
+        """Lines that no checkpoint has yet may be in the file as it is now."""
         try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except OSError:
+            data = content_now(path)
+        except TurnlogError:
             return
         lines = lines_of(data)
         if lines is None:
             return
         now = self._trail.follow(path, lines, digest(data), len(self._sightings))
-        for number, there in enumerate(matches(lines, texts)):
-            if there != NEW and verdicts[number] is unknown:
-                verdicts[number] = now[there]
+        for number, index in enumerate(matches(lines, texts)):
+            if index != NEW and verdicts[number] is unknown:
+                verdicts[number] = now[index]
 
 
 # ── what it cost ──────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +189,7 @@ def _turns(store: Store, lines: Iterable[BlamedLine]) -> list[CommitTurn]:
 
 
 def _costs(store: Store, session: str, wanted: set[int]) -> dict[int, Cost | None]:
-    """What turns cost, by their numbers; None where they say nothing of what they used."""
+    """The cost of turns, by their numbers; None without recorded usage."""
     numbers: dict[str, int] = {}
     entries: dict[int, list[AnyEntry]] = {number: [] for number in wanted}
     started = {session}
@@ -199,16 +199,16 @@ def _costs(store: Store, session: str, wanted: set[int]) -> dict[int, Cost | Non
             number = numbers.get(entry.turn) if entry.turn is not None else None
             child = entry.session if isinstance(entry, Child) and entry.session not in started else None
             started |= {child} if child is not None else set()
-            if number not in entries or history.is_repeat(entry):
+            if number not in entries:
                 continue
             entries[number].append(entry)
             if child is not None:
                 entries[number] += _below(store, child, started)
-    return {number: _cost(some) for number, some in entries.items()}
+    return {number: _cost(of_turn) for number, of_turn in entries.items()}
 
 
 def _below(store: Store, session: str, started: set[str]) -> list[AnyEntry]:
-    """What a subagent and those below it did themselves; each counts where it was started first."""
+    """The own entries of a subagent and of those below it; each session counts once, where it was started first."""
     try:
         log = store.open(session, read_only=True)
     except NotFound:
@@ -223,7 +223,8 @@ def _below(store: Store, session: str, started: set[str]) -> list[AnyEntry]:
 
 
 def _cost(entries: list[AnyEntry]) -> Cost | None:
-    if not any(getattr(entry, "usage", None) is not None for entry in entries):
+    paid = (entry for entry in entries if isinstance(entry, (Message, Compaction, Spent)))
+    if not any(entry.usage is not None for entry in paid):
         return None
     try:
         return cost_of(entries)

@@ -1,6 +1,6 @@
-"""What git knows of a file: asked of git itself, and only where checkpoints say that git moved something.
+"""What git knows of a file: asked only where checkpoints show that git moved something.
 
-Nothing is written, fetched or run on the way: no hooks, no filters, no converters of a repository's settings.
+Nothing is written or fetched, and none of a repository's hooks, filters or converters are run.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from turnlog.blame.version import LARGEST_BYTES, lines_of
 from turnlog.errors import Invalid, NotFound, Unavailable
-from turnlog.log.entry import Git
+from turnlog.log.part import Git
 from turnlog.machine.environment import environment
 from turnlog.workspace.git import git_now, head_log
 
@@ -28,36 +29,48 @@ _STEP = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t\n]*> (\d+) [+-]\d
 _GIT = ("git", "--no-optional-locks", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 _QUIET = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
 _SWITCH = re.compile(r"checkout: moving from (\S+) to (\S+)")
-NO_COMMIT = "0" * 40
 _MOST_COMMITS = 200
 _MOST_IN_RANGE = 2_000
 _LINE = re.compile(rb"\^?([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?")
 
 
 class HeadStep(Struct, frozen=True):
-    """HEAD moved from one commit to another."""
+    """A move of HEAD from one commit to another."""
 
-    old: str
+    old: str | None
+    """None before the first commit."""
     new: str
     at: int
     what: str
-    """As git says it: `commit: …`, `checkout: moving from …`."""
+    """The message in git's log: `commit: …`, `checkout: moving from …`."""
     end: int = 0
-    """Where it ends in git's log."""
+    """The offset of its end in git's log."""
 
     @property
     def is_commit(self) -> bool:
-        """Whether what was in the files became a commit, and not the other way round."""
+        """Whether files became a commit, and not a commit files."""
         return self.what.startswith("commit")
 
     @property
     def is_merge(self) -> bool:
-        """Whether that commit has another parent."""
+        """Whether the commit is a merge."""
         return self.what.startswith("commit (merge)")
 
 
+class CommittedFile(NamedTuple):
+    """A file that a commit created, changed or renamed."""
+
+    path: bytes
+    old_path: bytes
+    """The path before the commit; the same if it was not renamed."""
+
+
+class _TooLargeError(Exception):
+    """What git was asked for is larger than `LARGEST_BYTES`."""
+
+
 class Repository:
-    """A worktree, until it is closed."""
+    """A git worktree; close it after use."""
 
     def __init__(self, top: str) -> None:
         self.top = os.fsencode(os.path.join(os.path.realpath(top), ""))
@@ -67,7 +80,7 @@ class Repository:
         self.commits_of = lru_cache(16)(self._commits_of)
 
     def close(self) -> None:
-        """End what was started."""
+        """End the git process, if one was started."""
         if self._reader is not None:
             self._reader.communicate()
             self._reader = None
@@ -81,37 +94,39 @@ class Repository:
 
     @cached_property
     def steps(self) -> list[HeadStep]:
-        """How HEAD moved, as far as git wrote it down, the oldest step first."""
+        """The moves of HEAD in git's log, oldest first."""
         return [_step(match) for match in _STEP.finditer(head_log(os.fsdecode(self.top)))]
 
-    def places(self, seen: Iterable[tuple[Git, datetime | None]]) -> list[int | None]:
-        """How many steps had been made when git stood so, in order; None where nobody can tell.
+    def moves_before(self, states: Iterable[tuple[Git, datetime | None]]) -> list[int | None]:
+        """For each recorded state of git, in order, the number of moves made before it; None if that is unknown.
 
-        How long git's log was says it, unless git took the beginning away since. Otherwise commit, branch and time
-        do: git's times are in seconds, and of the places that fit it is the first that is not before the last one.
+        The size of git's log decides, unless git removed its beginning since. Otherwise commit, branch and time decide:
+        git's times are in seconds, and of the moves that match, the first one not before the previous state counts.
         """
         numbers: list[int | None] = []
         heads = [self.steps[0].old, *(step.new for step in self.steps)] if self.steps else []
         ends = {0: 0, **{step.end: number for number, step in enumerate(self.steps, start=1)}}
         branches = self._branches()
         last = 0
-        for git, at in seen:
-            second = None if at is None else int(at.timestamp())
-            lowest = last if second is None else max(last, bisect_left(self.steps, second, key=_at))
-            highest = len(self.steps) if second is None else bisect_right(self.steps, second + 1, key=_at)
-            fits = [
-                index for index in range(lowest, highest + 1) if heads and heads[index] == (git.commit or NO_COMMIT)
-            ]
+        for git, at in states:
+            earliest, lowest, highest = last, last, len(self.steps)
+            if at is not None:
+                second = int(at.timestamp())
+                # A move just after this state may have the second before: git reads a clock that is a little late.
+                earliest = max(last, bisect_left(self.steps, second - 1, key=_at))
+                lowest = max(last, bisect_left(self.steps, second, key=_at))
+                highest = bisect_right(self.steps, second + 1, key=_at)
+            fits = [index for index in range(earliest, highest + 1) if heads and heads[index] == git.commit]
             if git.branch is not None:
                 fits = [index for index in fits if branches[index] in (None, git.branch)]
             exact = ends.get(git.log_bytes)
-            index = exact if exact in fits else next(iter(fits), None)
+            index = exact if exact in fits else next((index for index in fits if index >= lowest), None)
             last = last if index is None else index
             numbers.append(index)
         return numbers
 
     def _branches(self) -> list[str | None]:
-        """The branch at each place; None where it is not told."""
+        """The branch after each number of moves; None if it is unknown."""
         branches: list[str | None] = [None] * (len(self.steps) + 1)
         for number, step in enumerate(self.steps):
             switch = _SWITCH.fullmatch(step.what)
@@ -119,7 +134,7 @@ class Repository:
                 branches[number], branches[number + 1] = (f"refs/heads/{name}" for name in switch.groups())
             elif not step.what.startswith("rebase"):
                 branches[number + 1] = branches[number]
-        for number in range(len(self.steps) - 1, -1, -1):  # what a switch left was there before, too
+        for number in range(len(self.steps) - 1, -1, -1):  # the branch that a checkout left was current before, too
             if not self.steps[number].what.startswith(("rebase", "checkout")):
                 branches[number] = branches[number] or branches[number + 1]
         return branches
@@ -127,24 +142,27 @@ class Repository:
     # ── what is in commits ────────────────────────────────────────────────────────────────────────
 
     def _lines(self, commit: str, path: bytes) -> tuple[bytes, ...] | None:
-        """The lines of a file in a commit: none where it is not in there; None where nobody can tell."""
+        """The lines of a file in a commit: empty if the file is not in it, None if that is unknown."""
         data = self.content(commit, path)
-        return None if data is None else () if data == b"" else lines_of(data)
+        return None if data is None else lines_of(data)
 
     def content(self, commit: str, path: bytes) -> bytes | None:
-        """What is in a file in a commit; nothing where it is not in there; None where nobody can tell."""
+        """The content of a file in a commit: empty if the file is not in it, None if that is unknown or too large."""
         if not path.startswith(self.top) or b"\n" in path:
             return None
-        if self._ask(commit.encode() + b"^{commit}") is None:
+        try:
+            if self._ask(commit.encode() + b"^{commit}") is None:
+                return None
+            return self._ask(commit.encode() + b":" + path[len(self.top) :]) or b""
+        except _TooLargeError:
             return None
-        return self._ask(commit.encode() + b":" + path[len(self.top) :]) or b""
 
     def _ask(self, name: bytes) -> bytes | None:
         if self._reader is None:
             try:
                 self._reader = self._start("cat-file", "--batch", is_asked=True)
             except OSError:
-                return None  # there is no git here
+                return None  # git is not installed
         pipe, answer = self._reader.stdin, self._reader.stdout
         assert pipe is not None
         assert answer is not None
@@ -156,12 +174,17 @@ class Repository:
         words = answer.readline().split()
         if len(words) != 3 or not words[2].isdigit():
             return None
-        data = answer.read(int(words[2]) + 1)[:-1]
-        return data if words[1] in (b"blob", b"commit") and len(data) <= LARGEST_BYTES else None
+        size = int(words[2])
+        if size > LARGEST_BYTES:
+            for start in range(0, size + 1, LARGEST_BYTES):  # what is asked next comes behind it
+                answer.read(min(LARGEST_BYTES, size + 1 - start))
+            raise _TooLargeError
+        data = answer.read(size + 1)[:-1]
+        return data if words[1] in (b"blob", b"commit") else None
 
     def _authors(self, old: str | None, new: str, path: bytes) -> dict[int, str]:
-        """Of the lines of a file in a commit (from 0) the commits that brought them, those behind `old` only."""
-        span = new if old is None or old == NO_COMMIT else f"{old}..{new}"
+        """For the lines of a file in a commit (from 0), the commits that brought them, if newer than `old`."""
+        span = new if old is None else f"{old}..{new}"
         name = path[len(self.top) :]
         output = self.run("blame", "--porcelain", "--no-textconv", span, "--", name)
         commits: dict[int, str] = {}
@@ -171,13 +194,13 @@ class Repository:
         return commits
 
     def _commits_of(self, path: bytes) -> list[tuple[str, int]]:
-        """The newest commits of all branches that changed a file, with the seconds when they were made."""
+        """The newest commits of all branches that changed a file, with their times in seconds."""
         name = path[len(self.top) :]
         output = self.run("log", "--all", f"-{_MOST_COMMITS}", "--format=%H %ct", "--", name).decode()
         return [(commit, int(at)) for commit, _, at in (line.partition(" ") for line in output.splitlines())]
 
     def commit(self, revision: str) -> str:
-        """The commit that is called so."""
+        """The full id of a commit."""
         name = revision + "^{commit}"
         full_id = b"" if revision.startswith("-") else self.run("rev-parse", "--verify", "--quiet", name).strip()
         if not full_id:
@@ -186,11 +209,14 @@ class Repository:
         return full_id.decode()
 
     def commits(self, revisions: str) -> list[str]:
-        """One commit, or all of a range `A..B`, without merges; `Invalid` for a very long one."""
+        """One commit, or all of a range `A..B`, without merges; `Invalid` if there are too many."""
         old, dots, new = revisions.partition("..")
         if not dots:
             return [self.commit(revisions)]
-        span = f"^{self.commit(old)}", self.commit(new.lstrip(".") or "HEAD")
+        if new.startswith("."):
+            hint = f"write {old}..{new[1:]} for the commits of {new[1:] or 'HEAD'} that {old or 'HEAD'} does not have"
+            raise Invalid(f"the range {revisions!r:.80} has three dots", hint=hint)
+        span = f"^{self.commit(old or 'HEAD')}", self.commit(new or "HEAD")
         most = f"--max-count={_MOST_IN_RANGE + 1}"
         commits = self.run("rev-list", "--no-merges", most, *span, "--").decode().split()
         if len(commits) > _MOST_IN_RANGE:
@@ -199,31 +225,31 @@ class Repository:
         return commits
 
     def parents(self, commit: str) -> list[str]:
-        """The parents of a commit; none where nobody can tell."""
+        """The parents of a commit; empty if unknown."""
         words = self.run("rev-list", "--parents", "-n", "1", commit, "--").split()
         return [word.decode() for word in words[1:]]
 
-    def changed(self, commit: str) -> list[tuple[bytes, bytes]]:
-        """The files that a commit created, changed or renamed against its first parent, with what they were called."""
+    def changed(self, commit: str) -> list[CommittedFile]:
+        """The files that a commit created, changed or renamed, compared to its first parent."""
         words = self.run(
             "diff-tree", "-r", "-z", "--root", "--no-commit-id", "--name-status", "-M", "--diff-filter=AMR", "-m",
             "--first-parent", commit,
         ).split(b"\0")  # fmt: skip
-        pairs: list[tuple[bytes, bytes]] = []
+        files: list[CommittedFile] = []
         rest = iter(words)
         for state in rest:
             if state:
                 old = next(rest, b"")
                 new = next(rest, b"") if state.startswith(b"R") else old
-                pairs.append((self.top + new, self.top + old))
-        return pairs
+                files.append(CommittedFile(self.top + new, self.top + old))
+        return files
 
     def subject(self, commit: str) -> str:
         """The first line of a commit's message."""
         return self.run("log", "-1", "--format=%s", commit, "--").decode("utf-8", "replace").strip()
 
     def run(self, *words: str | bytes) -> bytes:
-        """What git says; nothing where it refuses."""
+        """The output of git; empty if the command fails."""
         try:
             with self._start(*words) as process:
                 return process.communicate()[0] if process.stdout is not None else b""
@@ -231,7 +257,7 @@ class Repository:
             raise Unavailable(f"git cannot be run: {error.strerror or error}", hint="install git") from error
 
     def _start(self, *words: str | bytes, is_asked: bool = False) -> subprocess.Popen[bytes]:
-        import subprocess  # only who has something to ask pays for it
+        import subprocess  # loaded only when git is run
 
         outside = {name: value for name, value in environment().items() if not name.startswith("GIT_")}
         return subprocess.Popen(
@@ -249,4 +275,5 @@ def _at(step: HeadStep) -> int:
 
 def _step(match: re.Match[bytes]) -> HeadStep:
     old, new, at, what = match.groups()
-    return HeadStep(old.decode(), new.decode(), int(at), what.decode("utf-8", "replace"), match.end() + 1)
+    before = old.decode() if old.strip(b"0") else None  # git's word for no commit is as long as its other ids
+    return HeadStep(before, new.decode(), int(at), what.decode("utf-8", "replace"), match.end() + 1)

@@ -18,11 +18,14 @@ VERSION = "0.1.0"
 _LONGEST_MODEL = 250
 _PROVIDERS = (("claude", "anthropic"), ("gpt", "openai"), ("o1", "openai"), ("o3", "openai"), ("o4", "openai"),
               ("codex", "openai"), ("gemini", "google"), ("qwen", "alibaba"), ("grok", "xai"))  # fmt: skip
-"""What a model's name begins with, and who models.dev says it is from."""
+"""The beginning of a model's name, and its provider in models.dev."""
 
 
 def trace_record(files: list[Blame], top: str, revision: str | None, now: datetime | None = None) -> dict[str, Any]:
-    """The record of these files; their paths are from `top` on. `revision` is the commit that has all of them so."""
+    """The record of these files, with paths relative to `top`.
+
+    `revision` is the commit that contains all of them like this.
+    """
     record: dict[str, Any] = {
         "version": VERSION,
         "id": str(uuid.uuid4()),
@@ -51,11 +54,13 @@ def _path(file: Blame, top: str) -> str:
 
 
 def _conversations(file: Blame) -> list[dict[str, Any]]:
-    """One for each turn, in the order of their first lines; what is nobody's is unknown."""
+    """One conversation for each turn, in the order of first lines; lines without an author are `unknown`."""
     conversations: dict[Any, dict[str, Any]] = {}
-    for (who, _), some in groupby(enumerate(file.lines), key=lambda pair: (_who(pair[1]), pair[1].line - pair[0])):
-        lines = [line for _, line in some]
-        conversation = conversations.setdefault(who, {**_head(lines[0]), "ranges": []})
+    for (authors, _), block in groupby(
+        enumerate(file.lines), key=lambda pair: (_authors_key(pair[1]), pair[1].line - pair[0])
+    ):
+        lines = [line for _, line in block]
+        conversation = conversations.setdefault(authors, {**_head(lines[0]), "ranges": []})
         text = "".join(f"{line.text}\n" for line in lines).encode("utf-8", "surrogatepass")
         hashed = sha256(text).hexdigest()
         conversation["ranges"].append(
@@ -64,15 +69,16 @@ def _conversations(file: Blame) -> list[dict[str, Any]]:
     return list(conversations.values())
 
 
-def _who(line: BlamedLine) -> tuple[Any, ...]:
+def _authors_key(line: BlamedLine) -> tuple[Any, ...]:
+    """Equal for lines of the same turns, and for lines without an author for the same reason."""
     authors = (line.author,) if line.author is not None else line.authors
-    return (*((one.session, one.turn) for one in authors), line.why)
+    return (*((author.session, author.turn) for author in authors), line.why)
 
 
 def _head(line: BlamedLine) -> dict[str, Any]:
-    """Who is behind a conversation, and where it can be read."""
+    """The contributor of a conversation, and its URL."""
     if line.author is None:
-        kind = "ai" if line.authors else "unknown"  # several turns at once are agents all the same
+        kind = "ai" if line.authors else "unknown"  # concurrent turns are all of agents
         return {"contributor": {"type": kind}}
     author = line.author
     contributor = {"type": "ai"}
@@ -82,6 +88,6 @@ def _head(line: BlamedLine) -> dict[str, Any]:
 
 
 def _model(name: str) -> str:
-    """As models.dev names it: with the provider in front, where that can be told from the name."""
-    lead = next((provider for start, provider in _PROVIDERS if name.startswith(start)), "")
-    return (f"{lead}/{name}" if lead and "/" not in name else name)[:_LONGEST_MODEL]
+    """The model's name in models.dev: with the provider in front, if the name shows it."""
+    provider = next((provider for start, provider in _PROVIDERS if name.startswith(start)), "")
+    return (f"{provider}/{name}" if provider and "/" not in name else name)[:_LONGEST_MODEL]

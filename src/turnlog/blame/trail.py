@@ -1,76 +1,106 @@
-"""From the lines of a file back to the sightings at which each of them came.
+"""Following the lines of a file back to the sightings at which each appeared.
 
-What is not at an older sighting came in between. What git or a rewind brings back has the author it had before.
+A line that an older sighting does not have was added in between. A line that git or a rewind restored keeps its earlier
+author.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from enum import Enum
 from functools import partial
+from itertools import groupby
+from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from turnlog.blame.alignment import NEW, matches, tells
-from turnlog.blame.rename import ALIKE, earlier_name
-from turnlog.blame.repository import NO_COMMIT, HeadStep, Repository
-from turnlog.blame.version import UNTOLD, Versions
-from turnlog.log.entry import Git
-from turnlog.rewind.timeline import Period, Timeline, TurnWork
-from turnlog.workspace.git import git_now, worktree_of
+from turnlog.blame.alignment import NEW, has_word, matches
+from turnlog.blame.gitchange import GitChanges
+from turnlog.blame.rename import MIN_SIMILARITY, earlier_name
+from turnlog.blame.repository import Repository
+from turnlog.blame.version import Versions
+from turnlog.rewind.timeline import NOT_RECORDED, Period, Timeline, TurnWork
 from turnlog.workspace.tree import TreeNode
 
-BEFORE, BETWEEN, SINCE, GIT, SEVERAL = "before", "between", "since", "git", "several"
-_ANY, _LEFT, _RUN = "any", "left", "run"
-"""What a line that came back may have been: any line that went, one that git took, or one of a run that git took."""
+Why = Literal["before", "between", "since", "git", "several"]
 
 
 class Verdict(Struct, frozen=True, eq=False):
-    """Who wrote a line, or why nobody did."""
+    """The author of a line, or the reason why there is none."""
 
     works: tuple[TurnWork, ...] = ()
-    why: str | None = None
+    why: Why | None = None
     commit: str | None = None
     at: datetime | None = None
 
 
+class _Match(Enum):
+    """What a line that came back may match."""
+
+    ANY_REMOVED = "any line that was removed"
+    REMOVED_BY_GIT = "a line that git removed"
+    RUN_REMOVED_BY_GIT = "a line of a run that git removed as a whole"
+
+
 class _Waiting(Struct):
-    """A line that came back from where nobody has looked yet."""
+    """A line that came back and whose origin was not found yet."""
 
     line: int
+    """The number of the requested line."""
     text: bytes
-    how: str
+    match: _Match
     run: int
+    """The number of the first line of its run."""
     verdict: Verdict
-    """Where it is not found."""
+    """The verdict if the origin is not found."""
 
 
 class _Walk(Struct):
-    """How far one has come."""
+    """The state of following one file back."""
 
     path: bytes
     lines: Sequence[bytes]
     digest: str | None
     upper: int
-    """The sighting that has these lines; one behind the last is now."""
+    """The sighting that has these lines; the number after the last one stands for the present."""
     pending: dict[int, int]
-    """Places in these lines, and which of the lines asked for they are."""
-    found: list[Verdict]
+    """The indexes of lines that are still followed, each with the number of the requested line."""
+    verdicts: list[Verdict]
     waiting: list[_Waiting] = field(default_factory=list[_Waiting])
 
-    def settle(self, places: list[int], verdict: Verdict) -> list[_Waiting]:
-        for number in places:
-            self.found[self.pending.pop(number)] = verdict
-        return []
+    def settle(self, indexes: Iterable[int], verdict: Verdict) -> None:
+        for index in indexes:
+            self.verdicts[self.pending.pop(index)] = verdict
 
-    def wait(self, places: list[int], how: str, verdicts: dict[int, Verdict], otherwise: Verdict) -> list[_Waiting]:
+    def wait(
+        self, indexes: list[int], match: _Match, verdicts: dict[int, Verdict], otherwise: Verdict
+    ) -> list[_Waiting]:
+        """Stop following lines until equal ones are found that were removed."""
         run, waiting = 0, list[_Waiting]()
-        for before, number in zip([NEW, *places], places, strict=False):
-            run = run if before == number - 1 else self.pending[number]
-            line = self.pending.pop(number)
-            waiting.append(_Waiting(line, self.lines[number], how, run, verdicts.get(number, otherwise)))
+        previous: int | None = None
+        for index in indexes:
+            if previous is None or index != previous + 1:
+                run = self.pending[index]
+            previous = index
+            line = self.pending.pop(index)
+            waiting.append(_Waiting(line, self.lines[index], match, run, verdicts.get(index, otherwise)))
         return waiting
+
+    def resume(self, pairs: list[tuple[int, _Waiting]]) -> None:
+        """Follow waiting lines again, each from the index where it was found."""
+        found = {waiting.line for _, waiting in pairs}
+        self.pending.update((index, waiting.line) for index, waiting in pairs)
+        self.waiting = [waiting for waiting in self.waiting if waiting.line not in found]
+
+
+class _OlderVersion(NamedTuple):
+    """The file at an older sighting, and for each line of the walk the index that it has there."""
+
+    path: bytes
+    digest: str | None
+    lines: Sequence[bytes]
+    origins: list[int]
 
 
 class LineTrail:
@@ -80,75 +110,73 @@ class LineTrail:
         self._timeline = timeline
         self._sightings = timeline.sightings
         self._versions = versions
-        self._repository = repository
-        self._now = git_now(os.fsdecode(repository.top)) if repository is not None else None
-        self._tops: dict[bytes, bytes] = {}
-        self._places: dict[int, int | None] | None = None
+        self._git = GitChanges(repository, timeline.sightings) if repository is not None else None
+
+    def commit_at(self, number: int) -> str | None:
+        """The commit that was checked out at a sighting."""
+        return None if self._git is None else self._git.commit_at(number)
 
     def follow(self, path: bytes, lines: Sequence[bytes], digest: str | None, upper: int) -> list[Verdict]:
-        """Of each line, who wrote it. `upper` is the sighting that has them; one behind the last is now."""
+        """The verdict for each line.
+
+        `upper` is the sighting with these lines; the number after the last stands for the present.
+        """
         pending = {number: number for number in range(len(lines))}
-        return self._back(_Walk(path, lines, digest, upper, pending, [Verdict()] * len(lines)))
+        return self._follow(_Walk(path, lines, digest, upper, pending, [Verdict()] * len(lines)))
 
     def find(self, path: bytes, lines: Sequence[bytes], upper: int, otherwise: Verdict) -> list[Verdict]:
-        """The same for lines of which only the content is known: each is the last one below `upper` that says that."""
-        waiting = [_Waiting(number, line, _ANY, 0, otherwise) for number, line in enumerate(lines)]
-        return self._back(_Walk(path, (), None, upper, {}, [otherwise] * len(lines), waiting))
+        """The verdict for lines of which only the content is known: each is the last equal one below `upper`."""
+        waiting = [_Waiting(number, line, _Match.ANY_REMOVED, 0, otherwise) for number, line in enumerate(lines)]
+        return self._follow(_Walk(path, (), None, upper, {}, [otherwise] * len(lines), waiting))
 
-    def _back(self, walk: _Walk) -> list[Verdict]:
+    def _follow(self, walk: _Walk) -> list[Verdict]:
         older = walk.upper - 1
         while (walk.pending or walk.waiting) and older >= 0:
             node = self._versions.at(self._sightings[older], walk.path)
             digest = node.digest if node is not None else None
-            if node is UNTOLD or (digest is not None and self._versions.lines(digest) is None):
-                older -= 1  # it does not say: what happened then is in the next one, too
+            if node is NOT_RECORDED or (digest is not None and self._versions.lines(digest) is None):
+                older -= 1  # without information: the change counts for the next sighting
             elif digest == walk.digest:
                 walk.upper = older
                 older -= 1
             else:
                 older = self._step(walk, older, node) - 1
-        walk.settle(list(walk.pending), Verdict(why=BEFORE))
-        for one in walk.waiting:
-            walk.found[one.line] = one.verdict
-        return walk.found
+        walk.settle(list(walk.pending), Verdict(why="before"))
+        for waiting in walk.waiting:
+            walk.verdicts[waiting.line] = waiting.verdict
+        return walk.verdicts
 
     # ── one step back ─────────────────────────────────────────────────────────────────────────────
 
     def _step(self, walk: _Walk, older: int, node: TreeNode | None) -> int:
-        """What came between an older sighting and what is known; returns the sighting that is known now."""
+        """Process the changes between an older sighting and the known one; returns the sighting that is known now."""
         rewind = self._timeline.rewind(older, walk.upper, walk.path)
-        back = self._came_back(walk, older, rewind)
-        if back is not None and not walk.waiting:
-            walk.upper = back
-            return back
-        if back is not None:  # waiting lines still need every step
-            self._back(_Walk(walk.path, walk.lines, walk.digest, back, walk.pending, walk.found))
+        restored = self._restored_sighting(walk, older, rewind)
+        if restored is not None and not walk.waiting:
+            walk.upper = restored
+            return restored
+        if restored is not None:  # waiting lines still need every step
+            self._follow(_Walk(walk.path, walk.lines, walk.digest, restored, walk.pending, walk.verdicts))
             walk.pending = {}
-        old = () if node is None else self._versions.lines(node.digest) or ()
-        origins = matches(old, walk.lines)
-        earlier = self._earlier_name(walk, older, node, origins)
-        if earlier is not None:
-            node = self._versions.at(self._sightings[older], earlier)
-            old = () if node is None else self._versions.lines(node.digest) or ()
-            origins = matches(old, walk.lines)
-        came = sorted(number for number in walk.pending if origins[number] == NEW)
-        fresh = self._judge(walk, older, came, rewind) if came else []
-        walk.pending = {origins[number]: line for number, line in walk.pending.items()}
+        version = self._older_version(walk, older, node)
+        added = sorted(index for index in walk.pending if version.origins[index] == NEW)
+        new_waiting = self._decide(walk, older, added, rewind) if added else []
+        walk.pending = {version.origins[index]: line for index, line in walk.pending.items()}
         if walk.waiting:
-            kept = set(origins)
-            self._attach(walk, older, old, [number for number in range(len(old)) if number not in kept])
-        walk.waiting += fresh
-        walk.path = earlier or walk.path
-        walk.lines, walk.digest, walk.upper = old, node.digest if node is not None else None, older
+            kept = set(version.origins)
+            removed = [index for index in range(len(version.lines)) if index not in kept]
+            self._match_waiting(walk, older, version.lines, removed)
+        walk.waiting += new_waiting
+        walk.path, walk.lines, walk.digest, walk.upper = version.path, version.lines, version.digest, older
         return older
 
-    def _came_back(self, walk: _Walk, older: int, rewind: Period | None) -> int | None:
-        """The sighting that has the file to the byte as it is, where a rewind or git put it back; None if none did."""
+    def _restored_sighting(self, walk: _Walk, older: int, rewind: Period | None) -> int | None:
+        """The sighting with exactly the same file, if a rewind or git restored it from there; else None."""
         if not walk.pending or walk.digest is None:
             return None
         if rewind is not None and 0 <= rewind.target < older and self._is_at(rewind.target, walk):
             return rewind.target
-        if rewind is None and self._put_back(walk, older) is None:
+        if rewind is None and self._restored_commit(walk, older) is None:
             return None
         return next((number for number in range(older - 1, -1, -1) if self._is_at(number, walk)), None)
 
@@ -156,183 +184,110 @@ class LineTrail:
         node = self._versions.at(self._sightings[number], walk.path)
         return node is not None and node.digest == walk.digest
 
-    def _earlier_name(self, walk: _Walk, older: int, node: TreeNode | None, origins: list[int]) -> bytes | None:
-        """What the file was called at an older sighting, if it was another one."""
-        is_like = node is not None and origins.count(NEW) <= ALIKE * len(origins)
-        if is_like or walk.digest is None or not walk.pending:
-            return None
+    def _restored_commit(self, walk: _Walk, older: int) -> str | None:
+        return None if self._git is None else self._git.restored_commit(older, walk.upper, walk.path, walk.lines)
+
+    def _older_version(self, walk: _Walk, older: int, node: TreeNode | None) -> _OlderVersion:
+        """The file at an older sighting, also if it had another name there."""
+        version = self._version(walk, walk.path, node)
+        is_similar = node is not None and version.origins.count(NEW) <= MIN_SIMILARITY * len(version.origins)
+        if is_similar or walk.digest is None or not walk.pending:
+            return version
         sighting = self._sightings[older]
         if walk.upper < len(self._sightings):
             gone = self._versions.gone_between(sighting, self._sightings[walk.upper])
         else:
             gone = self._versions.gone_now(sighting)
-        return earlier_name(walk.path, walk.digest, walk.lines, gone, self._versions)
+        name = earlier_name(walk.path, walk.digest, walk.lines, gone, self._versions)
+        return version if name is None else self._version(walk, name, self._versions.at(sighting, name))
 
-    # ── whose it is ───────────────────────────────────────────────────────────────────────────────
+    def _version(self, walk: _Walk, path: bytes, node: TreeNode | None) -> _OlderVersion:
+        if node is None:
+            return _OlderVersion(path, None, (), matches((), walk.lines))
+        lines = self._versions.lines(node.digest) or ()
+        return _OlderVersion(path, node.digest, lines, matches(lines, walk.lines))
 
-    def _judge(self, walk: _Walk, older: int, came: list[int], rewind: Period | None) -> list[_Waiting]:
-        """Lines that came between an older sighting and what is known: whose they are, or which of them came back."""
-        own = self._own(walk, older)
-        before, after = self._git(older), self._git(walk.upper)
+    # ── whose a line is ───────────────────────────────────────────────────────────────────────────
+
+    def _decide(self, walk: _Walk, older: int, added: list[int], rewind: Period | None) -> list[_Waiting]:
+        """The verdicts for lines that were added since an older sighting; lines that came back are returned."""
+        verdict = self._turn_verdict(walk, older)
         if rewind is not None:
-            return walk.wait(came, _ANY, {}, Verdict(why=BETWEEN, at=own.at))
-        if before is None or after is None:
-            return walk.settle(came, own)
-        if before.commit == after.commit and before.stash == after.stash:
-            commit = self._put_back(walk, older)
-            if commit is None:
-                return walk.settle(came, own)
-            return walk.wait(came, _ANY, self._brought_by(walk, came, None, commit, own.at), own)
-        brought: dict[int, Verdict] = {}
-        for old, new in self._sources(before, after, older, walk.upper):
-            brought.update(self._brought_by(walk, came, old, new, own.at))
-        how = _RUN if before.stash == after.stash else _LEFT
-        back = walk.wait([number for number in came if number in brought], _ANY, brought, own)
-        return back + walk.wait([number for number in came if number not in brought], how, {}, own)
+            return walk.wait(added, _Match.ANY_REMOVED, {}, Verdict(why="between", at=verdict.at))
+        if self._git is None:
+            walk.settle(added, verdict)
+            return []
+        return self._decide_with_git(self._git, walk, older, added, verdict)
 
-    def _own(self, walk: _Walk, older: int) -> Verdict:
-        seen = partial(self._versions.at, path=walk.path)
-        works, is_sure = self._timeline.owners(older, walk.upper, walk.path, seen)
-        at = self._at(walk.upper)
+    def _decide_with_git(
+        self, git: GitChanges, walk: _Walk, older: int, added: list[int], verdict: Verdict
+    ) -> list[_Waiting]:
+        """The same in a repository; `verdict` is for the lines that git did not bring."""
+        before, after = git.state(older), git.state(walk.upper)
+        if before is None or after is None:
+            walk.settle(added, verdict)
+            return []
+        if (before.commit, before.stash) != (after.commit, after.stash):
+            brought = git.brought_lines(older, walk.upper, walk.path, walk.lines, added)
+            match = _Match.RUN_REMOVED_BY_GIT if before.stash == after.stash else _Match.REMOVED_BY_GIT
+            verdicts = _git_verdicts(brought, verdict.at)
+            waiting = walk.wait([index for index in added if index in brought], _Match.ANY_REMOVED, verdicts, verdict)
+            return waiting + walk.wait([index for index in added if index not in brought], match, {}, verdict)
+        commit = git.restored_commit(older, walk.upper, walk.path, walk.lines)
+        if commit is None:
+            walk.settle(added, verdict)
+            return []
+        restored = git.restored_lines(commit, walk.path, walk.lines, added)
+        return walk.wait(added, _Match.ANY_REMOVED, _git_verdicts(restored, verdict.at), verdict)
+
+    def _turn_verdict(self, walk: _Walk, older: int) -> Verdict:
+        """The verdict for lines that were added since an older sighting, if neither git nor a rewind did it."""
+        node_at = partial(self._versions.at, path=walk.path)
+        works, is_sure = self._timeline.owners(older, walk.upper, walk.path, node_at)
+        is_now = walk.upper == len(self._sightings)
+        at = None if is_now else self._sightings[walk.upper].checkpoint.at
         if len(works) == 1 and is_sure:
             return Verdict(works, at=at)
         if works:
-            return Verdict(works, SEVERAL, at=at)
-        return Verdict(why=SINCE if walk.upper == len(self._sightings) else BETWEEN, at=at)
+            return Verdict(works, "several", at=at)
+        return Verdict(why="since" if is_now else "between", at=at)
 
-    def _at(self, number: int) -> datetime | None:
-        return self._sightings[number].checkpoint.at if number < len(self._sightings) else None
+    # ── lines that came back ──────────────────────────────────────────────────────────────────────
 
-    # ── what git did ──────────────────────────────────────────────────────────────────────────────
-
-    def _git(self, number: int) -> Git | None:
-        """Where git stood at a sighting, in the repository that the file is in."""
-        if self._repository is None or number >= len(self._sightings):
-            return self._now
-        sighting = self._sightings[number]
-        if sighting.place not in self._tops:
-            top = worktree_of(os.fsdecode(sighting.place.rstrip(b"/"))) or ""
-            self._tops[sighting.place] = os.path.join(os.fsencode(os.path.realpath(top)), b"")
-        return sighting.checkpoint.git if self._tops[sighting.place] == self._repository.top else None
-
-    def commit_at(self, number: int) -> str | None:
-        """The commit that was checked out at a sighting."""
-        git = self._git(number)
-        return None if git is None else git.commit
-
-    def _put_back(self, walk: _Walk, older: int) -> str | None:
-        """The commit that a file was put back from: as a whole, and HEAD stayed where it was.
-
-        That is the one that is checked out, or where something was staged an earlier one of any branch.
-        """
-        before, after = self._git(older), self._git(walk.upper)
-        if self._repository is None or before is None or after is None or before.commit != after.commit:
-            return None
-        has = self._repository.lines
-        if before.commit is not None and has(before.commit, walk.path) == walk.lines:
-            return before.commit
-        if before.index == after.index:
-            return None
-        earlier = (one for one, at in self._repository.commits_of(walk.path) if self._is_earlier(one, at, older))
-        return next((commit for commit in earlier if has(commit, walk.path) == walk.lines), None)
-
-    def _is_earlier(self, commit: str, at: int, older: int) -> bool:
-        """Whether a commit was made before a sighting: git's log of HEAD says so, or else a whole second did."""
-        assert self._repository is not None
-        committed_at = next((number for number, step in enumerate(self._repository.steps) if step.new == commit), None)
-        seen_at = self._place(older)
-        if committed_at is not None and seen_at is not None:
-            return committed_at < seen_at
-        seen = self._at(older)
-        return seen is not None and at < int(seen.timestamp())
-
-    def _sources(self, before: Git, after: Git, older: int, upper: int) -> list[tuple[str | None, str]]:
-        """Between which commits files were changed by git, and not the other way round."""
-        assert self._repository is not None
-        sources: list[tuple[str | None, str]] = []
-        if before.stash is not None and before.stash != after.stash:
-            sources.append((before.commit, before.stash))
-        if after.commit is None or before.commit == after.commit:
-            return sources
-        for step in self._steps(before, after, older, upper):
-            if not step.is_commit:
-                sources.append((step.old, step.new))
-            elif step.is_merge:
-                sources += [(step.old, parent) for parent in self._repository.parents(step.new)[1:]]
-        return sources
-
-    def _steps(self, before: Git, after: Git, older: int, upper: int) -> list[HeadStep]:
-        """How HEAD moved between two sightings."""
-        assert self._repository is not None
-        first, last = self._place(older), self._place(upper)
-        if first is not None and last is not None:
-            return self._repository.steps[first:last]
-        # Without a record it may have been either, and so no turn is credited with lines that git may have brought.
-        return [HeadStep(before.commit or NO_COMMIT, after.commit or NO_COMMIT, 0, "unknown")]
-
-    def _place(self, number: int) -> int | None:
-        """How many steps HEAD had made at a sighting."""
-        if self._places is None and self._repository is not None:
-            seen = [(number, self._git(number)) for number in range(len(self._sightings) + 1)]
-            with_git = [(number, git) for number, git in seen if git is not None]
-            places = self._repository.places((git, self._at(number)) for number, git in with_git)
-            self._places = dict(zip((number for number, _ in with_git), places, strict=True))
-        return (self._places or {}).get(number)
-
-    def _brought_by(
-        self, walk: _Walk, came: list[int], old: str | None, new: str, at: datetime | None
-    ) -> dict[int, Verdict]:
-        """Which of the lines a commit has that another one has not, with the commits that brought them."""
-        assert self._repository is not None
-        has = self._repository.lines(new, walk.path)
-        if has is None:
-            return {number: Verdict(why=GIT, at=at) for number in came}
-        had = (self._repository.lines(old, walk.path) or ()) if old is not None and int(old, 16) else ()
-        news, places = matches(had, has), matches(has, walk.lines)
-        some = [number for number in came if places[number] != NEW and news[places[number]] == NEW]
-        commits = self._repository.authors(old, new, walk.path) if some else {}
-        return {number: Verdict(why=GIT, commit=commits.get(places[number]), at=at) for number in some}
-
-    def _took(self, older: int, upper: int) -> bool:
-        """Whether git took lines away between two sightings."""
-        before, after = self._git(older), self._git(upper)
-        if before is None or after is None:
-            return False
-        if before.stash != after.stash:
-            return True
-        if before.commit == after.commit:
-            return False
-        return not all(step.is_commit for step in self._steps(before, after, older, upper))
-
-    def _attach(self, walk: _Walk, older: int, old: Sequence[bytes], gone: list[int]) -> None:
-        """Lines that came back are those that went here, as far as they say the same."""
-        took = any(one.how != _ANY for one in walk.waiting) and bool(gone) and self._took(older, walk.upper)
-        loose = [one for one in walk.waiting if one.how == _ANY or (took and one.how == _LEFT)]
-        texts = [old[number] for number in gone]
+    def _match_waiting(self, walk: _Walk, older: int, old: Sequence[bytes], removed: list[int]) -> None:
+        """Match lines that came back with equal lines that were removed here."""
+        is_git_asked = bool(removed) and any(one.match is not _Match.ANY_REMOVED for one in walk.waiting)
+        by_git = is_git_asked and self._git is not None and self._git.has_removed_lines(older, walk.upper)
+        accepted = {_Match.ANY_REMOVED, _Match.REMOVED_BY_GIT} if by_git else {_Match.ANY_REMOVED}
+        candidates = [waiting for waiting in walk.waiting if waiting.match in accepted]
+        origins = matches([old[index] for index in removed], [waiting.text for waiting in candidates])
         pairs = [
-            (number, one)
-            for number, one in zip(matches(texts, [one.text for one in loose]), loose, strict=True)
-            if number != NEW
+            (removed[origin], waiting) for origin, waiting in zip(origins, candidates, strict=True) if origin != NEW
         ]
-        if any(tells(one.text) for _, one in pairs):
-            self._take(walk, [(gone[number], one) for number, one in pairs])
-        runs: dict[int, list[_Waiting]] = {}
-        for one in walk.waiting if took else ():
-            if one.how == _RUN:
-                runs.setdefault(one.run, []).append(one)
-        for run in runs.values():
-            self._attach_run(walk, old, gone, run)
+        if any(has_word(waiting.text) for _, waiting in pairs):
+            walk.resume(pairs)
+        if by_git:
+            in_runs = [waiting for waiting in walk.waiting if waiting.match is _Match.RUN_REMOVED_BY_GIT]
+            for _, run in groupby(in_runs, key=_run_of):
+                _match_run(walk, old, removed, list(run))
 
-    def _attach_run(self, walk: _Walk, old: Sequence[bytes], gone: list[int], run: list[_Waiting]) -> None:
-        texts = tuple(one.text for one in run)
-        free = [number for number in gone if number not in walk.pending]
-        for first in free:
-            places = range(first, first + len(texts))
-            if tuple(old[first : first + len(texts)]) == texts and set(places) <= set(free) and any(map(tells, texts)):
-                self._take(walk, list(zip(places, run, strict=True)))
-                return
 
-    def _take(self, walk: _Walk, pairs: list[tuple[int, _Waiting]]) -> None:
-        taken = {one.line for _, one in pairs}
-        walk.pending.update((number, one.line) for number, one in pairs)
-        walk.waiting = [one for one in walk.waiting if one.line not in taken]
+def _run_of(waiting: _Waiting) -> int:
+    return waiting.run
+
+
+def _match_run(walk: _Walk, old: Sequence[bytes], removed: list[int], run: list[_Waiting]) -> None:
+    """Match the lines of a run with equal lines that were removed together."""
+    texts = tuple(waiting.text for waiting in run)
+    if not any(map(has_word, texts)):
+        return
+    free = {index for index in removed if index not in walk.pending}
+    for first in removed:
+        indexes = range(first, first + len(texts))
+        if free.issuperset(indexes) and tuple(old[first : first + len(texts)]) == texts:
+            walk.resume(list(zip(indexes, run, strict=True)))
+            return
+
+
+def _git_verdicts(commits: dict[int, str | None], at: datetime | None) -> dict[int, Verdict]:
+    return {index: Verdict(why="git", commit=commit, at=at) for index, commit in commits.items()}

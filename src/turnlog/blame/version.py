@@ -1,4 +1,4 @@
-"""What a file was when a checkpoint was taken. Only the folders on its path are read, each once."""
+"""The versions of a file at checkpoints. Only the folders on its path are read, each once."""
 
 from __future__ import annotations
 
@@ -6,33 +6,31 @@ import os
 from functools import lru_cache
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.log.entry import Root
+from turnlog.log.part import Root
 from turnlog.rewind.overlay import private_root
 from turnlog.rewind.snapshot import WORKSPACE, load_rules
-from turnlog.rewind.timeline import Sighting
+from turnlog.rewind.timeline import NOT_RECORDED, Sighting
 from turnlog.store import Store
-from turnlog.workspace.ignore import was_covered
-from turnlog.workspace.ignored import NEVER_KEPT
+from turnlog.workspace.ignoredscan import NEVER_KEPT
+from turnlog.workspace.ignorerule import was_covered
 from turnlog.workspace.tree import (
     FILE,
     FOLDER,
-    UNKNOWN,
     Tree,
     TreeNode,
     changes,
     decode_one,
     decode_tree,
     files,
+    is_unknown,
 )
 
 LARGEST_BYTES = 16 << 20
-UNTOLD = TreeNode(UNKNOWN)
-"""The checkpoint does not cover this file."""
-_LOOKED_AT = 8000
+_SEARCHED_BYTES = 8000
 
 
 class Versions:
-    """The versions of files, by their paths from the root."""
+    """The versions of files, by their absolute paths."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -42,21 +40,22 @@ class Versions:
         self.lines = lru_cache(8)(self._lines)
 
     def at(self, sighting: Sighting, path: bytes) -> TreeNode | None:
-        """The file at a sighting; None where it was not there, `UNTOLD` where that checkpoint does not say."""
+        """The file at a sighting; None if it did not exist, `NOT_RECORDED` if the checkpoint has no information."""
         try:
             return self._at(sighting, path)
         except (NotFound, Corrupt):
-            return UNTOLD
+            return NOT_RECORDED
 
     def _at(self, sighting: Sighting, path: bytes) -> TreeNode | None:
-        node: TreeNode | None = UNTOLD
-        for root, inside in sighting.roots(path):
-            node = self._below(root.tree, inside)
-            if node is None:
-                node = self._ignored(sighting, root, inside)
-            break
-        if node is not None and (node.kind == UNKNOWN or (node.kind == FILE and node.size > LARGEST_BYTES)):
-            return UNTOLD
+        roots = sighting.roots(path)
+        if not roots:
+            return NOT_RECORDED
+        root, inside = roots[0]
+        node = self._below(root.tree, inside)
+        if node is None:
+            node = self._ignored(sighting, root, inside)
+        if is_unknown(node) or (node is not None and node.kind == FILE and node.size > LARGEST_BYTES):
+            return NOT_RECORDED
         return node if node is not None and node.kind == FILE else None
 
     def _below(self, tree: str, path: bytes) -> TreeNode | None:
@@ -64,7 +63,7 @@ class Versions:
         for folder in folders:
             node = self._node(tree, folder)
             if node is None or node.kind != FOLDER:
-                return node if node is not None and node.kind == UNKNOWN else None
+                return node if is_unknown(node) else None
             tree = node.digest
         return self._node(tree, name)
 
@@ -84,14 +83,14 @@ class Versions:
             return None  # it is in another home
 
     def is_ignored(self, sighting: Sighting, path: bytes) -> bool:
-        """Whether a checkpoint has that file among those that git would ignore."""
+        """Whether a checkpoint has the file among the ignored ones."""
         return any(
             self._below(root.tree, inside) is None and self._ignored(sighting, root, inside) is not None
             for root, inside in sighting.roots(path)
         )
 
     def is_left_out(self, sighting: Sighting, path: bytes) -> bool:
-        """Whether a checkpoint that has no such file would not have had it: a rule leaves it out."""
+        """Whether a checkpoint without the file would not have covered it, because of an ignore rule."""
         covers_ignored = any(one.is_private for one in sighting.checkpoint.roots)
         for root, inside in sighting.roots(path):
             rules = load_rules(self._store.get(root.rules)) if root.rules else []
@@ -106,17 +105,17 @@ class Versions:
             return None
 
     def gone_between(self, older: Sighting, newer: Sighting) -> list[tuple[bytes, TreeNode]]:
-        """Files that the older sighting has, and the newer one not, or not as they were, by their paths."""
+        """The files of the older sighting that are missing or changed in the newer one, by their paths."""
         folder = max(older.place, newer.place, key=len)
         try:
             before, after = self._folder(older, folder), self._folder(newer, folder)
             differing = list(changes(before, after, self._tree, folder))
         except (NotFound, Corrupt):
             return []
-        return [(path, old) for path, old, new in differing if old is not None and _is_other(old, new)]
+        return [(path, old) for path, old, new in differing if old is not None and _is_gone_or_changed(old, new)]
 
     def gone_now(self, older: Sighting) -> list[tuple[bytes, TreeNode]]:
-        """Files that a sighting has and that are not there now."""
+        """The files of a sighting that do not exist now."""
         try:
             before = list(files(self._folder(older, older.place), self._tree, older.place))
         except (NotFound, Corrupt):
@@ -124,7 +123,7 @@ class Versions:
         return [(path, node) for path, node in before if node.kind == FILE and not os.path.lexists(path)]
 
     def _folder(self, sighting: Sighting, folder: bytes) -> Tree:
-        """The workspace of a sighting, or the folder in it that lies in that place."""
+        """The workspace of a sighting, or the folder inside it with this path."""
         root = next(
             (root for root in sighting.checkpoint.roots if root.name == WORKSPACE and not root.is_private), None
         )
@@ -135,13 +134,13 @@ class Versions:
         return self._tree(node.digest) if node is not None and node.kind == FOLDER else {}
 
 
-def _is_other(old: TreeNode, new: TreeNode | None) -> bool:
+def _is_gone_or_changed(old: TreeNode, new: TreeNode | None) -> bool:
     return old.kind == FILE and (new is None or new.digest != old.digest)
 
 
 def lines_of(data: bytes) -> tuple[bytes, ...] | None:
-    """The lines of a text, without their ends; None for what is no text."""
-    if b"\0" in data[:_LOOKED_AT]:
+    """The lines of a text, without line ends; None if it is not a text."""
+    if b"\0" in data[:_SEARCHED_BYTES]:
         return None
     lines = data.split(b"\n")
     if not lines[-1]:

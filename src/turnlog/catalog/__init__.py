@@ -1,21 +1,23 @@
 """Every session on this machine, ours and other agents', as answers: which there are, what was said, what it cost.
 
-Whoever asks and finds nothing changed loads little: formats, stores and prices are imported when something has to be
+A query that finds nothing changed imports little: formats, stores and prices are loaded only when something has to be
 read.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.listing import CONVERSATION, now_ms, sessions_shown
 from turnlog.catalog.index.cards import merged, merged_lines
 from turnlog.catalog.index.index import Index
-from turnlog.catalog.index.sqlite.database import whole
-from turnlog.catalog.question import question
-from turnlog.catalog.upkeep import LocalUpkeep, Waited, database_for, location_of
+from turnlog.catalog.index.sqlite.damage import Damaged, is_damage
+from turnlog.catalog.location import database_for, location_of
+from turnlog.catalog.serialized import serialized, unless_cancelled
+from turnlog.catalog.upkeep import LocalUpkeep, LockTimeout
 from turnlog.catalog.values import Card, ListingRow, Standing, Synced, TokenSums
 from turnlog.catalog.waiter import PatientLock
 from turnlog.errors import Invalid
@@ -24,15 +26,16 @@ from turnlog.machine.location import is_shared
 from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import tzinfo
     from types import TracebackType
-    from typing import TypeVar
+    from typing import Concatenate, ParamSpec, TypeVar
 
     from turnlog.catalog.answer import FoundPage, Hits, Spending
     from turnlog.session import Home
     from turnlog.store.capability import TableConnection
 
+    _P = ParamSpec("_P")
     _T = TypeVar("_T")
 
 __all__ = [
@@ -49,17 +52,17 @@ FRESH_S = 1.0
 
 
 class Catalog:
-    """An index that can be made again at any time. Asked something, it looks what has changed, reads that, answers.
+    """An index that can be rebuilt at any time. Each query checks what has changed, reads that, and answers.
 
-    It may stay open and be asked by any number of threads: it looks at the disk when it is asked, if it did not within
-    the last `fresh_for` seconds; `sync` looks at once. A home that it is given is left open. What nobody waits for any
-    more is given up: see `turnlog.catalog.waiter`.
+    A catalog may stay open and be queried from any number of threads. A query checks the disk unless that was done in
+    the last `fresh_for` seconds; `sync` checks at once. A home that was passed in is left open. Queries can be
+    cancelled: see `turnlog.catalog.waiter`.
 
-    `progress` is called with what is being done, how many bytes are done and how many there are. `agents` includes
+    `progress` is called with the current activity, the bytes done and the bytes in total. `agents` includes
     other agents' sessions of this user on this machine; the default is no for a database and for a tenant. With
     `deferred`, another process reads if much is new; `at_end` starts that process when this one exits. Answers then
-    cover what was read so far, with a glance at the newest of the rest; see `standing`. `patience_s` limits how long to
-    wait for another writer; after that, answers come from the index as it is, and `is_behind` is true.
+    cover what was read so far, and a glance at the newest of the rest; see `standing`. `patience_s` limits the wait for
+    another writer; after that, answers come from the index in its present state, and `is_behind` is true.
     """
 
     def __init__(
@@ -79,31 +82,32 @@ class Catalog:
         self._home = self._given
         self._location = location_of(location)
         self._is_shared = is_shared(self._location)
-        """Whether our own sessions lie where others have theirs."""
+        """Whether our own sessions are in a store without files."""
         is_own = not self._is_shared and (self._given is None or self._given.tenant_name is None)
         self._agents = is_own if agents is None else agents
         self._progress = progress
         self._fresh_for, self._clock = fresh_for, clock
-        self._is_closed = self.is_behind = False
+        self._is_closed = False
+        self.is_behind = False
         """Whether the last check of the disk was given up: another process was busy for too long."""
         self._looked_at: float | None = None
-        """When the disk was last looked at."""
+        """When the disk was last checked."""
         database = database_for(self._given, self._location, agents=self._agents)
         self._local = LocalUpkeep(
             database, self._location, self._open_home, progress, agents=self._agents, deferred=deferred,
             at_end=at_end, patience_s=patience_s,
         )  # fmt: skip
         self._server: TableConnection | None = None
-        """Where our own sessions are in a database, and so is what is known of them."""
+        """The connection to the tables of the index, if our own sessions are in a database."""
 
     @property
     def path(self) -> str:
-        """The file it lies in; `:memory:` where no disk has room for it."""
+        """The path of the index; `:memory:` if no disk has room for it."""
         return self._local.database.path
 
     @property
     def is_partial(self) -> bool:
-        """Whether the last answer was of a part, and another process reads the rest: see `standing`."""
+        """Whether the last answer covered only a part, while another process reads the rest: see `standing`."""
         return self._local.glanced is not None
 
     def __enter__(self) -> Catalog:
@@ -115,7 +119,7 @@ class Catalog:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file. Whoever asks afterwards gets `Invalid`."""
+        """Close the index. Every later query raises `Invalid`."""
         with self._mutex:
             self._is_closed = True
             self._local.database.close()
@@ -138,33 +142,30 @@ class Catalog:
         if self._is_closed:
             raise Invalid("this catalog is closed", hint="make another one")
 
-    # ── in step with the disk ─────────────────────────────────────────────────────────────────────
-
     def refresh(self, *, at_once: bool = False) -> None:
-        """Look what has changed, unless that was done a moment ago. Every question does that by itself."""
+        """Check what has changed and read it, unless that was done a moment ago. Every query calls this itself."""
         with self._mutex:
             self._refuse_closed()
             is_fresh = self._looked_at is not None and self._clock() - self._looked_at < self._fresh_for
             if is_fresh and not at_once:
                 return
             try:
-                self.sync()
+                with self._local.impatient():
+                    self.sync()
                 self.is_behind = False
-            except Waited:
+            except LockTimeout:
                 self._looked_at, self.is_behind = self._clock(), True
 
     def sync(self) -> Synced:
-        """Look what has changed since, and read it."""
+        """Check what has changed, and read it."""
         with self._mutex:
             self._refuse_closed()
-            synced = self._local.sync()
-            if self._is_shared:
-                synced = self._ask_server(synced)
+            synced = self._local.sync(self._ask_server if self._is_shared else None)
             self._looked_at = self._clock()
             return synced
 
     def _tables(self) -> TableConnection | None:
-        """Where the store keeps what is known of its sessions; None if that is kept here."""
+        """The connection to the tables that the store has for an index; None if the index is local."""
         from turnlog.store.capability import KeepTables, ability
 
         if self._server is None and (database := ability(interior(self._open_home()).store, KeepTables)) is not None:
@@ -172,19 +173,18 @@ class Catalog:
         return self._server
 
     def _ask_server(self, here: Synced) -> Synced:
-        """Have what is new read in sessions that are no files: into the tables of their database, if it has any."""
+        """Index what is new in sessions that are not files, in the tables of their database if it has any."""
         from turnlog.catalog.index.postgres.engine import PostgresEngine
         from turnlog.catalog.index.reconcile import reconcile
         from turnlog.catalog.read.server import catch_up
 
         store, server = interior(self._open_home()).store, self._tables()
         if server is None:
-            return self._local.take_in(store, here)
-        there = catch_up(server, store, self._progress, self._local.waiting)
+            return self._local.read_store(store, here)
+        there = catch_up(server, store, self._progress, self._local.waiting())
         if self._agents:
-            self._local.learn(store)
-            with whole():
-                reconcile(self._local.database, PostgresEngine(server), self._local.waiting)
+            self._local.update_marks(store)
+            reconcile(self._local.database, PostgresEngine(server), self._local.waiting)
         return Synced(
             here.sessions + there.sessions,
             here.read + there.read,
@@ -194,42 +194,62 @@ class Catalog:
         )
 
     def complete(self) -> None:
-        """Read everything that is there before this returns, whoever began with it."""
+        """Read everything before this returns, even if another process has begun."""
         with self._mutex:
             self._refuse_closed()
             self._local.complete()
             self.sync()
 
     def _make(self, workspace: str) -> None:
-        """The same for the process that others leave it to: for somebody in that workspace, and to be kept."""
+        """Index everything in slices, for the background process; `workspace` is where its user stands."""
         with self._mutex:
             self._refuse_closed()
-            self._local.make(workspace)
+            self._local.index_in_slices(workspace)
 
     def rebuild(self) -> Synced:
-        """Throw it away, and read everything again."""
+        """Discard the index, and read everything again."""
         with self._mutex:
             self._refuse_closed()
             self._looked_at = None
-            self._local.throw_away()
+            self._local.replace_index()
             return self.sync()
 
+    def _repair(self, work: Callable[[], _T]) -> _T:
+        """Replace the damaged index, read everything again, and call `work`."""
+        self._local.replace_damaged_index()
+
+        def again() -> _T:
+            self.sync()
+            return work()
+
+        return self._local.repairing(again)
+
     def forget_purged(self) -> None:
-        """What was removed for good leaves the files of the catalog, and nothing new is read into them."""
+        """Remove purged sessions from the files of the catalog. Nothing new is read."""
         with self._mutex:
             self._refuse_closed()
             if self._is_shared and (not self._agents or self._tables() is None):
-                self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False))
+                self._local.repairing(lambda: self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False)))
             self._local.forget_purged()
             self._looked_at = None
 
-    def _heed(self, has_left: Callable[[], bool] | None) -> None:
-        self._local.database.heed(has_left)
+    def _answer(self, work: Callable[[], _T]) -> _T:
+        """Refresh, and call `work`; if the index is found damaged, call it again after replacing that."""
 
-    # ── questions ─────────────────────────────────────────────────────────────────────────────────
+        def answer() -> _T:
+            return unless_cancelled(work, self._local.database.set_cancel_check)
+
+        with self._mutex:
+            try:
+                self.refresh()
+                return answer()
+            except (Damaged, sqlite3.DatabaseError) as error:
+                if not is_damage(error):
+                    raise
+            return self._repair(answer)
 
     def _indexes(self) -> list[Index]:
-        """Where there is something to be found."""
+        """The indexes to query."""
         indexes = self._local.indexes
         if self._server is not None:
             from turnlog.catalog.index.postgres.engine import PostgresEngine
@@ -237,7 +257,7 @@ class Catalog:
             indexes.append(Index(PostgresEngine(self._server)))
         return [index.with_home(self._open_home) for index in indexes]
 
-    @question
+    @serialized
     def cards(
         self,
         query: str = "",
@@ -248,7 +268,7 @@ class Catalog:
         conversations: bool = False,
         limit: int | None = None,
     ) -> list[Card]:
-        """Sessions, the newest first.
+        """The sessions that match a query, newest first.
 
         Without `everything`: no subagents, hidden or archived ones, and not both a session and its copy. With
         `deleted`: only those in the trash; with `conversations`: only those in which something was said.
@@ -260,7 +280,7 @@ class Catalog:
             parts.append(index.cards(condition, limit=limit))
         return merged(parts)[:limit]
 
-    @question
+    @serialized
     def lines(
         self,
         query: str = "",
@@ -269,7 +289,7 @@ class Catalog:
         everything: bool = False,
         deleted: bool = False,
     ) -> list[ListingRow]:
-        """The same as `cards`, with what a listing shows, and quicker."""
+        """The sessions of `cards` as rows of a listing; faster."""
         return merged_lines(
             [
                 index.listing(sessions_shown(index, query, workspace, everything=everything, deleted=deleted))
@@ -277,11 +297,11 @@ class Catalog:
             ]
         )
 
-    @question
+    @serialized
     def find(self, name: str, *, deleted: bool = False) -> Card:
-        """The one session that answers to a name.
+        """The session that a name denotes.
 
-        That is its id, `agent:id`, the beginning of either or of a handle, `latest`, `@` for the newest of this folder,
+        It is an id, `agent:id`, the beginning of either or of a handle, `latest`, `@` for the newest of this folder,
         or `@-` for the one before.
         """
         from turnlog.catalog.ask.naming import find
@@ -290,18 +310,20 @@ class Catalog:
             self._local.glanced.look_for(name)
         return find(self._indexes(), name, workspace_path("."), deleted=deleted)
 
-    @question
+    @serialized
     def standing(self) -> Standing:
         """How many sessions were read, and how many are still to be."""
-        return self._local.standing()
+        from turnlog.catalog.standing import standing
 
-    @question
+        return standing(self._indexes(), self._local.glanced)
+
+    @serialized
     def ids(self) -> list[str]:
-        """The ids of all there are, from which the beginning of one has to be told."""
+        """The ids of all sessions, from which an abbreviated id has to differ."""
         first, *others = (index.ids() for index in self._indexes())
         return [*first, *(id for part in others for id in set(part).difference(first))]
 
-    @question
+    @serialized
     def search(
         self,
         query: str,
@@ -310,31 +332,30 @@ class Catalog:
         limit: int = 20,
         before: int | None = None,
     ) -> Hits:
-        """Where these words are, the newest first; `before` is the `next` of the page before."""
+        """The places that have these words, newest first; `before` is the `next` of the previous page."""
         from turnlog.catalog.ask.search import search
 
         place = None if workspace is None else workspace_path(workspace)
         return search(*self._indexes(), query=query, workspace=place, limit=limit, before=before, now_ms=now_ms())
 
-    @question
+    @serialized
     def going(self, within_days: float = 7) -> dict[str, int]:
         """How many sessions each agent will delete within this many days, unless they are used."""
         from turnlog.catalog.watch.limits import limits
 
-        if not self._local.is_looked_at:
-            return {}  # to ask the agents would take longer than the first answer may
-        day_ns = 86_400_000_000_000
-        now = now_ms() * 1_000_000
+        if not self._local.has_index:
+            return {}  # asking the agents would take longer than the first answer may
+        day_ns, now = 86_400_000_000_000, now_ms() * 1_000_000
         ends = {agent: now - int((days - within_days) * day_ns) for agent, days in limits().items()}
         untouched = {agent: self._local.untouched(agent, end) for agent, end in ends.items()}
         return {agent: number for agent, number in untouched.items() if number}
 
-    @question
+    @serialized
     def gone(self) -> dict[str, int]:
-        """How many sessions of each agent are gone, and still counted."""
+        """How many sessions of each agent are deleted, and still counted."""
         return {agent: number for index in self._local.indexes for agent, number in index.gone().items()}
 
-    @question
+    @serialized
     def found(
         self,
         query: str,
@@ -345,10 +366,10 @@ class Catalog:
         sort: str = "time",
         counted: int = 5_000,
     ) -> FoundPage:
-        """The same by session: the newest places of each, how many there are in all, and what comes near if none is.
+        """The matches by session: the newest places of each, their total number, and near matches if there are none.
 
-        `sort` is `time` for the newest first, or `relevance`: titles, prompts, answers, tools. So many places are
-        counted; of more it is only said that there are.
+        `sort` is `time` (newest first) or `relevance` (titles, prompts, answers, tools). A limited number of places is
+        counted; beyond it, `is_more` is set.
         """
         from turnlog.catalog.ask.paging import found
 
@@ -358,7 +379,7 @@ class Catalog:
             now_ms=now_ms(),
         )  # fmt: skip
 
-    @question
+    @serialized
     def usage(
         self,
         query: str = "",
@@ -367,13 +388,13 @@ class Catalog:
         workspace: str | os.PathLike[str] | None = None,
         timezone: tzinfo | None = None,
     ) -> list[Spending]:
-        """What was spent, by day, another of `usage.GROUPS`, `label:NAME` or `month,model`; the last one is all."""
+        """Spending by day, another of `usage.GROUPS`, `label:NAME` or `month,model`; the last item is the total."""
         from turnlog.catalog.ask.usage import usage
 
         place, now, home = None if workspace is None else workspace_path(workspace), now_ms(), self._open_home
         return usage(*self._indexes(), query=query, by=by, workspace=place, timezone=timezone, now_ms=now, home=home)
 
-    @question
-    def ask(self, question: Callable[..., _T], *args: object, **more: object) -> _T:
-        """One of the questions in `turnlog.catalog.ask`: `detail`, `blocks`, `usage_by_two`, `recall`."""
+    @serialized
+    def ask(self, question: Callable[Concatenate[Sequence[Index], _P], _T], *args: _P.args, **more: _P.kwargs) -> _T:
+        """Run one of the queries in `turnlog.catalog.ask`: `detail`, `blocks`, `usage_by_two`, `recall`."""
         return question(self._indexes(), *args, **more)

@@ -1,4 +1,4 @@
-"""What the catalog answers with beside sessions: hits, sums, and what was done in one. A listing loads none of it."""
+"""What the catalog returns besides sessions: hits, sums, and details of one session. A listing does not import this."""
 
 # Without `annotations` from the future, as in `values`.
 
@@ -9,80 +9,80 @@ from turnlog.catalog.values import Card, TokenSums
 
 
 class Hit(NamedTuple):
-    """A place in a session where the words were found."""
+    """A place in a session that matches a query."""
 
     card: Card
     entry: str
-    """The id of the entry; empty where the session is called so, or has the words in its title."""
+    """The id of the entry; empty if the name or the title of the session matches."""
     seq: int
-    """Its number, in a session of ours; else 0."""
+    """The number of the entry in a session of ours; else 0."""
     role: str
     tool: str
     at: datetime | None
     snippet: str
     marks: tuple[tuple[int, int], ...]
-    """Where in the snippet the words are."""
+    """The positions of the words in the snippet."""
     resume: tuple[str, ...]
-    """The command that goes on from there."""
+    """The command that continues from this place."""
     cursor: int
-    """For the next page: what is older than this."""
+    """The next page has what is older than this."""
 
 
 class Hits(list[Hit]):
     """A page of hits, the newest first."""
 
     next: int | None = None
-    """For the page after this; None if that was all."""
+    """The `before` of the next page; None if there is none."""
     is_cut: bool = False
-    """Whether it was too much to look through: only what is newer than `next` was looked at."""
+    """Whether there was too much text to read: only what is newer than `next` was searched."""
 
 
 class FoundSession(NamedTuple):
-    """A session in which something was found."""
+    """A session with matches."""
 
     card: Card
     hits: tuple[Hit, ...]
-    """The newest of its places."""
+    """The newest matches."""
     more: int
-    """How many there are besides."""
+    """The number of other matches in this session."""
 
 
 class FoundPage(NamedTuple):
-    """A page of sessions in which something was found."""
+    """A page of sessions with matches."""
 
     sessions: list[FoundSession]
     places: int
-    """How many there are in all of them, on whatever page."""
+    """The number of matches on all pages."""
     total: int
-    """How many sessions."""
+    """The number of sessions on all pages."""
     is_more: bool = False
-    """Whether there are more than were counted, all of them older than `reached`."""
+    """Whether there are more matches than were counted, all of them older than `reached`."""
     reached: datetime | None = None
     is_cut: bool = False
     """Whether it was too much to look through."""
     next: int | None = None
-    """The page after this."""
+    """The number of the next page."""
     missing: tuple[str, ...] = ()
-    """Words that these places do not have: none has all of them."""
+    """Words that these matches lack, if no place has all words."""
     instead: tuple[tuple[str, str], ...] = ()
-    """Of words that are nowhere: which one was looked for instead."""
+    """Words that occur nowhere, each with the word that was searched instead."""
 
 
 class RecalledPlace(NamedTuple):
-    """A place that may be the answer to a question."""
+    """A place that may answer a question."""
 
     hit: Hit
     words: tuple[str, ...]
-    """Where it only comes near: the words of the question that it has."""
+    """Of a near match: the words of the question that it has."""
     is_near: bool
 
 
 class RecalledPage(NamedTuple):
-    """Places that may be the answer to a question, the best first; of each session one, where there are enough."""
+    """Places that may answer a question, best first; one of each session if there are enough sessions."""
 
     places: list[RecalledPlace]
     left: int
-    """How many come after these."""
+    """The number of places after this page."""
     is_more: bool
     """Whether there are more than were counted."""
     is_cut: bool
@@ -90,7 +90,7 @@ class RecalledPage(NamedTuple):
 
 
 class Spending(NamedTuple):
-    """What was spent in a day, by a model, in a workspace …"""
+    """What one group spent: a day, a model, a workspace …"""
 
     group: str
     tokens: TokenSums
@@ -98,50 +98,50 @@ class Spending(NamedTuple):
     sessions: int
     unpriced: tuple[str, ...]
     names: tuple[str, ...] = ()
-    """The group by its parts, where it is summed up by several things at once: a month, a model."""
+    """The parts of the group if there are several, such as month and model."""
 
 
 class UsageBlock(NamedTuple):
-    """What one agent spent in five hours, counted from the full hour of the first request."""
+    """What one agent spent in five hours, from the full hour of the first request."""
 
     agent: str
     start_ms: int
     end_ms: int
     first_ms: int
-    """The first request in it."""
+    """The time of the first request."""
     last_ms: int
     is_active: bool
-    """Whether it goes on: there was a request in the last five hours, and the end is still to come."""
+    """Whether the block is current: it has not ended, and there was a request in the last five hours."""
     spending: Spending
 
     @property
     def minutes(self) -> float:
-        """From the first request to the last."""
+        """The minutes from the first request to the last."""
         return (self.last_ms - self.first_ms) / 60_000
 
     @property
     def tokens_per_minute(self) -> int | None:
-        """All tokens, what was read from a cache too; None of a single moment."""
+        """All tokens per minute, cache reads included; None if the block has no duration."""
         return round(sum(self.spending.tokens[:5]) / self.minutes) if self.minutes else None
 
     @property
     def micros_per_hour(self) -> int | None:
-        """Micro-dollars; None of a single moment."""
+        """Micro-dollars per hour; None if the block has no duration."""
         return round(self.spending.tokens.cost_micros * 60 / self.minutes) if self.minutes else None
 
 
 class ToolUse(NamedTuple):
-    """What one tool did."""
+    """The calls of one tool."""
 
     tool: str
     calls: int
     errors: int
     took_ms: int
-    """As the tool says, or else from the call to its result."""
+    """The duration that the tool reports, or else from the call to its result."""
 
 
 class ContextPoint(NamedTuple):
-    """A request to a model, and how much it was given to read; or a compaction."""
+    """A request to a model with the size of its context, or a compaction."""
 
     seq: int
     """The number of the entry."""

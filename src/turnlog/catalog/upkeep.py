@@ -1,44 +1,37 @@
-"""Keeps the index of this machine in step with what lies on its disk."""
+"""Keeps the index of this machine up to date with its disk."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.index.cards import UNREAD, time_of
 from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.ending import UNREAD
 from turnlog.catalog.index.index import Index
-from turnlog.catalog.index.notes import MAKING, note
-from turnlog.catalog.index.sqlite.database import (
-    IN_MEMORY,
-    Damaged,
-    Database,
-    MemoryDatabase,
-    database_of,
-    has_room,
-    remove_old,
-    whole,
-)
+from turnlog.catalog.index.notes import MAKING, MARKS_END, PRICES_OF, drop_note, get_note, has_note, set_note
+from turnlog.catalog.index.sqlite.damage import Damaged, is_damage, reporting_damage
+from turnlog.catalog.index.sqlite.database import IN_MEMORY, Database, MemoryDatabase
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
+from turnlog.catalog.index.sqlite.indexfile import has_room, remove_old
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
-from turnlog.catalog.values import PRICES, Standing, Synced
+from turnlog.catalog.values import Synced
 from turnlog.catalog.waiter import still_wanted
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
-from turnlog.errors import Invalid, OutOfSpace, Unavailable
+from turnlog.errors import OutOfSpace, Unavailable
 from turnlog.layout import HOME_FILE, LAYOUT_LINES, SESSIONS, TRASH
 from turnlog.log.ids import MARKS
-from turnlog.machine.environment import default_home, environment, user_folder
+from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import folder_of
-from turnlog.machine.modules import without_old
+from turnlog.machine.modules import without_typing_extensions
 from turnlog.machine.pricelist import stamp
-from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from typing import TypeVar
 
     from turnlog.catalog.glance.index import GlanceIndex
@@ -55,20 +48,14 @@ AT_ONCE = 8 << 20
 _FIRST, _SLICE, _LARGE_SLICE = 8 << 20, 64 << 20, 256 << 20
 """How many bytes are read in one portion: first, in the background, and while holding the lock throughout."""
 _PAUSE_S = 0.1
-_LEARNT = "end of marks"
-READ = Condition("<>", "sessions.ending", UNREAD)
-SHOWN = (
-    Condition("not", "sessions.is_deleted").and_(Condition("not", "sessions.is_hidden"))
-    .and_(Condition("unknown", "sessions.parent")).and_(Condition("not", "sessions.is_copied"))
-)  # fmt: skip
 
 
-class Waited(Exception):
-    """Somebody else was at work for longer than anybody wants to wait."""
+class LockTimeout(Exception):
+    """Another process held the lock for longer than a question may wait."""
 
 
 class LocalUpkeep:
-    """Looks what has changed, and reads that into the index. With `deferred`, another process may."""
+    """Checks what has changed, and reads it into the index. With `deferred`, another process may read it."""
 
     def __init__(
         self,
@@ -83,7 +70,8 @@ class LocalUpkeep:
         patience_s: float | None = None,
     ) -> None:
         self._patience_s = patience_s
-        self._waits_since: float | None = None
+        self._limit_s: float | None = None
+        """The limit on waiting for another writer that applies now."""
         self.database = database
         self._location = location
         self._folder = folder_of(location)
@@ -94,61 +82,79 @@ class LocalUpkeep:
         self._at_end = at_end
         self._workspace = ""
         self.glanced: GlanceIndex | None = None
-        """What nobody has read yet, as far as a glance tells, where another process reads it."""
+        """A glance at what is not read yet, if another process reads it."""
 
     @property
-    def is_looked_at(self) -> bool:
-        """Whether there is more to answer from than a glance."""
-        return self.glanced is None or self.glanced.is_beside
+    def has_index(self) -> bool:
+        """Whether there is an index to answer from, and not only a glance."""
+        return self.glanced is None or self.glanced.has_main_index
 
     @property
     def indexes(self) -> list[Index]:
-        """Where something is known."""
+        """The indexes to query."""
         if self.glanced is None:
             return [self.index]
-        return [self.index, self.glanced.index] if self.glanced.is_beside else [self.glanced.index]
+        return [self.index, self.glanced.index] if self.glanced.has_main_index else [self.glanced.index]
 
     @property
     def index(self) -> Index:
-        """As it is."""
-        return Index(SqliteEngine(self.database.connection, self.database.terms))
+        """The index in its present state."""
+        return Index(self._engine)
+
+    @property
+    def _engine(self) -> SqliteEngine:
+        return SqliteEngine(self.database.connection, self.database.terms)
 
     def untouched(self, agent: str, since_ns: int) -> int:
-        """How many sessions of an agent were not written to since a time, of those that were looked at."""
-        if self.glanced is not None and not self.glanced.is_beside:
+        """The number of known sessions of an agent that were not written to since a time."""
+        if self.glanced is not None and not self.glanced.has_main_index:
             return 0
         return Watchlist(self.database.connection).untouched(agent, since_ns)
 
-    def waiting(self) -> None:
-        """Somebody else is at it."""
-        still_wanted()
-        now = time.monotonic()
-        self._waits_since = now if self._waits_since is None else self._waits_since
-        if self._patience_s is not None and now - self._waits_since > self._patience_s and self.database.is_current:
-            raise Waited
-        if self._progress is not None:
-            self._progress("another turnlog is indexing", 0, 0)
+    @contextmanager
+    def impatient(self) -> Generator[None]:
+        """Raise `LockTimeout` in the block after waiting for `patience_s`, if there is an index to answer from."""
+        self._limit_s = self._patience_s
+        try:
+            yield
+        finally:
+            self._limit_s = None
 
-    def sync(self) -> Synced:
-        """Look what has changed since, and read it; where that is much and may wait, only take a glance."""
-        self._waits_since = None
+    def waiting(self) -> Callable[[], None]:
+        """A function to call repeatedly while another process holds the lock. The time limit starts now."""
+        since, limit_s = time.monotonic(), self._limit_s
+
+        def wait() -> None:
+            still_wanted()
+            if limit_s is not None and time.monotonic() - since > limit_s and self.database.is_current:
+                raise LockTimeout
+            if self._progress is not None:
+                self._progress("another turnlog is indexing", 0, 0)
+
+        return wait
+
+    def sync(self, then: Callable[[Synced], Synced] | None = None) -> Synced:
+        """Check what has changed, and read it; if that is much and may be deferred, only take a glance.
+
+        `then` continues with what is not on this disk; if it finds damage, everything is done again.
+        """
         if self._folder is not None:
             remove_old(self._folder)
-        return self._tried(self._sync)
+        return self.repairing(self._sync if then is None else lambda: then(self._sync()))
 
     def complete(self) -> None:
-        """Read everything that is there, the newest first. Whoever was at it before goes on afterwards."""
-        self._tried(self._complete)
+        """Read everything, newest first. Another indexing process continues afterwards."""
+        self.repairing(self._complete)
 
     def _complete(self) -> None:
-        with self.database.lock(self.waiting), self._helper() as helper:
+        with self.database.lock(self.waiting()), self._helper() as helper:
             for most in _slices(_LARGE_SLICE):
                 if not self._slice(most, helper):
                     break
         self.glanced = None
 
-    def make(self, workspace: str) -> None:
-        """The same for the process that others leave it to: somebody who waits comes in between."""
+    def index_in_slices(self, workspace: str) -> None:
+        """Read everything in slices, for the background process; other processes get the lock between slices."""
         self._workspace = workspace
         with self._helper() as helper:
             for most in _slices(_SLICE):
@@ -157,23 +163,26 @@ class LocalUpkeep:
                         return
                 time.sleep(_PAUSE_S)
 
-    def _tried(self, work: Callable[[], _T]) -> _T:
+    def repairing(self, work: Callable[[], _T]) -> _T:
+        """Call `work`, and call it again after replacing the index if that is found damaged."""
         reason = ""
         for _ in range(_TRIES):
             try:
                 return work()
             except OutOfSpace:
                 self._into_memory()
-            except Damaged as error:
+            except (Damaged, sqlite3.DatabaseError) as error:
+                if not is_damage(error):
+                    raise
                 reason = str(error)
-                self.throw_away()
+                self.replace_damaged_index()
         raise Unavailable(f"{self.database.path} is damaged again and again: {reason}", hint="is the disk failing?")
 
-    def take_in(self, store: Store, here: Synced) -> Synced:
-        """Read what is new in our sessions in a store that keeps no files; gives that with what was read before."""
+    def read_store(self, store: Store, here: Synced) -> Synced:
+        """Read what is new in our sessions in a store without files. Returns `here` with that added."""
         if self.database.path != IN_MEMORY and not os.path.exists(self.database.path):
             return here
-        with self.database.lock(self.waiting):
+        with self.database.lock(self.waiting()):
             indexer = self._indexer()
             changes = compared(Watchlist(self.database.connection), store)
             if changes:
@@ -181,37 +190,45 @@ class LocalUpkeep:
         read, read_bytes = here.read + indexer.read, here.read_bytes + indexer.read_bytes
         return Synced(self.index.count(), read, read_bytes, here.gone + indexer.gone, is_rebuilt=here.is_rebuilt)
 
-    def learn(self, store: Store) -> None:
-        """Take in what was said of other agents' sessions in a home that is in a database."""
+    def update_marks(self, store: Store) -> None:
+        """Update the marks of other agents' sessions from a home in a database."""
         listed = next(iter(store.listing(ids=[MARKS])), None)
         now = "" if listed is None or listed.last is None else f"{listed.first} {listed.last.id}"
-        if now == (self.database.noted(_LEARNT) or ""):
+        if now == (get_note(self._engine, MARKS_END) or ""):
             return
-        with self.database.lock(self.waiting):
-            self._indexer().learn()
+        with self.database.lock(self.waiting()):
+            self._indexer().update_marks()
             with self.database.writing() as db:
-                note(SqliteEngine(db), _LEARNT, now)
+                set_note(SqliteEngine(db), MARKS_END, now)
 
     def _indexer(self, helper: Helper | None = None) -> Indexer:
-        with without_old():
+        with without_typing_extensions():
             from turnlog.catalog.read.indexer import Indexer
 
         return Indexer(self.database, self._location if self._agents else None, self._home, self._progress, helper)
 
     def _into_memory(self) -> None:
-        """For as long as this is open: a disk that is full is no reason not to answer."""
+        """Continue with an index in memory until this is closed: queries are answered even if the disk is full."""
         self.database.close()
         self.database = MemoryDatabase()
 
-    def throw_away(self) -> None:
-        """An empty one, unless somebody else made it meanwhile."""
+    def replace_index(self) -> None:
+        """Replace the index with an empty one."""
         try:
-            self._throw_away()
+            with self.database.lock(self.waiting()):
+                self.database.make()
         except OutOfSpace:
             self._into_memory()
 
-    def _throw_away(self) -> None:
-        with self.database.lock(self.waiting):
+    def replace_damaged_index(self) -> None:
+        """Replace a damaged index with an empty one, unless another process has done so."""
+        try:
+            self._replace_damaged_index()
+        except OutOfSpace:
+            self._into_memory()
+
+    def _replace_damaged_index(self) -> None:
+        with self.database.lock(self.waiting()):
             if self.database.is_current or not os.path.exists(self.database.path):
                 self.database.make()
                 return
@@ -219,13 +236,13 @@ class LocalUpkeep:
             try:
                 _ = self.database.connection
             except Damaged:
-                self.database.make()  # its maker was stopped before anything was in it
+                self.database.make()  # the process that created it was stopped before writing anything
 
     def forget_purged(self) -> None:
-        """What was removed for good leaves the file, and nothing new is read into it."""
+        """Remove purged sessions from the file. Nothing new is read."""
         if not os.path.exists(self.database.path):
             return
-        with self.database.lock(self.waiting):
+        with self.database.lock(self.waiting()):
             try:
                 gone = purged(Watchlist(self.database.connection))
                 self._indexer().run(gone)
@@ -233,7 +250,7 @@ class LocalUpkeep:
                 self.database.make()
 
     def _check_home(self, folder: str) -> None:
-        """A home that this version cannot read says so, whether there is anything new in it or not."""
+        """Raise the error of a home that this version cannot read, even if nothing in it is new."""
         try:
             with open(os.path.join(folder, HOME_FILE), "rb") as file:
                 layout = file.read(1000)
@@ -258,58 +275,49 @@ class LocalUpkeep:
             if places is not None and (is_making or not self.database.is_unfinished):
                 changes = self._sweep(places)
         except Damaged:
-            is_there = is_making = False  # it is looked at again when nobody else is at it
-        if changes is not None and not changes and not is_making and self.database.noted(PRICES) == stamp():
+            is_there = is_making = False  # it is checked again under the lock
+        if changes is not None and not changes and not is_making and get_note(self._engine, PRICES_OF) == stamp():
             return Synced(self.index.count(), 0, 0, 0, is_rebuilt=False)
-        if self._deferred and self._later(changes, is_there=is_there, is_making=is_making):
-            return Synced(sum(index.count() for index in self.indexes), 0, 0, 0, is_rebuilt=False)
+        if self._deferred:
+            self.glanced = self._defer(changes, is_there=is_there, is_making=is_making)
+            if self.glanced is not None:
+                return Synced(sum(index.count() for index in self.indexes), 0, 0, 0, is_rebuilt=False)
         if is_making:
             self.complete()
             return Synced(self.index.count(), 0, 0, 0, is_rebuilt=False)
-        with self.database.lock(self.waiting):
+        with self.database.lock(self.waiting()):
             return self._catch_up(version, changes)
 
     def _is_making(self) -> bool:
-        with whole():
-            return self.database.noted(MAKING) is not None
+        with reporting_damage():
+            return has_note(self._engine, MAKING)
 
-    def _later(self, changes: Changes | None, *, is_there: bool, is_making: bool) -> bool:
-        """Whether another process has to read, because there is too much. Then a glance is taken of what is new."""
+    def _defer(self, changes: Changes | None, *, is_there: bool, is_making: bool) -> GlanceIndex | None:
+        """If there is much to read, start the background process and take a glance; None if it is to be read now."""
         watchlist = Watchlist(self.database.connection) if is_there else None
         grown = 0
         if watchlist is not None and changes is not None:
             grown = sum(watchlist.growth(file.id, file.path) for file in changes.files)
             if not is_making and not changes.roots and grown <= AT_ONCE:
-                return False  # most often: a session has grown, and nothing else
-        from turnlog.catalog import making
+                return None  # the usual case: only a session has grown
+        from turnlog.catalog import background
         from turnlog.catalog.glance.index import GlanceIndex, surveyed
 
-        if self.database.path == IN_MEMORY or not making.is_allowed():
-            return False
+        if self.database.path == IN_MEMORY or not background.is_allowed():
+            return None
         workspace = workspace_path(".")
         survey = surveyed(None if changes is None else changes.roots, watchlist, self._own_places(), workspace)
-        survey.size_bytes += grown
-        if not is_making and survey.size_bytes <= AT_ONCE:
-            return False
-        if not has_room(self.database.path, survey.size_bytes):
-            return False
-        if not making.start(self.database.path, self._folder or self._location, at_end=self._at_end):
-            return False
-        self.glanced = GlanceIndex(survey, workspace, self._home, is_beside=is_there)
-        return True
-
-    def standing(self) -> Standing:
-        """How much of all there is was read."""
-        since = [index.first(SHOWN) for index in self.indexes]
-        if self.glanced is None:
-            return Standing(self.index.count(SHOWN), 0, time_of(min(filter(None, since), default=None)))
-        indexed = self.index.count(SHOWN.and_(READ)) if self.glanced.is_beside else 0
-        pending = sum(index.count(SHOWN.but_not(READ)) for index in self.indexes) + self.glanced.unseen
-        since.append(self.glanced.first)
-        return Standing(indexed, pending, time_of(min(filter(None, since), default=None)), self.glanced.unseen)
+        bytes_to_read = survey.size_bytes + grown
+        if not is_making and bytes_to_read <= AT_ONCE:
+            return None
+        if not has_room(self.database.path, bytes_to_read):
+            return None
+        if not background.start(self.database.path, self._folder or self._location, at_end=self._at_end):
+            return None
+        return GlanceIndex(survey, workspace, self._home, has_main_index=is_there)
 
     def _prepared(self) -> list[tuple[str, str]]:
-        """A catalog that can be written to, and where the agents keep their sessions. Only under the lock."""
+        """Make the catalog writable. Returns where the agents keep their sessions. Only under the lock."""
         if not self.database.is_current:
             self.database.close()
         try:
@@ -318,13 +326,13 @@ class LocalUpkeep:
             self.database.make()
             places = None
         if places is None:
-            places, told = homes.ask(environment(), user_folder())
+            places, encoded = homes.ask_formats(environment(), user_folder())
             with self.database.writing() as db:
-                note(SqliteEngine(db), homes.key(), told)
+                set_note(SqliteEngine(db), homes.key(), encoded)
         return places
 
     def _catch_up(self, version: int, swept: Changes | None) -> Synced:
-        """Read what has changed. Nobody else writes meanwhile; `swept` is used if nobody wrote since that version."""
+        """Read what has changed. Only under the lock; `swept` is used if nothing was written since `version`."""
         places = self._prepared()
         is_same = swept is not None and self.database.version == version
         changes = swept if swept is not None and is_same else self._sweep(places)
@@ -334,7 +342,7 @@ class LocalUpkeep:
         return Synced(self.index.count(), indexer.read, indexer.read_bytes, indexer.gone, is_rebuilt=is_new)
 
     def _helper(self) -> Helper:
-        with without_old():
+        with without_typing_extensions():
             from turnlog.catalog.read.helper import Helper
         return Helper(self._location if self._agents else None)
 
@@ -342,30 +350,30 @@ class LocalUpkeep:
         """Read the newest unread sessions, up to this many bytes. Returns whether there is more. Under the lock."""
         places = self._prepared()
         with self.database.writing() as db:
-            note(SqliteEngine(db), MAKING, 1)
+            set_note(SqliteEngine(db), MAKING)
         indexer = self._indexer(helper if helper.is_usable else None)
         indexer.run(self._sweep(places), most=most)
         if indexer.read and self.index.count(Condition("=", "sessions.ending", UNREAD)):
             return True
         indexer.tidy()
         with self.database.writing() as db:
-            SqliteEngine(db).run(SqliteEngine.drop_note, [(MAKING,)])
+            drop_note(SqliteEngine(db), MAKING)
         return False
 
     def _remembered(self) -> list[tuple[str, str]] | None:
         """Where the agents keep their sessions; None if they have to be asked."""
         if not self._agents:
             return []
-        with whole():
-            return homes.remembered(self.database.noted(homes.key()), environment(), user_folder())
+        with reporting_damage():
+            return homes.decode(get_note(self._engine, homes.key()), environment(), user_folder())
 
     def _own_places(self) -> list[tuple[str, str]]:
         names = () if self._folder is None else (SESSIONS, TRASH)
         return [(OURS, os.path.join(self._folder or "", name)) for name in names]
 
     def _sweep(self, agents: list[tuple[str, str]]) -> Changes:
-        places = self._own_places() + homes.here(agents, self._workspace or workspace_path("."))
-        with whole():
+        places = self._own_places() + homes.resolve(agents, self._workspace or workspace_path("."))
+        with reporting_damage():
             return sweep(Watchlist(self.database.connection), places, agents=self._agents)
 
 
@@ -374,25 +382,3 @@ def _slices(largest: int) -> Iterator[int]:
     while True:
         yield most
         most = min(4 * most, largest)
-
-
-def database_for(home: Home | None, location: str, *, agents: bool) -> Database:
-    """Where what is known of this machine is kept: nowhere, if all of it lies in the database of that home."""
-    if home is not None and not agents:
-        from turnlog.store.capability import KeepTables, ability
-
-        if ability(interior(home).store, KeepTables) is not None:
-            return MemoryDatabase()
-    return database_of(location, agents=agents)
-
-
-def location_of(location: str | os.PathLike[str] | Home | None) -> str:
-    """Where the sessions of a catalog lie."""
-    if location is None:
-        return default_home()
-    if isinstance(location, (str, os.PathLike)):
-        return os.fspath(location)
-    place = interior(location).made.location
-    if place is None:
-        raise Invalid("a catalog of a home that was opened nowhere", hint="`turnlog.open` knows where")
-    return place

@@ -1,4 +1,4 @@
-"""What a listing is made of. Plain tuples: whoever only asks loads nothing else."""
+"""What a listing is made of. Plain tuples: a query loads nothing else."""
 
 # Without `annotations` from the future: a NamedTuple would compile each of them again when it is imported.
 
@@ -16,13 +16,16 @@ class TokenSums(NamedTuple):
     output_tokens: int = 0
     reasoning_tokens: int = 0
     cost_micros: int = 0
-    """What has a known price; the rest is in `unpriced` beside it."""
+    """The cost of what has a known price; `unpriced` beside it says what has none."""
+
+    @property
+    def all_input_tokens(self) -> int:
+        """All tokens that the models read, as `Usage` counts them."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.cache_write_1h_tokens
 
 
 COUNTS = TokenSums._fields[:-1]
-"""The fields of `Usage` that count tokens; here, for whoever only asks does without msgspec."""
-PRICES = "prices are"
-"""Under this name it is noted which prices were used."""
+"""The fields of `Usage` that count tokens; defined here, so that queries need not load msgspec."""
 
 
 def rounded(pico: int) -> int:
@@ -32,22 +35,22 @@ def rounded(pico: int) -> int:
 
 
 class Card(NamedTuple):
-    """A session, ours or another agent's."""
+    """A session as the catalog shows it, ours or another agent's."""
 
     name: str
-    """What to type for it: the handle of ours, `agent:id` of another agent's."""
+    """The name to type: the handle of ours, `agent:id` of another agent's."""
     id: str
-    """Ours, or that agent's own."""
+    """Our id, or that agent's own."""
     is_ours: bool
     agent: str | None
     path: str
-    """The file it lies in; "" where it is in a database of ours."""
+    """The file of the session; "" if it is in a database of ours."""
     key: str
-    """Which session, where a file has several."""
+    """The key of the session, if a file has several."""
     workspace: str | None
     title: str | None
     preview: str
-    """The first thing that a person said."""
+    """The first message of a person."""
     model: str | None
     created_at: datetime | None
     updated_at: datetime | None
@@ -69,64 +72,79 @@ class Card(NamedTuple):
     inherited: TokenSums
     subagents: TokenSums
     unpriced: tuple[str, ...]
-    """Models without a known price that it used."""
+    """The models without a known price that it used."""
     state: str
     """running, waiting, idle, stopped or crashed."""
     damage: int
     """How many places in it cannot be read."""
     problem: str
-    """Why it could not be read at all; else empty."""
+    """Why the session cannot be read at all; else empty."""
     size_bytes: int
     is_conversation: bool
-    """Whether anything was said; not where only `turnlog run` or `turnlog checkpoint` was at work."""
+    """Whether the session has messages; false if it has only `turnlog run` or `turnlog checkpoint`."""
     git_branches: tuple[str, ...] = ()
-    """The branches of git that it worked on, as far as it says so."""
+    """The git branches that the session reports."""
     is_indexed: bool = True
-    """Whether it was read; else a glance was taken, and counts, cost and state are not known."""
+    """Whether the session was read. If not, it had only a glance, and counts, cost and state are unknown."""
+
+    @property
+    def heading(self) -> str:
+        """The title of the session, or else its first prompt."""
+        return self.title or self.preview or "(no title)"
+
+    @property
+    def updated_ms(self) -> int | None:
+        """When the session was last written to, in milliseconds since 1970."""
+        return None if self.updated_at is None else round(self.updated_at.timestamp() * 1000)
+
+    @property
+    def cost_micros(self) -> int:
+        """The cost of the session and its subagents."""
+        return self.own.cost_micros + self.subagents.cost_micros
 
 
 class ListingRow(NamedTuple):
-    """A session in a listing of thousands: what a line of it shows, and nothing else."""
+    """A session in a listing of thousands, with only what one line shows."""
 
     name: str
     is_ours: bool
     agent: str
     workspace: str
     title: str
-    """Its title, or else its preview; and in brackets what is special about it."""
+    """The title, or else the preview; and in parentheses what is special about the session."""
     updated_ms: int | None
     turns: int
     cost_micros: int
-    """Its own and its subagents'."""
+    """The cost of the session and its subagents."""
     is_partial: bool
-    """Whether it used models without a known price."""
+    """Whether the session used models without a known price."""
     state: str
 
 
 class Standing(NamedTuple):
-    """How much of all there is was read: as long as something is pending, sums and searches are of a part."""
+    """How much was indexed: as long as sessions are pending, sums and searches cover only a part."""
 
     indexed: int
     pending: int
     since: datetime | None
-    """When the first of them was begun."""
+    """When the first of these sessions began."""
     unseen: int = 0
-    """Of those that are pending, how many no answer has yet."""
+    """How many pending sessions are in no answer yet."""
 
     @property
     def sessions(self) -> int:
-        """All there are, without subagents and hidden ones."""
+        """The number of all sessions, without subagents and hidden ones."""
         return self.indexed + self.pending
 
 
 class Synced(NamedTuple):
-    """What a look at the disk led to."""
+    """The result of a refresh."""
 
     sessions: int
-    """How many there are now."""
+    """The number of sessions now."""
     read: int
-    """How many sessions were read, all or in part."""
+    """The number of sessions that were read, whole or in part."""
     read_bytes: int
     gone: int
     is_rebuilt: bool
-    """Whether the catalog itself was made anew: it was missing, damaged, or of another version."""
+    """Whether the catalog was rebuilt: it was missing, damaged, or of another version."""

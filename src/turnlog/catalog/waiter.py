@@ -1,4 +1,4 @@
-"""Whether anybody still waits for an answer. A question that nobody waits for any more is given up.
+"""Cancelling queries: a query that nobody waits for any more is given up.
 
 waiter = Waiter()
 with waiter.waiting():          in the thread that asks
@@ -23,26 +23,26 @@ _EACH = 64
 
 
 class GivenUp(Exception):
-    """Nobody waits for the answer any more."""
+    """The query was cancelled: nobody waits for the answer any more."""
 
 
 class Waiter:
-    """Somebody who waits for answers until he leaves."""
+    """A cancellation token for queries."""
 
     def __init__(self) -> None:
         self._has_left = False
 
     def leave(self) -> None:
-        """He does not want to know any more. From any thread, also on an event loop: nothing is waited for."""
+        """Cancel the queries of this waiter. Never blocks; may be called from any thread or event loop."""
         self._has_left = True
 
     def has_left(self) -> bool:
-        """Whether he does not wait any more."""
+        """Whether the waiter has left."""
         return self._has_left
 
     @contextmanager
     def waiting(self) -> Generator[None]:
-        """What this thread, or this task, asks inside, it asks for him."""
+        """Make this the waiter of all queries by this thread or task inside the block."""
         before = _NOW.set(self)
         try:
             yield
@@ -54,19 +54,19 @@ _NOW: ContextVar[Waiter | None] = ContextVar("waiter", default=None)
 
 
 def waiter_now() -> Waiter | None:
-    """Who waits for the answer; None if the caller cannot cancel."""
+    """The current waiter; None if the caller cannot cancel."""
     return _NOW.get()
 
 
 def still_wanted() -> None:
-    """Raise `GivenUp` if nobody waits for what is being done."""
+    """Raise `GivenUp` if the current waiter has left."""
     waiter = _NOW.get()
     if waiter is not None and waiter.has_left():
         raise GivenUp
 
 
 def while_wanted(items: Iterable[_T]) -> Iterator[_T]:
-    """The same items, as long as somebody waits for what is made of them."""
+    """Yield the items, and raise `GivenUp` once the current waiter has left."""
     for number, item in enumerate(items):
         if number % _EACH == 0:
             still_wanted()

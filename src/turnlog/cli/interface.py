@@ -7,20 +7,23 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog import errors
+from turnlog.cli.frame.agentshell import FOR_PEOPLE
 from turnlog.cli.frame.command import HELP, Argument, Option
 from turnlog.cli.frame.commandlist import get_command
+from turnlog.cli.frame.document.encoding import VERSION
+from turnlog.cli.frame.document.schema import schema
 from turnlog.cli.frame.exitcode import INTERRUPTED, PIPE_CLOSED
 from turnlog.cli.frame.foreground import NOT_FOUND, NOT_RUNNABLE
 from turnlog.cli.frame.help import summary
-from turnlog.cli.frame.output import VERSION
-from turnlog.cli.frame.schema import schema
 
-_LONG = 1000
 _EXAMPLE = re.compile(r"^ *((?:\w+ \W*\$\()?turnlog (?:\S| \S)*)(?: {2,}(.*))?$", re.MULTILINE)
 _DEFAULT = re.compile(r"\[default: ([^]]+)\]")
 ENVIRONMENT = {
     "TURNLOG_HOME": "where the sessions are: a folder, or postgresql://…; default ~/.turnlog",
-    "TURNLOG_ALLOW_AGENT": "1 lets an agent's own shell do what only people may: purge, quotas, --force, uninstall",
+    "TURNLOG_ALLOW_AGENT": f"1 allows in an agent's own shell what is refused there: {', '.join(FOR_PEOPLE)}",
+    "TURNLOG_LIMIT": "the size up to which hooks may fill a home, before what `gc --limit` says: 50GB",
+    "TURNLOG_QUIET": "1: hooks tell an agent nothing",
+    "TURNLOG_DEBUG": "anything: `statusline` reports on stderr what went wrong",
     "TURNLOG_BACKGROUND": "off forbids the process that reads sessions in the background: commands read all first",
     "TURNLOG_OFFERS": "off: `turnlog` alone offers nothing",
     "COLUMNS": "the width of output that does not go to a terminal; without it, nothing is truncated",
@@ -35,12 +38,12 @@ ENVIRONMENT = {
 
 
 def described(name: str) -> dict[str, Any]:
-    """One command."""
+    """Return what programs may know of one command."""
     command = get_command(name)
     options = [one for one in command.options if not one.is_hidden and one is not HELP]
     return {
         "name": name,
-        "summary": summary(name, _LONG),
+        "summary": summary(name),
         "arguments": [_argument(one) for one in command.arguments],
         "options": [_option(one) for one in options],
         "examples": list(examples(command.help)),
@@ -50,14 +53,14 @@ def described(name: str) -> dict[str, Any]:
 
 
 def examples(help: str) -> Iterator[dict[str, str]]:
-    """The lines of a help text that can be typed."""
+    """Yield the lines of a help text that can be typed."""
     for match in _EXAMPLE.finditer(help):
         yield {"command": match[1].strip(), "meaning": match[2] or ""}
 
 
 def _argument(one: Argument) -> dict[str, Any]:
     name = one.name.upper() if one.choices else one.shown.strip("[].")
-    return {"name": name, **_taken(one), "required": one.is_required, "repeatable": one.is_many}
+    return {"name": name, **_taken(one), "required": one.is_required, "repeatable": one.is_repeatable}
 
 
 def _option(one: Option) -> dict[str, Any]:
@@ -69,13 +72,13 @@ def _option(one: Option) -> dict[str, Any]:
         "value": None if not one.value else "VALUE" if one.choices else one.value,
         "default": words[1] if default is None and words is not None else default,
         "required": one.is_required,
-        "repeatable": one.is_many,
+        "repeatable": one.is_repeatable,
         "meaning": one.help,
     }
 
 
 def _taken(one: Argument | Option) -> dict[str, Any]:
-    """The type of its value, and what it may be."""
+    """Return the type of its value, and what it may be."""
     kind = "string"
     if isinstance(one, Option) and not one.value:
         kind = "boolean"
@@ -85,7 +88,7 @@ def _taken(one: Argument | Option) -> dict[str, Any]:
 
 
 def exit_codes() -> Iterator[dict[str, Any]]:
-    """Every exit code, what it is called, and what happened."""
+    """Yield every exit code, what it is called, and what happened."""
     codes = [
         (0, "", "success"),
         (1, "internal", "a fault in Turnlog; a check of `turnlog demo` failed; a question was answered with no"),
@@ -113,7 +116,7 @@ def _errors(root: type[errors.TurnlogError]) -> Iterator[type[errors.TurnlogErro
 
 
 def filters() -> Iterator[dict[str, str]]:
-    """What may be typed besides words to find sessions."""
+    """Yield the filters that may be typed beside words to find sessions."""
     from turnlog.catalog.ask.query import HELP
 
     _, lines = HELP.split("\n\n")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from turnlog.cli.draw.text import one_line
 from turnlog.errors import Unsupported
 from turnlog.log.ids import handle_of
 from turnlog.session import Home
 from turnlog.session.interior import interior
 from turnlog.store.capability import KeepFiles, ability
+from turnlog.view.visible import one_line
 
 
 def files_of(home: Home, *, hint: str = "this needs a home that is a folder") -> KeepFiles:
-    """The store of a home as one that keeps files. Raises `Unsupported`."""
+    """Return the store of a home as one that keeps files. Raises `Unsupported`."""
     files = ability(interior(home).store, KeepFiles)
     if files is None:
         raise Unsupported(f"the {home.backend} store keeps no files", hint=hint)
@@ -19,6 +19,6 @@ def files_of(home: Home, *, hint: str = "this needs a home that is a folder") ->
 
 
 def log_path(home: Home, session_id: str) -> str:
-    """The file of a session, deleted or not."""
+    """Return the path of the file of a session, deleted or not."""
     instead = f"`turnlog log {one_line(handle_of(session_id))} --json` prints what is in it"
     return files_of(home, hint=instead).file_of(session_id)

@@ -8,10 +8,10 @@ from textwrap import wrap
 
 from turnlog.cli.frame.command import Command
 from turnlog.cli.frame.commandlist import command_names, get_command
+from turnlog.cli.frame.document.shape import Field, bare
 from turnlog.cli.frame.help import help_of
-from turnlog.cli.frame.program import PROGRAM
-from turnlog.cli.frame.shape import Field, bare
 from turnlog.cli.interface import ENVIRONMENT, exit_codes, filters
+from turnlog.cli.program import PROGRAM
 
 _WIDTH = 88
 _KINDS = {
@@ -30,16 +30,18 @@ _MANNERS = """\
   `{"version": 1, "error": {"code", "message", "hint", "exit_code", "candidates"}}`, for wrong options as well. A
   traceback appears only with `--debug`.
 - Nothing waits for input if stdin is not a terminal: a command that would ask refuses, with a hint what to type
-  instead. Only `compact --summary -` and the server `mcp` read stdin, and `run` passes it to its command.
+  instead. Only `compact --summary -`, `statusline` and the server `mcp` read stdin, and `run` passes it to its command.
 - `--home` and `--debug` may also follow the command.
 - Text from a log is untrusted: control characters, escape sequences and bidirectional controls are shown as
   `\\x1b` or `\\u202e`, in titles as well. `--json` has the text unchanged, with these as JSON escapes.
-- Only `rewind`, `undo` and `redo` change files of a workspace: after a preview and a question, or with `--yes`.
-  Without a terminal and without `--yes` they refuse. Ctrl-C at the question changes nothing.
+- Of a workspace, only `rewind`, `undo` and `redo` change files, also from `tui`, `web` and `mcp --allow-rewind`: after
+  a preview and a question, or with `--yes`. Without a terminal and without `--yes` they refuse. Ctrl-C at the question
+  changes nothing. `run` runs a command, which may change anything.
 - A place to go back to, or to compare with, is the number of an entry (`12`), `turn:3` for the point before turn 3
   began, or the label of a checkpoint (`label:12` for one that looks like something else).
 - Reading takes no lock, and works while an agent is writing.
-- Files of other agents are only read. `export` and `resume` never overwrite one, except `export --force`.
+- Sessions of other agents are only read: `export` and `resume` write new files beside them, and overwrite none, except
+  `export --force`. Settings of other agents are changed by `hooks`, `mcp`, `keep` and `setup`, which show what they do.
 - A session is named by its id or handle (`20261115-070012-k3f9q2m7`, `k3f9q2m7`) or any unique beginning of one.
   A session of another agent is `agent:id`, as in `codex:0199a3`, or a beginning of that; commands that only read open
   it in place, `fork` and `resume --in` import it first and report that, others require `turnlog import` first. `@` is
@@ -64,11 +66,11 @@ announced exits with 5. `turnlog run` exits with the exit code of the command, o
 ended it. Codes and names never change their meaning."""
 
 
-MADE = "<!-- Made by `python -m turnlog.cli.reference > docs/cli.md`; a test keeps it current. -->"
+GENERATED_NOTE = "<!-- Made by `python -m turnlog.cli.reference > docs/cli.md`; a test keeps it current. -->"
 
 
 def reference(*about: str) -> str:
-    """The whole page, with what there is to say about it."""
+    """Return the whole page, with these paragraphs about it on top."""
     return "\n".join(_page(*about)) + "\n"
 
 
@@ -89,7 +91,7 @@ def _page(*about: str) -> Iterator[str]:
 
 
 def section(name: str) -> Iterator[str]:
-    """What the page says of one command."""
+    """Yield the section about one command."""
     command = get_command(name)
     yield f"## turnlog {name}"
     yield ""
@@ -106,7 +108,7 @@ def _help(command: Command) -> Iterator[str]:
 
 
 def _fields(command: Command) -> Iterator[str]:
-    """What `--json` says besides the version."""
+    """Yield the fields of the JSON of a command, besides the version."""
     yield ""
     yield "With `--json`:"
     yield ""
@@ -116,7 +118,7 @@ def _fields(command: Command) -> Iterator[str]:
 
 
 def _meaning(field: Field) -> str:
-    """What a field means, and what is in it."""
+    """Return what a field means, and what is in it."""
     null = "or null" if field.null and "null" not in field.meaning else ""
     meaning = ", ".join(filter(None, (field.meaning, null)))
     if not field.fields or "format.md" in meaning:
@@ -132,7 +134,7 @@ def _aside(field: Field) -> str:
 
 
 def _tables() -> Iterator[str]:
-    """What is the same for all commands."""
+    """Yield the tables that are the same for all commands."""
     yield "## Exit codes"
     yield ""
     yield "| code | name | what happened |"
@@ -164,4 +166,4 @@ def _code(name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference(MADE))
+    sys.stdout.write(reference(GENERATED_NOTE))

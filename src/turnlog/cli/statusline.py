@@ -29,22 +29,27 @@ _SPENT = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0) FROM quarter
 
 def run(location: str | None = None) -> None:
     """Print the line."""
-    status = _told()
+    status = _read_status()
     line = _line(status, location)
     if line:
-        os.write(1, (line + "\n").encode("utf-8", "replace"))
+        _quietly(_print, line)
     _prepare(status, location)
 
 
+def _print(line: str) -> Iterator[str]:
+    os.write(1, (line + "\n").encode("utf-8", "replace"))
+    yield from ()
+
+
 def answer(location: str | None) -> str:
-    """The line, for who prints it otherwise."""
-    status = _told()
+    """Return the line, for a caller who prints it."""
+    status = _read_status()
     _prepare(status, location)
     return _line(status, location)
 
 
 def _prepare(status: dict[str, Any], location: str | None) -> None:
-    """What the next one needs."""
+    """Prepare what the next line needs: limits that are kept, and an index that is up to date."""
     _quietly(_keep, status)
     _quietly(_catch_up, location)
 
@@ -71,7 +76,7 @@ def _quietly(part: Callable[[Any], Iterator[str]], about: object) -> list[str]:
         return []
 
 
-def _told() -> dict[str, Any]:
+def _read_status() -> dict[str, Any]:
     """What the agent says on stdin; it need not close it."""
     data = bytearray()
     end = time.monotonic() + _WAIT_S
@@ -121,7 +126,7 @@ def _session(status: dict[str, Any]) -> Iterator[str]:
 
 
 def _limits(status: dict[str, Any]) -> Iterator[str]:
-    """Only what the agent says itself."""
+    """Yield what is left of each limit that the agent itself reports."""
     now = time.time()
     for name, short in _WINDOWS:
         window = _in(_in(status, "rate_limits"), name)
@@ -147,10 +152,10 @@ def _today(location: str | None) -> Iterator[str]:
 
 
 def _catalog(location: str | None) -> str:
-    from turnlog.machine.environment import cache_folders, default_home
+    from turnlog.machine.environment import default_home, existing_cache
     from turnlog.machine.location import key_of
 
-    return os.path.join(next(cache_folders()), f"{key_of(location or default_home())}.sqlite")
+    return os.path.join(existing_cache(), f"{key_of(location or default_home())}.sqlite")
 
 
 def _keep(status: dict[str, Any]) -> Iterator[str]:
@@ -172,7 +177,7 @@ def _catch_up(location: str | None) -> Iterator[str]:
     except FileNotFoundError:
         is_due = True
     if is_due:
-        from turnlog.catalog.making import is_allowed, start
+        from turnlog.catalog.background import is_allowed, start
         from turnlog.machine.environment import default_home
 
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
@@ -184,7 +189,7 @@ def _catch_up(location: str | None) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """The text without what could drive a terminal."""
+    """Return the text without what could drive a terminal."""
     if text.isascii() and text.isprintable():
         return text
     from turnlog.view.visible import one_line

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import count, one_line, size
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import Argument, Option
-from turnlog.cli.frame.exitcode import INTERRUPTED, Left, Misused
+from turnlog.cli.frame.command import Option
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import DRY_RUN
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import INTERRUPTED, Exit, UsageError
 from turnlog.cli.frame.home import home_location
-from turnlog.cli.frame.progress import count as progress
-from turnlog.cli.frame.progress import unhurried
-from turnlog.cli.frame.shape import DRY_RUN
-from turnlog.cli.pick.catalog import catalog
+from turnlog.cli.frame.notes import note, tell, warn
+from turnlog.cli.frame.progress import finish_before_interrupt, show_count
+from turnlog.cli.pick.catalog import open_catalog
 from turnlog.cli.pick.session import names
 from turnlog.errors import Ambiguous, Corrupt, Invalid, NotFound, TurnlogError, Unavailable
 from turnlog.log.ids import MARKS
 from turnlog.machine.folder import expand
 from turnlog.session import Home, open_home
 from turnlog.session.interior import interior
+from turnlog.view.number import count, size
 
 if TYPE_CHECKING:
     from turnlog.transfer.report import Transferred
@@ -50,14 +49,12 @@ MOVED = {
 TRANSFERRED = {"dry_run": DRY_RUN, **MOVED}
 """What push and pull say with `--json`."""
 
-LOCATIONS = Argument("words", "[SESSION]... URL")
 EVERYTHING_OPTION = Option("--all -a", "Every session there is.", name="everything")
 IGNORED_OPTION = Option("--include-ignored", "Also send the contents of ignored files. [default: only their names]")
-DRY_RUN_OPTION = Option("--dry-run -n", "Only show what it would do.")
 
 
 def other_home(url: str, *, must_exist: bool) -> Home:
-    """The home at the other end."""
+    """Open the home at the other end."""
     if url == "memory:":
         raise Invalid("a home in memory is gone when this ends", hint="give a folder, or postgresql://…")
     if "://" not in url:
@@ -70,17 +67,23 @@ def other_home(url: str, *, must_exist: bool) -> Home:
     return open_home(url)
 
 
-def split(words: tuple[str, ...], everything: bool, what: str) -> tuple[list[str], str]:
-    """Which sessions, and where: the last word is the URL."""
+def new_home(url: str) -> str:
+    """Return the folder at which a home is going to be made; empty for one that is there, and for a database."""
+    folder = Path(expand(url))
+    return "" if "://" in url or (folder / "home.json").exists() else str(folder)
+
+
+def sessions_and_url(words: tuple[str, ...], everything: bool, what: str) -> tuple[list[str], str]:
+    """Return the sessions and the URL, which is the last word."""
     *chosen, url = words
     if bool(chosen) == everything:
         wrong = "give sessions or --all, not both" if chosen else f"which sessions? Name them, or {what} --all of them"
-        raise Misused(wrong)
+        raise UsageError(wrong)
     return chosen, url
 
 
 def in_either(home: Home, other: Home, words: list[str]) -> list[str]:
-    """The ids of sessions that one of two homes knows by these names."""
+    """Return the ids of sessions that one of two homes knows by these names."""
     return [_in_either(home, other, word) for word in words]
 
 
@@ -88,7 +91,7 @@ def _in_either(home: Home, other: Home, name: str) -> str:
     if other.exists(name):
         return name
     try:
-        return names(home).own(name, deleted=False)
+        return names(home).own_id(name, deleted=False)
     except Ambiguous:
         raise
     except (NotFound, Invalid) as error:
@@ -98,54 +101,73 @@ def _in_either(home: Home, other: Home, name: str) -> str:
             raise error from None
 
 
-def not_ours() -> int:
-    """How many sessions of other agents are on this machine that no home moves, because they were never imported."""
+def count_not_ours() -> int:
+    """Return how many sessions of other agents here no home moves, because they were never imported."""
     try:
-        with catalog(home_location()) as asked:
-            cards = asked.cards(everything=True)
+        with open_catalog(home_location()) as catalog:
+            cards = catalog.cards(everything=True)
     except Unavailable as error:
-        print(f"warning: other agents' sessions are not counted: {one_line(error.message)}", file=sys.stderr)
+        warn(f"other agents' sessions are not counted: {error.message}")
         return 0
     return sum(not card.is_ours and card.copy_of is None and card.parent is None for card in cards)
+
+
+class Wording(NamedTuple):
+    """The words for one direction."""
+
+    name: str
+    doing: str
+    done: str
+    source: str
+    target: str
+
+
+PUSH = Wording("push", "pushing", "pushed", source="here", target="there")
+PULL = Wording("pull", "pulling", "pulled", source="there", target="here")
 
 
 class Direction:
     """One direction: what was done, and what stopped it."""
 
-    def __init__(self, what: str, *, dry_run: bool, include_ignored: bool) -> None:
-        self.what = what
+    def __init__(self, wording: Wording, *, dry_run: bool, include_ignored: bool) -> None:
+        self.wording = wording
         self.dry_run = dry_run
         self.include_ignored = include_ignored
         self.rows: list[Transferred] = []
-        self.failed: TurnlogError | None = None
-        self.is_cut = False
+        self.error: TurnlogError | None = None
+        """What stopped it."""
+        self.is_interrupted = False
 
-    def go(self, source: Home, target: Home, ids: list[str] | None) -> bool:
+    def run(self, source: Home, target: Home, ids: list[str] | None) -> bool:
         """Transfer the sessions; False if an error or Ctrl-C stopped it. What was transferred before that stays."""
         from turnlog.transfer.mover import Mover
 
         mover = Mover(
             interior(source).store, interior(target).store, dry_run=self.dry_run, include_ignored=self.include_ignored
         )
-        doing = {"push": "pushing", "pull": "pulling"}[self.what]
-        with unhurried("this session is finished first") as is_enough:
+        with finish_before_interrupt("this session is finished first") as is_enough:
             try:
-                for row in mover.run(ids, lambda number, total, _: progress(doing, number, total)):
+                for row in mover.run(ids, lambda number, total, _: show_count(self.wording.doing, number, total)):
                     self.rows.append(row)
                     if is_enough():
-                        self.is_cut = True
+                        self.is_interrupted = True
                         break
             except TurnlogError as error:
-                self.failed = error
-        return self.failed is None and not self.is_cut
+                self.error = error
+        return self.error is None and not self.is_interrupted
 
     @property
     def changed(self) -> list[Transferred]:
-        """What is worth a line."""
+        """The rows that are listed: with something new, or with a problem."""
         return [row for row in self.rows if row.outcome != "same" or row.problems]
 
-    def to_json(self) -> dict[str, Any]:
-        """For programs."""
+    @property
+    def same(self) -> int:
+        """The number of sessions that had nothing new. Marks of other agents' sessions are no session."""
+        return sum(row.outcome == "same" and row.id != MARKS for row in self.rows)
+
+    def json_fields(self) -> dict[str, Any]:
+        """Return the fields of `MOVED`."""
         rows = [
             {
                 "id": row.id, "outcome": row.outcome, "entries": row.entries, "blobs": row.blobs,
@@ -155,11 +177,10 @@ class Direction:
             }
             for row in self.changed
         ]  # fmt: skip
-        same = len(self.rows) - len(self.changed)
-        return {"sessions": rows, "same": same, "entries": sum(row.entries for row in self.rows)}
+        return {"sessions": rows, "same": self.same, "entries": sum(row.entries for row in self.rows)}
 
-    def show(self) -> None:
-        """For people."""
+    def print(self) -> None:
+        """Print a table of the sessions that differ, and what came of all of them."""
         if self.changed:
             head = ("SESSION", "WHAT", "ENTRIES", "BLOBS", "NOTE")
             cells = [
@@ -171,32 +192,28 @@ class Direction:
         entries, blobs = sum(row.entries for row in self.rows), sum(row.blobs for row in self.rows)
         moved = [row for row in self.rows if row.entries and row.id != MARKS]
         big = "" if self.dry_run else f" ({size(sum(row.blob_bytes for row in self.rows))})"
-        verb = {"push": "pushed", "pull": "pulled"}[self.what]
-        what = f"would be {verb}" if self.dry_run else verb
-        same = sum(row.outcome == "same" and row.id != MARKS for row in self.rows)
+        what = f"would be {self.wording.done}" if self.dry_run else self.wording.done
         print(
             f"{count(len(moved), 'session')} {what}: {count(entries, 'entry', 'entries')}, "
-            f"{count(blobs, 'blob')}{big if blobs else ''}; {same:,} had nothing new"
+            f"{count(blobs, 'blob')}{big if blobs else ''}; {self.same:,} had nothing new"
         )
         erased = sum(row.erased for row in self.rows)
         if erased:
-            where = {"push": "there", "pull": "here"}[self.what]
-            print(f"{count(erased, 'entry', 'entries')} erased {where}, as on the other side")
+            print(f"{count(erased, 'entry', 'entries')} erased {self.wording.target}, as on the other side")
         private = sum(row.private for row in self.rows)
         if private:
-            where = {"push": "here", "pull": "there"}[self.what]
             print(
-                f"what is in ignored files stays {where}: {count(private, 'checkpoint')} without it; "
+                f"what is in ignored files stays {self.wording.source}: {count(private, 'checkpoint')} without it; "
                 "--include-ignored sends it"
             )
 
     def warn(self) -> None:
-        """What is damaged, where a person sees it."""
+        """Warn of what is damaged."""
         for row in self.rows:
             for problem in row.problems[:_SHOWN]:
-                print(f"warning: session {one_line(row.id)}: {one_line(problem)}", file=sys.stderr)
+                warn(f"session {row.id}: {problem}")
             if len(row.problems) > _SHOWN:
-                print(f"warning: session {one_line(row.id)}: {len(row.problems) - _SHOWN:,} more", file=sys.stderr)
+                warn(f"session {row.id}: {len(row.problems) - _SHOWN:,} more")
 
 
 def _note(row: Transferred) -> str:
@@ -209,39 +226,52 @@ def _note(row: Transferred) -> str:
     return f"as {row.into}: it continued there, too" if row.outcome == "forked" else ""
 
 
-def tell(ways: list[Direction], *, dry_run: bool, as_json: bool, left: int | None = None) -> None:
-    """Say what was done, and end as it ended. `left` is how many sessions of other agents stay."""
+def print_transfer(
+    directions: list[Direction], *, dry_run: bool, as_json: bool, not_ours: int | None = None, new_folder: str = ""
+) -> None:
+    """Print what was done. `not_ours` is how many sessions of other agents stay.
+
+    `new_folder` is where there was no home before.
+    """
     if as_json:
-        plain = {way.what: way.to_json() for way in ways}
-        more = {} if left is None else {"not_ours": left}
-        print_json({"dry_run": dry_run, **(plain if len(ways) > 1 else plain[ways[0].what]), **more})
+        fields = {direction.wording.name: direction.json_fields() for direction in directions}
+        more = {} if not_ours is None else {"not_ours": not_ours}
+        only = fields[directions[0].wording.name]
+        print_json({"dry_run": dry_run, **(fields if len(directions) > 1 else only), **more})
     else:
-        for way in ways:
-            way.show()
-        if left:
+        for direction in directions:
+            direction.print()
+        if new_folder:
+            became = "there is no home yet, and one would be made" if dry_run else "there was no home, and one was made"
+            note(f"{became}: {new_folder}")
+        if not_ours:
             print(
-                f"{count(left, 'session')} of other agents {'stays' if left == 1 else 'stay'} here, not imported: "
-                "`turnlog import --all` makes them ours"
+                f"{count(not_ours, 'session')} of other agents {'stays' if not_ours == 1 else 'stay'} here, "
+                "not imported: `turnlog import --all` makes them ours"
             )
-    for way in ways:
-        way.warn()
-    for way in ways:
-        if way.failed is not None:
-            way.failed.message += f"; {count(len(way.rows), 'session')} came before that"
-            way.failed.hint = way.failed.hint or "do it again: it goes on where it stopped"
-            raise way.failed
-    if any(way.is_cut for way in ways):
-        print("interrupted: do it again, and it goes on", file=sys.stderr)
-        raise Left(INTERRUPTED)
-    failed = [row for way in ways for row in way.rows if row.error is not None]
-    for row in failed[:1]:
-        assert row.error is not None
-        more = f"; {len(failed) - 1:,} more failed" if len(failed) > 1 else ""
-        row.error.message = f"session {row.id} stays where it is: {row.error.message}{more}"
-        raise row.error
-    damaged = [row.id for way in ways for row in way.rows if row.problems]
+    for direction in directions:
+        direction.warn()
+
+
+def raise_outcome(directions: list[Direction]) -> None:
+    """End as the transfer ended: raise what stopped it, what could not be transferred, or that parts are damaged."""
+    for direction in directions:
+        if direction.error is not None:
+            direction.error.message += f"; {count(len(direction.rows), 'session')} were done before that"
+            direction.error.hint = direction.error.hint or "run it again to continue"
+            raise direction.error
+    if any(direction.is_interrupted for direction in directions):
+        tell("interrupted: run it again to continue")
+        raise Exit(INTERRUPTED)
+    rows = [row for direction in directions for row in direction.rows]
+    errors = [(row.id, row.error) for row in rows if row.error is not None]
+    for session_id, error in errors[:1]:
+        more = f"; {len(errors) - 1:,} more failed" if len(errors) > 1 else ""
+        error.message = f"session {session_id} stays where it is: {error.message}{more}"
+        raise error
+    damaged = [row.id for row in rows if row.problems]
     if damaged:
         raise Corrupt(
-            f"damage in {count(len(damaged), 'session')} did not move; what can be read is there",
+            f"damaged parts of {count(len(damaged), 'session')} were not transferred; the rest was",
             hint=f"look with `turnlog doctor {damaged[0]}`",
         )

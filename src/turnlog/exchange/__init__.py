@@ -1,4 +1,8 @@
-"""Sessions of other agents: brought in, written for them, handed over."""
+"""Sessions of other agents: brought in, written for them, handed over.
 
-HEADER = "source_header"
-"""The fact that says what a source says of itself, where the session was made before that could be read: by a hook."""
+source · origin     finding sessions on the disk; what a session here says of the one that it was read from
+turnlock            one process at a time imports a session whose turns hooks report
+importing           run → sessionimport → importer → keyedimport or contentimport → entrybatch
+exporting           transcript → writing → readback → output; handover and resumable for the agent's own home
+keeping             run → keptfile → keptframe: compressed copies of what agents delete; retention: when they do
+"""

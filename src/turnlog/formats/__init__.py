@@ -1,7 +1,7 @@
 """Other agents' sessions: where they keep them, how they are read into entries, how entries are written for them.
 
-One file here or in `seeds` is one agent, and its name is its registration: a dash on the command line is an underscore
-here. A format too big for one file is a folder of that name. Each has one value, `FORMAT`, which says all that it can
+One file here is one agent, and its name is its registration: a dash on the command line is an underscore here. A
+format too big for one file is a folder of that name. Each has one value, `FORMAT`, which says all that it can
 do; what formats share is in `_shared`. Another installed package adds one by an entry point of the group
 `turnlog.formats`: its name is the format's, and what it refers to is the value.
 
@@ -24,24 +24,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from turnlog.errors import NotFound, TurnlogWarning, Unsupported
-from turnlog.formats._shared.copied import Copied as Copied
-from turnlog.formats._shared.copied import CopiedSpending as CopiedSpending
-from turnlog.formats._shared.copied import CopyOf as CopyOf
-from turnlog.formats._shared.copied import copied_in as copied_in
-from turnlog.formats._shared.key import content_key as content_key
-from turnlog.formats._shared.key import gist as gist
-from turnlog.formats._shared.key import id_of as id_of
-from turnlog.formats._shared.key import key_id as key_id
-from turnlog.formats._shared.key import overlap as overlap
 from turnlog.formats._shared.origin import unknown_type as unknown_type
-from turnlog.formats._shared.place import OutputFile as OutputFile
-from turnlog.formats._shared.place import Taken as Taken
-from turnlog.formats._shared.place import private_folders as private_folders
-from turnlog.formats._shared.place import put_file as put_file
 from turnlog.formats._shared.transcript import Loss as Loss
 from turnlog.formats._shared.transcript import Rendered, Transcript
 from turnlog.formats._shared.transcript import TouchedFile as TouchedFile
-from turnlog.formats._shared.transcript import preview as preview
+from turnlog.interop.copied import Copied
+from turnlog.interop.place import OutputFile as OutputFile
+from turnlog.interop.problem import Problem
 from turnlog.log.entry import AnyEntry
 from turnlog.log.usage import Usage
 
@@ -66,18 +55,6 @@ class Source(Struct, frozen=True):
     agent: str
     path: str
     key: str = ""
-
-
-class Problem(Struct, frozen=True, omit_defaults=True):
-    """Something in a source that could not be read, or had to be read otherwise than it is written."""
-
-    what: str
-    where: str = ""
-    """The file, if it is not the source's own; the line or record in it."""
-    offset: int | None = None
-    length: int | None = None
-    is_news: bool = False
-    """Records of types that this version does not know: all of them are kept, and nothing is wrong."""
 
 
 class Forked(Struct, frozen=True):
@@ -259,13 +236,11 @@ class Format(Struct, frozen=True):
 def _own() -> dict[str, str]:
     """The modules of our own formats, by their names."""
     modules: dict[str, str] = {}
-    for package in ("", "/seeds"):
-        at = os.path.dirname(__file__) + package  # not `pkgutil`: it takes longer than to read a session
-        for name in os.listdir(at):
-            if name[0] != "_" and (name.endswith(".py") or os.path.isfile(f"{at}/{name}/__init__.py")):
-                module = name.removesuffix(".py")
-                modules[module.replace("_", "-")] = f"{__name__}{package.replace('/', '.')}.{module}"
-    del modules["seeds"]
+    folder = os.path.dirname(__file__)
+    for name in os.listdir(folder):  # not `pkgutil`: it takes longer than to read a session
+        if name[0] != "_" and (name.endswith(".py") or os.path.isfile(f"{folder}/{name}/__init__.py")):
+            module = name.removesuffix(".py")
+            modules[module.replace("_", "-")] = f"{__name__}.{module}"
     return modules
 
 

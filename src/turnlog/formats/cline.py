@@ -9,20 +9,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Format, Places, Reading, Record, Resuming, SessionHeader, Source, Spawn, Step
-from turnlog.formats._shared.finding import head_of
-from turnlog.formats._shared.foreign import unknown
-from turnlog.formats._shared.json import decoded, from_base64
+from turnlog.formats import Forked, Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step
+from turnlog.formats._shared.blocks import redacted, results_apart, thinking, unknown, worded
+from turnlog.formats._shared.finding import folder_of, resumed_by
 from turnlog.formats._shared.key import Keys
-from turnlog.formats._shared.problem import Problems, of_unknown_role, report
-from turnlog.formats._shared.records import beside, loaded
-from turnlog.formats._shared.value import fields, items, json_text, listed, moment, said, text, usage_in, whole
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.formats._shared.origin import of_unknown_role
+from turnlog.interop.base64 import from_base64
+from turnlog.interop.folder import head_of
+from turnlog.interop.json import decoded
+from turnlog.interop.problem import Problems, report
+from turnlog.interop.records import load_document, load_sidecar
+from turnlog.interop.value import as_int, as_list, fields, items, moment, text, usage_in
+from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage
@@ -34,10 +37,8 @@ _EXTENSION = "saoudrizwan.claude-dev"
 
 
 def _homes(places: Places) -> list[str]:
-    environ = places.environ
-    base = environ.get("CLINE_DIR") or os.path.join(places.home, ".cline")
-    base = environ.get("CLINE_DATA_DIR") or os.path.join(base, "data")
-    folders = [environ.get("CLINE_SESSION_DATA_DIR") or os.path.join(base, "sessions")]
+    base = places.environ.get("CLINE_DATA_DIR") or os.path.join(folder_of(places, "CLINE_DIR", ".cline"), "data")
+    folders = [places.environ.get("CLINE_SESSION_DATA_DIR") or os.path.join(base, "sessions")]
     for folder in (".config", "Library/Application Support", "AppData/Roaming", ".vscode-server/data"):
         inner = ["User"] if "vscode-server" in folder else ["Code", "User"]
         folders.append(os.path.join(places.home, folder, *inner, "globalStorage", _EXTENSION, "tasks"))
@@ -69,12 +70,10 @@ def _is_ours(path: str) -> bool:
 
 def _read(source: Source) -> Reading:
     problems: Problems = []
-    value = loaded(source.path, problems)
-    is_task = os.path.basename(source.path) == _HISTORY
-    session = _Task(source, value, problems) if is_task else _Session(source, fields(value), problems)
-    reading = Reading(header=session.header, steps=iter(()), problems=problems)
-    reading.steps = session.steps(reading)
-    return reading
+    value = load_document(source.path, problems)
+    if os.path.basename(source.path) == _HISTORY:
+        return _Task(source, items(value), problems).reading
+    return _Session(source, fields(value), problems).reading
 
 
 class _Session:
@@ -83,70 +82,63 @@ class _Session:
     def __init__(self, source: Source, value: dict[str, Any], problems: Problems) -> None:
         folder = os.path.dirname(os.path.abspath(source.path))
         stem = os.path.basename(source.path).removesuffix(_MESSAGES)
-        self._value = value
-        self._problems = problems
-        self._compacted = fields(beside(os.path.join(folder, f"{stem}.compaction.json"), problems))
-        manifest = fields(beside(os.path.join(folder, f"{stem}.json"), problems))
+        self._messages = items(value.get("messages"))
+        self._compacted = fields(load_sidecar(os.path.join(folder, f"{stem}.compaction.json"), problems))
+        manifest = fields(load_sidecar(os.path.join(folder, f"{stem}.json"), problems))
         about = fields(manifest.get("metadata"))
         session = os.path.basename(folder)
         is_sub = stem != session and os.path.isfile(os.path.join(folder, session + _MESSAGES))
         id = text(manifest.get("session_id")) or text(value.get("sessionId")) or stem
         fork = text(fields(about.get("fork")).get("forkedFromSessionId"))
         older = os.path.join(os.path.dirname(folder), fork or "", f"{fork}{_MESSAGES}")
-        listed = items(value.get("messages"))
-        self.model = text(manifest.get("model"))
-        self.provider = text(manifest.get("provider"))
-        self.header = SessionHeader(
+        first = self._messages[0] if self._messages else fields(None)
+        facts = {"system": value.get("system_prompt"), **{name: manifest.get(name) for name in ("model", "provider")}}
+        header = SessionHeader(
             id=f"{session}.{stem}" if is_sub else id,
             workspace=text(manifest.get("workspace_root")) or text(manifest.get("cwd")),
             title=text(about.get("title")),
-            created=moment(manifest.get("started_at")) or moment(listed[0].get("ts") if listed else None),
+            created=moment(manifest.get("started_at")) or moment(first.get("ts")),
             hidden=is_sub,
             fork=Forked(fork, source=Source(_NAME, older) if os.path.isfile(older) else None) if fork else None,
             spawned=Spawn(session, role=text(value.get("agent"))) if is_sub else None,
             origin={"source": manifest["source"]} if text(manifest.get("source")) else None,
         )
+        facts = {name: fact for name, fact in facts.items() if text(fact)}
+        self.reading = Reading(header=header, steps=self._steps(), problems=problems, facts=facts)
 
-    def steps(self, reading: Reading) -> Iterator[Step]:
-        """All of it."""
-        system = text(self._value.get("system_prompt"))
-        reading.facts |= said({"system": system, "model": self.model, "provider": self.provider})
-        listed = items(self._value.get("messages"))
-        end = self._boundary(listed)
-        keys = Keys()
-        for number, raw in enumerate(listed, 1):
-            for entry in _entries(raw, self._problems):
+    def _steps(self) -> Iterator[Step]:
+        end, keys = self._boundary(), Keys()
+        for number, raw in enumerate(self._messages, 1):
+            for entry in _entries(raw, self.reading.problems):
                 yield Record(entry=entry, key=keys.of(entry))
             if number == end:
                 yield self._compaction()
 
-    def _boundary(self, listed: list[dict[str, Any]]) -> int:
+    def _boundary(self) -> int:
         """Behind how many messages the compaction stands; -1 where there is none that still applies."""
-        state = self._compacted
-        number, last = state.get("source_message_count"), text(state.get("source_last_message_key"))
+        state, messages = self._compacted, self._messages
+        number = as_int(state.get("source_message_count")) or 0
+        kind, _, last = str(state.get("source_last_message_key")).partition(":")
         if not state or not items(state.get("messages")):
             return -1
-        if type(number) is not int or not 0 < number <= len(listed):
-            problem = "a compaction of messages that are not there any more: it does not apply"
-            report(self._problems, problem, where="compaction")
-            return -1
-        id = text(listed[number - 1].get("id"))
-        if "source_prefix_hash" not in state and last is not None and last.startswith("id:") and last != f"id:{id}":
-            problem = "a compaction up to a message that is another one now: it does not apply"
-            report(self._problems, problem, where="compaction")
-            return -1
-        return number
+        gone = ""
+        if not 0 < number <= len(messages):
+            gone = "a compaction of messages that are not there any more"
+        elif "source_prefix_hash" not in state and kind == "id" and last != str(text(messages[number - 1].get("id"))):
+            gone = "a compaction up to a message that is another one now"
+        if gone:
+            report(self.reading.problems, f"{gone}: it does not apply", where="compaction")
+        return -1 if gone else number
 
     def _compaction(self) -> Record:
         state = items(self._compacted.get("messages"))
         messages = [entry for raw in state for entry in _entries(raw, []) if isinstance(entry, Message)]
-        about = next(
-            (fields(raw.get("metadata")) for raw in state if fields(raw.get("metadata")).get("kind")), fields(None)
-        )
+        abouts = (fields(raw.get("metadata")) for raw in state)
+        about = next((about for about in abouts if about.get("kind")), fields(None))
         entry = Compaction(
             replacement=[replace(message, at=None, usage=None) for message in messages],
             trigger="manual" if about.get("reason") == "manual_compaction" else None,
-            tokens_before=whole(about.get("tokensBefore")),
+            tokens_before=as_int(about.get("tokensBefore")),
             at=moment(self._compacted.get("updated_at")),
         )
         what = sha256(msgspec.json.encode(state, order="deterministic")).hexdigest()[:24]
@@ -156,42 +148,44 @@ class _Session:
 class _Task:
     """What went to the model, what the window showed of it, and a line in the list of tasks."""
 
-    def __init__(self, source: Source, value: Any, problems: Problems) -> None:
+    def __init__(self, source: Source, messages: list[dict[str, Any]], problems: Problems) -> None:
         folder = os.path.dirname(os.path.abspath(source.path))
         id = os.path.basename(folder)
-        self._listed = items(value)
-        self._problems = problems
-        self._shown = items(beside(os.path.join(folder, "ui_messages.json"), problems))
-        self._used = items(fields(beside(os.path.join(folder, "task_metadata.json"), problems)).get("model_usage"))
+        self._messages = messages
+        self._shown = items(load_sidecar(os.path.join(folder, "ui_messages.json"), problems))
+        metadata = fields(load_sidecar(os.path.join(folder, "task_metadata.json"), problems))
+        self._used = items(metadata.get("model_usage"))
         state = os.path.join(os.path.dirname(os.path.dirname(folder)), "state", "taskHistory.json")
-        history = items(beside(state, []))
-        self._known = next((item for item in history if str(item.get("id")) == id), fields(None))
+        tasks = items(load_sidecar(state, []))
+        self._task = next((item for item in tasks if str(item.get("id")) == id), fields(None))
         first = next((text(item.get("text")) for item in self._shown if item.get("say") in ("task", "text")), None)
-        title = text(self._known.get("task")) or first
+        title = text(self._task.get("task")) or first
         started = self._shown[0].get("ts") if self._shown else int(id) if id.isdigit() and len(id) < 16 else None
-        self.header = SessionHeader(
+        header = SessionHeader(
             id=id,
-            workspace=text(self._known.get("cwdOnTaskInitialization")),
+            workspace=text(self._task.get("cwdOnTaskInitialization")),
             title=title.strip().splitlines()[0][:200] if title and title.strip() else None,
             created=moment(started),
         )
+        self.reading = Reading(header=header, steps=self._steps(), problems=problems)
 
-    def steps(self, reading: Reading) -> Iterator[Step]:
-        """All of it."""
+    def _steps(self) -> Iterator[Step]:
+        totals = self.reading.totals
         for item in self._shown:
             spent = _request(item)
             if spent != Usage():
                 model = self._model_at(moment(item.get("ts")))
-                reading.totals[model] = reading.totals.get(model, Usage()) + spent
+                totals[model] = totals.get(model, Usage()) + spent
         if self._used and text(self._used[-1].get("model_id")):
-            reading.facts["model"] = self._used[-1]["model_id"]
-        times = {item["conversationHistoryIndex"]: moment(item.get("ts")) for item in self._shown if _is_placed(item)}
-        keys, at, sent = Keys(), self.header.created, list[tuple[str, list[Message]]]()
-        for number, raw in enumerate(self._listed):
+            self.reading.facts["model"] = self._used[-1]["model_id"]
+        pairs = ((item.get("conversationHistoryIndex"), item) for item in self._shown)
+        times = {index: moment(item.get("ts")) for index, item in pairs if type(index) is int}
+        keys, at, sent = Keys(), self.reading.header.created, list[tuple[str, list[Message]]]()
+        for number, raw in enumerate(self._messages):
             # The index is that of the last message when the window showed something.
             stamp = moment(raw.get("ts")) or times.get(number)
             at = stamp if stamp is not None and (at is None or stamp > at) else at
-            entries = _entries(raw, self._problems, at)
+            entries = _entries(raw, self.reading.problems, at)
             named = [(keys.of(entry), entry) for entry in entries]
             yield from (Record(entry=entry, key=key) for key, entry in named)
             sent.append((named[0][0], [entry for entry in entries if isinstance(entry, Message)]))
@@ -199,17 +193,17 @@ class _Task:
 
     def _truncated(self, sent: list[tuple[str, list[Message]]], at: datetime | None) -> Iterator[Step]:
         """A stretch that no longer goes to the model: what stands before it does, and what follows."""
-        deleted = self._known.get("conversationHistoryDeletedRange")
-        bounds = [bound for bound in listed(deleted) if type(bound) is int]
+        deleted = self._task.get("conversationHistoryDeletedRange")
+        bounds = [bound for bound in as_list(deleted) if type(bound) is int]
         start, end = bounds if len(bounds) == 2 else (0, -1)
         if not 0 <= start <= end < len(sent):
             return
         before = [replace(message, at=None, usage=None) for _, messages in sent[:start] for message in messages]
         keep = sent[end + 1][0] if end + 1 < len(sent) else ""
         entry = Compaction(replacement=list(before), at=at)
-        names = {"keep": keep} if keep else {}
         # What it stands behind is part of its name, so that it stands behind what comes later, too.
-        yield Record(entry=entry, key=f"range {start} {end} {sent[-1][0]}", names=names)
+        key = f"range {start} {end} {sent[-1][0]}"
+        yield Record(entry=entry, key=key, names={"keep": keep} if keep else {})
 
     def _model_at(self, at: datetime | None) -> str:
         model = ""
@@ -219,10 +213,6 @@ class _Task:
                 break
             model = text(item.get("model_id")) or model
         return model
-
-
-def _is_placed(item: dict[str, Any]) -> bool:
-    return type(item.get("conversationHistoryIndex")) is int
 
 
 def _request(item: dict[str, Any]) -> Usage:
@@ -239,29 +229,17 @@ def _entries(raw: dict[str, Any], problems: Problems, at: datetime | None = None
     at = moment(raw.get("ts")) or at
     if role not in ("user", "assistant"):
         return [of_unknown_role(role, raw, at, problems)]
-    parts = cast("list[Any]", content) if isinstance(content, list) else [{"type": "text", "text": content}]
+    parts = as_list(content) if isinstance(content, list) else [{"type": "text", "text": content}]
     results: list[AnyBlock] = [_result(fields(part)) for part in parts if fields(part).get("type") == "tool_result"]
-    others = [part for part in parts if fields(part).get("type") != "tool_result"]
-    entries: list[Message | Note] = []
-    if results:
-        entries.append(Message(role="tool", blocks=results, at=at))
-    if role == "assistant" and others:
-        entries.append(_answer(raw, others, at))
-    elif others or not results:
-        display_role = fields(raw.get("metadata")).get("displayRole")
-        display = False if display_role == "system" else None
-        entries.append(Message(role=role, blocks=[_block(part) for part in others], at=at, display=display))
-    return entries
-
-
-def _answer(raw: dict[str, Any], parts: list[Any], at: datetime | None) -> Message:
-    blocks = [_block(part) for part in parts]
-    has_calls = any(isinstance(block, ToolCall) for block in blocks)
-    about = fields(raw.get("modelInfo"))
-    return Message(
-        role="assistant", blocks=blocks, at=at, usage=_usage(raw), stop="tool_use" if has_calls else "end",
-        model=text(about.get("id")) or text(about.get("modelId")),
-    )  # fmt: skip
+    blocks = [_block(part) for part in parts if fields(part).get("type") != "tool_result"]
+    about: dict[str, Any] = {}
+    if role == "assistant":
+        model = fields(raw.get("modelInfo"))
+        about = {"model": text(model.get("id")) or text(model.get("modelId")), "usage": _usage(raw)}
+    messages = results_apart(role, results, blocks, at, **about)
+    if messages[-1].role == "user" and fields(raw.get("metadata")).get("displayRole") == "system":
+        messages[-1] = replace(messages[-1], display=False)
+    return [*messages]
 
 
 def _usage(raw: dict[str, Any]) -> Usage | None:
@@ -278,11 +256,9 @@ def _block(raw: Any) -> AnyBlock:
     if kind == "tool_use" and isinstance(part.get("id"), str) and isinstance(part.get("name"), str):
         return ToolCall(id=part["id"], name=part["name"], input=part.get("input"))
     if kind == "thinking" and isinstance(part.get("thinking"), str):
-        signature = text(part.get("signature"))
-        data = {"signature": signature} if signature else None
-        return Thinking(text=part["thinking"], provider="anthropic" if data else None, data=data)
+        return thinking(part["thinking"], part.get("signature"))
     if kind == "redacted_thinking" and text(part.get("data")) is not None:
-        return Thinking(provider="anthropic", data={"redacted": part["data"]})
+        return redacted(part["data"])
     if kind == "file" and isinstance(part.get("content"), str):
         data = part["content"].encode("utf-8", "replace")
         return File(media_type="text/plain", name=text(part.get("path")), data=data)
@@ -298,15 +274,9 @@ def _block(raw: Any) -> AnyBlock:
 def _result(part: dict[str, Any]) -> ToolResult:
     """Tools of the SDK answer with objects of their own, which the model sees as JSON."""
     content = part.get("content")
-    answer: str | list[AnyBlock] = ""
-    if isinstance(content, str):
-        answer = content
-    elif isinstance(content, list):
-        inner = cast("list[Any]", content)
-        is_blocks = all(fields(one).get("type") in ("text", "image") for one in inner)
-        answer = [_block(one) for one in inner] if is_blocks else json_text(inner)
-    elif content is not None:
-        answer = json_text(content)
+    answer: str | list[AnyBlock] = worded(content)
+    if isinstance(content, list) and all(fields(one).get("type") in ("text", "image") for one in as_list(content)):
+        answer = [_block(one) for one in as_list(content)]
     return ToolResult(
         call=str(part.get("tool_use_id") or ""),
         name=text(part.get("name")),
@@ -321,5 +291,5 @@ FORMAT = Format(
     _find,
     _read,
     # Those of its extension go on in the editor alone: they have a number, and nothing behind it.
-    resume=Resuming(command=lambda id, path, workspace: ["cline", "--id", id], ids=r"\d{1,20}_[0-9A-Za-z]{1,40}"),
+    resume=resumed_by("cline", "--id", "ID", ids=r"\d{1,20}_[0-9A-Za-z]{1,40}"),
 )

@@ -10,29 +10,19 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import (
-    Format,
-    Jump,
-    Reading,
-    Record,
-    ResumePoint,
-    Resuming,
-    SessionHeader,
-    Source,
-    Spawn,
-    Step,
-    Watching,
-)
+from turnlog.formats import Format, Jump, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.finding import beneath, files_under
-from turnlog.formats._shared.json import lines
-from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.problem import UnknownRecords, report
-from turnlog.formats._shared.records import first_records, heads, record_at, record_in, rows
-from turnlog.formats._shared.value import branches_in, fields, items, json_text, moment, text, usage_in, whole
+from turnlog.formats._shared.blocks import worded
+from turnlog.formats._shared.finding import beneath, resumed_by
+from turnlog.formats._shared.origin import UnknownRecords
+from turnlog.interop.folder import files_under
+from turnlog.interop.jsonline import lines
+from turnlog.interop.problem import report
+from turnlog.interop.records import first_records, record_at, record_in, rows, typed_records
+from turnlog.interop.value import as_int, branches_in, fields, items, moment, text, usage_in
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent
 from turnlog.log.usage import Usage
@@ -51,27 +41,17 @@ _QUIET = (
 """Prefixes of event types that repeat other events."""
 
 
-def _find(path: str) -> Iterator[Source]:
-    for file in files_under(path):
-        yield from _in_file(file)
-
-
 def _sidecars(source: Source) -> list[str]:
     folder, name = os.path.split(source.path)
     return [os.path.join(folder, "workspace.yaml")] if name == "events.jsonl" else []
 
 
-def _in_file(path: str) -> Iterator[Source]:
-    if not _is_ours(path):
-        return
-    yield Source(_NAME, path)
-    calls: dict[str, None] = {}
-    for line in lines(path):
-        if b'"parentToolCallId"' in line.data:
-            call = text(fields(record_in(line.data).get("data")).get("parentToolCallId"))
-            if call is not None:
-                calls[call] = None
-    yield from (Source(_NAME, path, call) for call in calls)
+def _find(path: str) -> Iterator[Source]:
+    for file in filter(_is_ours, files_under(path)):
+        yield Source(_NAME, file)
+        records = (record_in(line.data) for line in lines(file) if b'"parentToolCallId"' in line.data)
+        calls = (text(fields(record.get("data")).get("parentToolCallId")) for record in records)
+        yield from (Source(_NAME, file, call) for call in dict.fromkeys(calls) if call is not None)
 
 
 def _is_ours(path: str) -> bool:
@@ -118,11 +98,8 @@ def _read(source: Source, mark: ResumePoint | None = None, state: _State | None 
         spawned=Spawn(id, source.key) if source.key else None,
         origin={"version": start["copilotVersion"]} if text(start.get("copilotVersion")) else None,
     )
-    state = state or _State()
-    reading = Reading(header=header, steps=iter(()), facts={**state.facts})
     title = None if source.key else notes.get("name") or notes.get("summary")
-    reading.steps = _Reader(source, reading, title, mark, state).steps()
-    return reading
+    return _Reader(source, header, title, mark, state or _State()).reading
 
 
 def _beside(folder: str) -> dict[str, str]:
@@ -138,14 +115,13 @@ def _beside(folder: str) -> dict[str, str]:
 
 class _Reader:
     def __init__(
-        self, source: Source, reading: Reading, beside: str | None, start: ResumePoint | None, state: _State
+        self, source: Source, header: SessionHeader, beside: str | None, start: ResumePoint | None, state: _State
     ) -> None:
         self._source = source
-        self._reading = reading
+        self.reading = Reading(header=header, steps=self._steps(), facts={**state.facts})
         self._beside = beside
         """The title that is told beside it; one that an event tells goes before."""
-        self._mark = self._start = start
-        self._known = state
+        self._marks = growth.Marks(start, state)
         self._before, self._model, self._title = state.before, state.model, state.title
         self._nodes = [state.last] if start is not None else []
         """The key of every node of the conversation, in order."""
@@ -155,36 +131,32 @@ class _Reader:
         self._offsets: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._unknown = UnknownRecords(_NAME)
-        self._given = start.steps if start is not None else 0
-        self._next = 0  # from where on the next mark may be
 
-    def steps(self) -> Iterator[Step]:
-        """All of it."""
-        start = self._start.offset if self._start is not None else 0
-        for offset, record in heads(self._source.path, self._reading.problems, start=start):
+    def _steps(self) -> Iterator[Step]:
+        marks = self._marks
+        for offset, record in typed_records(self._source.path, self.reading.problems, start=marks.start):
             for step in self._taken(record, offset):
-                self._given += 1
+                marks.given += 1
                 yield step
-        if self._mark is not None:
-            state = replace(self._known, title=self._title, facts=growth.small(self._reading.facts))
-            self._reading.mark = replace(self._mark, state=to_builtins(state))
-        self._reading.header = replace(self._reading.header, title=self._title or self._beside)
-        self._unknown.report(self._reading.problems)
+        self.reading.mark = marks.newest(title=self._title, facts=growth.small(self.reading.facts))
+        self.reading.header = replace(self.reading.header, title=self._title or self._beside)
+        self._unknown.report(self.reading.problems)
 
     def _taken(self, record: dict[str, Any], offset: int) -> Iterator[Step]:
         id, parent = text(record.get("id")) or f"at {offset}", text(record.get("parentId")) or ""
         if id in self._places:
-            if id not in self._offsets:
-                raise growth.NeedsFullRead
+            self._marks.require(id in self._offsets)
             if record_at(self._source.path, self._offsets[id]) == record:
                 return
             id = f"{id} at {offset}"
-        if self._start is not None and parent not in self._places:
-            raise growth.NeedsFullRead
+        self._marks.require(parent in self._places)
         data, at = fields(record.get("data")), moment(record.get("timestamp"))
         is_own = (text(data.get("parentToolCallId")) or "") == self._source.key
-        if offset >= self._next and is_own and parent == self._before:
-            self._may_mark(record, offset)
+        # A prompt or an answer, with something before it.
+        may_mark = offset >= self._marks.next and is_own and parent == self._before and not self._source.key
+        if may_mark and self._nodes and record.get("type") in ("user.message", "assistant.message"):
+            known = _State(before=parent, last=self._nodes[-1], model=self._model, counted=dict(self._counted))
+            self._marks.put(offset, 0, known)
         self._before = id
         self._offsets[id] = offset
         self._places[id] = len(self._nodes)
@@ -195,13 +167,6 @@ class _Reader:
             self._count(text(data.get("model")) or self._model, _usage(data))
         elif self._source.key and record.get("type") == "assistant.message":
             yield from self._asked(data, at)
-
-    def _may_mark(self, record: dict[str, Any], offset: int) -> None:
-        """A prompt or an answer, with something before it."""
-        if record.get("type") in ("user.message", "assistant.message") and self._nodes and not self._source.key:
-            self._next = offset + growth.APART
-            self._known = _State(self._before, self._nodes[-1], self._model, dict(self._counted))
-            self._mark = ResumePoint(offset, self._given)
 
     def _learn(self, data: dict[str, Any]) -> None:
         """The names of tools, which results do not say."""
@@ -238,15 +203,14 @@ class _Reader:
         elif kind == "system.message":
             yield self._node(id, Message(role="system", blocks=[Text(text=str(data.get("content") or ""))], at=at))
         elif kind == "assistant.message":
-            yield self._node(id, replace(self._answer(data), at=at))
+            yield self._node(id, self._answer(data, at))
         elif kind == "tool.execution_complete":
-            if self._start is not None and str(data.get("toolCallId")) not in self._names:
-                raise growth.NeedsFullRead
+            self._marks.require(str(data.get("toolCallId")) in self._names)
             yield self._node(id, Message(role="tool", blocks=[_result(data, self._names)], at=at))
         elif kind in ("session.model_change", "session.start"):
             self._model = text(data.get("newModel")) or text(data.get("selectedModel")) or self._model
             if self._model:
-                self._reading.facts["model"] = self._model
+                self.reading.facts["model"] = self._model
         elif kind == "assistant.usage":
             spent = _usage(data)
             model = text(data.get("model")) or self._model
@@ -271,35 +235,31 @@ class _Reader:
             return
         used = fields(data.get("compactionTokensUsed"))
         names = {"input": "inputTokens", "output": "outputTokens", "cachedInput": "cacheReadTokens"}
-        spent = _usage({**{names.get(key, key): value for key, value in used.items()}})
+        spent = _usage({names.get(key, key): value for key, value in used.items()})
         model = text(used.get("model")) or self._model
         self._count(model, spent)
         compaction = Compaction(
             replacement=[Message(role="user", blocks=[Text(text=summary)])],
-            tokens_before=whole(data.get("preCompactionTokens")),
+            tokens_before=as_int(data.get("preCompactionTokens")),
             usage=spent if spent != Usage() else None,
             model=model if spent != Usage() else None,
             at=at,
         )
         yield self._node(id, compaction)
 
-    def _answer(self, data: dict[str, Any]) -> Message:
+    def _answer(self, data: dict[str, Any], at: datetime | None) -> Message:
         blocks: list[AnyBlock] = []
         thought, opaque = text(data.get("reasoningText")), data.get("reasoningOpaque") or data.get("encryptedContent")
         if thought or opaque:
             blocks.append(Thinking(text=thought or "", provider="copilot", data={"opaque": opaque} if opaque else None))
         if text(data.get("content")):
             blocks.append(Text(text=data["content"]))
-        calls = [
-            ToolCall(
-                id=str(item.get("toolCallId") or ""), name=str(item.get("name") or ""), input=item.get("arguments")
-            )
-            for item in items(data.get("toolRequests"))
-        ]
-        return Message(
-            role="assistant", blocks=[*blocks, *calls], model=text(data.get("model")) or self._model,
-            stop="tool_use" if calls else "end",
-        )  # fmt: skip
+        calls = items(data.get("toolRequests"))
+        for call in calls:
+            id, name = str(call.get("toolCallId") or ""), str(call.get("name") or "")
+            blocks.append(ToolCall(id=id, name=name, input=call.get("arguments")))
+        model = text(data.get("model")) or self._model
+        return Message(role="assistant", blocks=blocks, at=at, model=model, stop="tool_use" if calls else "end")
 
     def _shutdown(self, id: str, data: dict[str, Any], at: datetime | None) -> Iterator[Step]:
         """At its end a session tells what each model spent in all: what no event told before is booked here."""
@@ -314,11 +274,10 @@ class _Reader:
     def _rewound(self, id: str, data: dict[str, Any], at: datetime | None, offset: int) -> Iterator[Step]:
         """That event and all after it are dropped."""
         target = text(data.get("upToEventId")) or ""
-        if self._start is not None and target not in self._offsets:
-            raise growth.NeedsFullRead
+        self._marks.require(target in self._offsets)
         if target not in self._places:
             problem = f"a rewind to event {target!r:.40}, which is not there"
-            report(self._reading.problems, problem, offset=offset)
+            report(self.reading.problems, problem, offset=offset)
             return
         del self._nodes[self._places[target] :]
         yield Jump(to=self._nodes[-1] if self._nodes else "", key=id, why="rewind", at=at)
@@ -326,14 +285,13 @@ class _Reader:
 
 def _result(data: dict[str, Any], names: dict[str, str]) -> ToolResult:
     result, error = fields(data.get("result")), data.get("error")
-    is_error = data.get("success") is False
     answer = result.get("content") if result else fields(error).get("message") or error
     detail = result.get("detailedContent")
     return ToolResult(
         call=str(data.get("toolCallId") or ""),
         name=names.get(str(data.get("toolCallId"))),
-        content=answer if isinstance(answer, str) else "" if answer is None else json_text(answer),
-        is_error=is_error,
+        content=worded(answer),
+        is_error=data.get("success") is False,
         details={"detailed": detail} if text(detail) and detail != answer else None,
     )
 
@@ -350,7 +308,7 @@ FORMAT = Format(
     _find,
     _read,
     # Behind a blank, the id would be taken for a prompt.
-    resume=Resuming(command=lambda id, path, workspace: ["copilot", f"--resume={id}"], ids=UUIDS),
+    resume=resumed_by("copilot", "--resume=ID"),
     growth=growth.growing(_State, _read),
     watch=Watching(by_file=True, sidecars=_sidecars),
 )

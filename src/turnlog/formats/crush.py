@@ -8,30 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain, pairwise
 from typing import Any
 
-from turnlog.formats import (
-    Format,
-    Places,
-    Problem,
-    Reading,
-    Record,
-    Resuming,
-    SessionHeader,
-    Source,
-    Spawn,
-    Step,
-    Watching,
-)
-from turnlog.formats._shared.finding import files_under, is_plain_file
-from turnlog.formats._shared.foreign import unknown
-from turnlog.formats._shared.json import decoded, from_base64
-from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.problem import of_unknown_role, tell
-from turnlog.formats._shared.records import beside
-from turnlog.formats._shared.sqlite import ERRORS, is_database, opened, opened_for, sessions_in
-from turnlog.formats._shared.value import fields, items, listed, moment, text
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.formats import Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats._shared.blocks import thinking, unknown
+from turnlog.formats._shared.finding import folder_of, opened_for, read_from, resumed_by, sessions_in
+from turnlog.formats._shared.origin import of_unknown_role
+from turnlog.interop.base64 import from_base64
+from turnlog.interop.folder import files_under, is_plain_file
+from turnlog.interop.json import decoded
+from turnlog.interop.problem import Problems, report
+from turnlog.interop.records import load_sidecar
+from turnlog.interop.sqlite import ERRORS, is_database, opened
+from turnlog.interop.value import as_list, fields, items, micros, moment, text
+from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Stop
 from turnlog.log.usage import Usage
 
@@ -47,7 +38,7 @@ _STOPS: dict[str | None, Stop] = {
 
 
 def _homes(places: Places) -> list[str]:
-    base = places.environ.get("XDG_DATA_HOME") or os.path.join(places.home, ".local", "share")
+    base = folder_of(places, "XDG_DATA_HOME", ".local/share")
     folders = [places.environ.get("CRUSH_GLOBAL_DATA") or os.path.join(base, "crush")]
     if places.workspace is not None:
         folders.append(os.path.join(places.workspace, _FOLDER))
@@ -55,26 +46,20 @@ def _homes(places: Places) -> list[str]:
 
 
 def _find(path: str) -> Iterator[Source]:
-    for place in files_under(path):
-        if os.path.basename(place) == _PROJECTS:
-            for database in _projects(place):
-                yield from _in_database(database)
-        elif place.endswith(".db"):
-            yield from _in_database(place)
+    columns = {"messages": ("id", "session_id", "role", "parts"), "sessions": ("id", "parent_session_id", "title")}
+    for file in files_under(path):
+        databases = _projects(file) if os.path.basename(file) == _PROJECTS else [file]
+        for database in databases:
+            if database.endswith(".db") and is_database(database, **columns):
+                yield from sessions_in(_NAME, database, "sessions", "created_at")
 
 
 def _projects(path: str) -> list[str]:
     """The databases of the projects that a list names; those of folders that are gone are none."""
-    projects = items(fields(beside(path, [])).get("projects"))
+    projects = items(fields(load_sidecar(path, [])).get("projects"))
     folders = [text(project.get("data_dir")) for project in projects[:_MOST]]
-    places = [os.path.join(folder, _FILE) for folder in folders if folder and os.path.isabs(folder)]
-    return [place for place in dict.fromkeys(places) if "\0" not in place and is_plain_file(place)]
-
-
-def _in_database(path: str) -> Iterator[Source]:
-    columns = {"messages": ("id", "session_id", "role", "parts"), "sessions": ("id", "parent_session_id", "title")}
-    if is_database(path, **columns):
-        yield from sessions_in(_NAME, path, "sessions", "created_at")
+    files = [os.path.join(folder, _FILE) for folder in folders if folder and os.path.isabs(folder)]
+    return [file for file in dict.fromkeys(files) if "\0" not in file and is_plain_file(file)]
 
 
 def stamps(path: str) -> dict[str, str]:
@@ -86,18 +71,16 @@ def stamps(path: str) -> dict[str, str]:
             for id, *times in base.ask(sql):
                 stamps[str(id)] = f"{stamps.get(str(id))} {times}"
             return stamps
-    except ERRORS:
+    except (OSError, *ERRORS):
         return {}
 
 
 def _read(source: Source) -> Reading:
-    problems: list[Problem] = []
+    problems: Problems = []
     with opened_for(source) as base:
-        session = next(base.rows("sessions", "id = ?", (source.key,)), None)
-        info: dict[str, Any] = dict(session) if session is not None else {}
-        named = {"model", "provider"} & set(base.columns.get("messages", ()))
-        mine = "session_id = ? and role = 'assistant'"
-        last = next(base.rows("messages", mine, (source.key,), only=tuple(named), order="rowid desc"), None)
+        info = base.row("sessions", "id = ?", (source.key,))
+        mine, names = "session_id = ? and role = 'assistant'", ("model", "provider")
+        last = base.row("messages", mine, (source.key,), only=names, order="rowid desc")
     parent, title = text(info.get("parent_session_id")), text(info.get("title"))
     folder = os.path.dirname(source.path)
     header = SessionHeader(
@@ -109,60 +92,48 @@ def _read(source: Source) -> Reading:
         hidden=source.key.startswith("title-"),
         spawned=Spawn(parent, source.key.partition("$$")[2] or None) if parent else None,
     )
-    reading = Reading(header=header, steps=iter(()), problems=problems)
-    provider: dict[str, Any] = dict(last) if last is not None and named else {}
-    for key in ("model", "provider"):
-        if text(provider.get(key)):
-            reading.facts[key] = provider[key]
-    cost = info.get("cost")
-    if isinstance(cost, (int, float)) and 0 < cost < 1e9 and parent is None:
-        reading.totals[text(provider.get("model")) or ""] = Usage(cost_micros=round(cost * 1_000_000))
-    reading.steps = _steps(source, problems)
+    reading = Reading(header=header, steps=_steps(source, problems), problems=problems)
+    reading.facts |= {name: last[name] for name in names if text(last.get(name))}
+    cost = micros(info.get("cost"))
+    if cost is not None and parent is None:
+        reading.totals[text(last.get("model")) or ""] = Usage(cost_micros=cost)
     return reading
 
 
-def _steps(source: Source, problems: list[Problem]) -> Iterator[Step]:
-    try:
-        with opened(source.path) as base:
-            order = "created_at, rowid" if base.has("messages", "created_at") else "rowid"
-            rows = base.rows("messages", "session_id = ?", (source.key,), order=order)
-            before: dict[str, Any] | None = None
-            for row in rows:
-                if before is not None:
-                    yield _record(before, problems, is_last=False)
-                before = dict(row)
-            if before is not None:
-                yield _record(before, problems, is_last=True)
-    except ERRORS as error:
-        tell(problems, Problem(f"the database cannot be read any further: {error}"))
+def _steps(source: Source, problems: Problems) -> Iterator[Step]:
+    with read_from(source, problems) as base:
+        order = "created_at, rowid" if base.has("messages", "created_at") else "rowid"
+        rows = base.rows("messages", "session_id = ?", (source.key,), order=order)
+        for row, after in pairwise(chain(rows, [None])):
+            if row is not None:
+                yield _record(dict(row), problems, is_last=after is None)
 
 
-def _record(row: dict[str, Any], problems: list[Problem], *, is_last: bool) -> Record:
+def _record(row: dict[str, Any], problems: Problems, *, is_last: bool) -> Record:
     id, at, role = str(row.get("id")), moment(row.get("created_at")), row.get("role")
     raw = decoded(row.get("parts"))
     if not isinstance(raw, list):
-        tell(problems, Problem("parts that are no list", where=f"message {id:.80}"))
-    parts = listed(raw)
+        report(problems, "parts that are no list", where=f"message {id:.80}")
+    parts = as_list(raw)
     ends = [fields(part.get("data")) for part in items(parts) if part.get("type") == "finish"]
     blocks = [_block(part, row) for part in parts if fields(part).get("type") != "finish"]
     if role not in ("user", "assistant", "tool", "system"):
         return Record(entry=of_unknown_role(role, parts, at, problems), key=id)
-    prompt = " ".join(block.text for block in blocks if isinstance(block, Text))
     if role != "assistant":
         return Record(entry=Message(role=role, blocks=blocks, at=at), key=id)
     end = ends[-1] if ends else {}
-    reason = text(end.get("reason"))
+    reason, model = text(end.get("reason")), text(row.get("model"))
     if not ends and is_last:  # it is being written, or was when Crush ended: all of it comes with its end
+        prompt = " ".join(block.text for block in blocks if isinstance(block, Text))
         return Record(entry=Note(text=f"an answer without its end: {prompt}", at=at), key=f"begun {id}")
     if row.get("is_summary_message"):
         if reason in ("error", "canceled"):
             return Record(entry=Note(text="a summary that failed", data=end, at=at), key=id)
         summary = [Message(role="user", blocks=[block for block in blocks if isinstance(block, Text)])]
-        return Record(entry=Compaction(replacement=list(summary), model=text(row.get("model")), at=at), key=id)
+        return Record(entry=Compaction(replacement=list(summary), model=model, at=at), key=id)
     stop = _STOPS.get(reason)
     error = {key: end[key] for key in ("message", "details") if text(end.get(key))} if stop == "error" else None
-    answer = Message(role=role, blocks=blocks, at=at, model=text(row.get("model")), stop=stop, error=error or None)
-    return Record(entry=answer, key=id)
+    return Record(entry=Message(role=role, blocks=blocks, at=at, model=model, stop=stop, error=error or None), key=id)
 
 
 def _block(raw: Any, row: dict[str, Any]) -> AnyBlock:
@@ -171,15 +142,11 @@ def _block(raw: Any, row: dict[str, Any]) -> AnyBlock:
         case "text" if isinstance(data.get("text"), str):
             return Text(text=data["text"])
         case "reasoning" if isinstance(data.get("thinking"), str):
-            is_signed = row.get("provider") == "anthropic" and text(data.get("signature")) is not None
-            signed = {"signature": data["signature"]} if is_signed else None
-            return Thinking(text=data["thinking"], provider="anthropic" if is_signed else None, data=signed)
+            return thinking(data["thinking"], data.get("signature") if row.get("provider") == "anthropic" else None)
         case "tool_call" if text(data.get("id")) and text(data.get("name")):
             given = decoded(data.get("input"))
-            by = "provider" if data.get("provider_executed") is True else None
-            return ToolCall(
-                id=data["id"], name=data["name"], input=data.get("input") if given is None else given, by=by
-            )
+            given, by = data.get("input") if given is None else given, data.get("provider_executed") is True
+            return ToolCall(id=data["id"], name=data["name"], input=given, by="provider" if by else None)
         case "tool_result":
             return _result(data)
         case "image_url" if text(data.get("url")):
@@ -193,13 +160,12 @@ def _block(raw: Any, row: dict[str, Any]) -> AnyBlock:
 
 
 def _result(data: dict[str, Any]) -> ToolResult:
-    output = data.get("content") if isinstance(data.get("content"), str) else ""
+    output: Any = data.get("content") if isinstance(data.get("content"), str) else ""
     seen = _bytes(data.get("data"), text(data.get("mime_type")), None) if text(data.get("data")) else None
-    content: Any = output if seen is None else [*([Text(text=output)] if output else []), seen]
     return ToolResult(
         call=str(data.get("tool_call_id") or ""),
         name=text(data.get("name")),
-        content=content,
+        content=output if seen is None else [*([Text(text=output)] if output else []), seen],
         is_error=data.get("is_error") is True,
         details=decoded(data.get("metadata")),
     )
@@ -215,6 +181,6 @@ FORMAT = Format(
     _homes,
     _find,
     _read,
-    resume=Resuming(command=lambda id, path, workspace: ["crush", "--session", id], ids=UUIDS),
+    resume=resumed_by("crush", "--session", "ID"),
     watch=Watching(by_file=True, stamps=stamps),
 )

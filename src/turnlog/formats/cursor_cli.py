@@ -15,27 +15,17 @@ from datetime import UTC, datetime, timedelta, timezone
 from hashlib import md5
 from typing import Any
 
-from turnlog.formats import (
-    Format,
-    Places,
-    Problem,
-    Reading,
-    Record,
-    Resuming,
-    SessionHeader,
-    Source,
-    Spawn,
-    Step,
-    Watching,
-)
-from turnlog.formats._shared.finding import files_under, names_in
-from turnlog.formats._shared.foreign import unknown
-from turnlog.formats._shared.json import decoded
-from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.problem import UnknownRecords, tell
-from turnlog.formats._shared.records import beside, first_records, rows
-from turnlog.formats._shared.sqlite import ERRORS, ForeignDatabase, is_database, opened
-from turnlog.formats._shared.value import fields, items, json_text, listed, moment, said, text
+from turnlog.formats import Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats._shared.blocks import unknown
+from turnlog.formats._shared.finding import folder_of, read_from, resumed_by
+from turnlog.formats._shared.origin import UnknownRecords
+from turnlog.interop.folder import files_under, names_in
+from turnlog.interop.json import decoded
+from turnlog.interop.problem import Problems, report
+from turnlog.interop.protobuf import length_fields
+from turnlog.interop.records import first_records, load_sidecar, rows
+from turnlog.interop.sqlite import ERRORS, ForeignDatabase, is_database, opened
+from turnlog.interop.value import as_list, fields, items, json_text, moment, text, without_none
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 
@@ -51,8 +41,8 @@ _SIGNS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "imag
 
 def _homes(places: Places) -> list[str]:
     folders = [places.environ.get(name) for name in ("CURSOR_DATA_DIR", "CURSOR_CONFIG_DIR")]
-    config = places.environ.get("XDG_CONFIG_HOME") or os.path.join(places.home, ".config")
-    bases = [*filter(None, folders), os.path.join(places.home, ".cursor"), os.path.join(config, "cursor")]
+    config = os.path.join(folder_of(places, "XDG_CONFIG_HOME", ".config"), "cursor")
+    bases = [*filter(None, folders), os.path.join(places.home, ".cursor"), config]
     return [os.path.join(base, name) for base in dict.fromkeys(bases) for name in (_CHATS, "acp-sessions", "projects")]
 
 
@@ -72,9 +62,8 @@ def _id_of(path: str) -> str:
 
 
 def _is_transcript(path: str) -> bool:
-    if f"/{_TRANSCRIPTS}/" not in path:
-        return False
-    return any("role" in first and "content" in fields(first.get("message")) for first in first_records(path, 3))
+    firsts = first_records(path, 3) if f"/{_TRANSCRIPTS}/" in path else ()
+    return any("role" in first and "content" in fields(first.get("message")) for first in firsts)
 
 
 def _base_of(path: str) -> str:
@@ -96,9 +85,7 @@ def _of_copies(path: str) -> str:
     stores = _stores(base, _id_of(path)) if base else []
     if len(stores) < 2:
         return path
-    own = [
-        place for place in stores if _hash_of(_told(place)) == os.path.basename(os.path.dirname(os.path.dirname(place)))
-    ]
+    own = [place for place in stores if _hash_of(_summary_of(place)) == place.split(os.sep)[-3]]
     return (own or sorted(stores, key=lambda place: (-os.stat(place).st_size, place)))[0]
 
 
@@ -106,28 +93,27 @@ def _hash_of(about: dict[str, Any]) -> str:
     return md5((text(about.get("cwd")) or "").encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
 
 
-def _told_in(source: Source) -> list[str]:
+def _sidecars(source: Source) -> list[str]:
     """The files beside a database."""
     if os.path.basename(source.path) != _STORE:
         return []
     return [f"{source.path}-wal", os.path.join(os.path.dirname(source.path), "meta.json")]
 
 
-def _told(path: str) -> dict[str, Any]:
+def _summary_of(path: str) -> dict[str, Any]:
     """What `meta.json` beside a database says of the chat."""
-    return fields(beside(os.path.join(os.path.dirname(path), "meta.json"), []))
+    return fields(load_sidecar(os.path.join(os.path.dirname(path), "meta.json"), []))
 
 
 def _read(source: Source) -> Reading:
     if os.path.basename(source.path) != _STORE:
         return _transcript(source)
-    problems: list[Problem] = []
     try:
         with opened(source.path) as base:
             about = _about(base)
     except ERRORS as error:
         raise OSError(f"{source.path}: {error}") from None
-    summary = _told(source.path)
+    summary = _summary_of(source.path)
     title = text(summary.get("title")) or text(about.get("name"))
     header = SessionHeader(
         id=_id_of(source.path),
@@ -135,17 +121,16 @@ def _read(source: Source) -> Reading:
         title=None if title == _UNNAMED else title,
         created=moment(summary.get("createdAtMs")) or moment(about.get("createdAt")),
     )
-    reading = Reading(header=header, steps=iter(()), problems=problems)
-    model = text(about.get("lastUsedModel"))
-    reading.facts |= said({"model": None if model == "default" else model, "permission_mode": text(about.get("mode"))})
-    reading.steps = _steps(source, text(about.get("latestRootBlobId")) or "", reading)
-    return reading
+    named, problems = text(about.get("lastUsedModel")), Problems()
+    model = None if named == "default" else named
+    steps = _steps(source, text(about.get("latestRootBlobId")) or "", model, problems)
+    facts = without_none({"model": model, "permission_mode": text(about.get("mode"))})
+    return Reading(header=header, steps=steps, problems=problems, facts=facts)
 
 
 def _about(base: ForeignDatabase) -> dict[str, Any]:
     """What a database says of its chat, in hexadecimal; but not the key that is in it."""
-    row = next(base.rows("meta", "key = '0'", only=("value",)), None)
-    value = row[0] if row is not None else None
+    value = base.row("meta", "key = '0'", only=("value",)).get("value")
     if isinstance(value, str) and not value.lstrip().startswith("{"):
         with suppress(ValueError):
             value = bytes.fromhex(value)
@@ -154,21 +139,16 @@ def _about(base: ForeignDatabase) -> dict[str, Any]:
     return about
 
 
-def _steps(source: Source, root: str, reading: Reading) -> Iterator[Step]:
-    times: Counter[str] = Counter()
-    model = reading.facts.get("model")
-    try:
-        with opened(source.path) as base:
-            for digest, message in _messages(base, root, reading.problems):
-                times[digest] += 1
-                key = f"{digest}#{times[digest]}" if times[digest] > 1 else digest
-                for number, entry in enumerate(_entries(message, model)):
-                    yield Record(entry=entry, key=f"{key}.{number}" if number else key)
-    except ERRORS as error:
-        tell(reading.problems, Problem(f"the database cannot be read any further: {error}"))
+def _steps(source: Source, root: str, model: str | None, problems: Problems) -> Iterator[Step]:
+    times = Counter[str]()
+    with read_from(source, problems) as base:
+        for digest, message in _messages(base, root, problems):
+            times[digest] += 1
+            key = f"{digest}#{times[digest]}" if times[digest] > 1 else digest
+            yield Record(entry=_entry(message, model), key=key)
 
 
-def _messages(base: ForeignDatabase, root: str, problems: list[Problem]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _messages(base: ForeignDatabase, root: str, problems: Problems) -> Iterator[tuple[str, dict[str, Any]]]:
     """The messages that a root leads to, each with its digest, in their order."""
     waiting, nodes = [(root, True)], set[str]()
     for _ in range(_MOST):
@@ -177,77 +157,49 @@ def _messages(base: ForeignDatabase, root: str, problems: list[Problem]) -> Iter
         digest, is_node = waiting.pop()
         data = _blob(base, digest)
         if data is None:
-            tell(problems, Problem(f"{'a node' if is_node else 'a message'} that is not there", where=f"{digest:.64}"))
+            report(problems, f"{'a node' if is_node else 'a message'} that is not there", where=f"{digest:.64}")
         elif is_node and digest not in nodes:
             nodes.add(digest)
-            links = [(value.hex(), number == 2) for number, value in _fields(data) if number < 3 and len(value) == 32]
+            links = [
+                (value.hex(), number == 2) for number, value in length_fields(data) if number < 3 and len(value) == 32
+            ]
             waiting += reversed(links)
         elif not is_node:
-            inner = data if data[:1] == b"{" else next((value for number, value in _fields(data) if number == 4), b"")
+            inner = (
+                data if data[:1] == b"{" else next((value for number, value in length_fields(data) if number == 4), b"")
+            )
             message = fields(decoded(inner))
             if message.get("role") is None:
-                tell(problems, Problem("a message that is not JSON", where=f"{digest:.64}"))
+                report(problems, "a message that is not JSON", where=f"{digest:.64}")
             else:
                 yield digest, message
-    tell(problems, Problem(f"more than {_MOST:,} messages"))
+    if waiting:
+        report(problems, f"more than {_MOST:,} messages")
 
 
 def _blob(base: ForeignDatabase, digest: str) -> bytes | None:
-    row = next(base.rows("blobs", "id = ?", (digest,), only=("data",)), None)
-    value = row[0] if row is not None else None
+    value = base.row("blobs", "id = ?", (digest,), only=("data",)).get("data")
     return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else None
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a message of protobuf that have a length; what cannot be one ends it."""
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        match tag & 7:
-            case 0:
-                _, at = _varint(data, at)
-            case 1:
-                at += 8
-            case 5:
-                at += 4
-            case 2:
-                size, at = _varint(data, at)
-                if at + size > len(data):
-                    return
-                yield tag >> 3, data[at : at + size]
-                at += size
-            case _:
-                return
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < 64:
-        value |= (data[at] & 127) << shift
-        shift, at = shift + 7, at + 1
-        if data[at - 1] < 128:
-            return value, at
-    return 7, len(data)  # no field is of that kind: it ends there
-
-
-def _entries(raw: dict[str, Any], model: str | None) -> list[Message | Compaction | Note]:
+def _entry(raw: dict[str, Any], model: str | None) -> Message | Compaction | Note:
     content, role = raw.get("content"), raw.get("role")
-    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else listed(content)
+    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
     if role == "tool" and isinstance(raw.get("tool_call_id"), str):  # as OpenAI has it
         words = " ".join(str(part["text"]) for part in items(parts) if text(part.get("text")))
-        return [Message(role="tool", blocks=[ToolResult(call=raw["tool_call_id"], content=words)])]
+        return Message(role="tool", blocks=[ToolResult(call=raw["tool_call_id"], content=words)])
     blocks = [_block(part) for part in parts]
     blocks += [_call(fields(call.get("function")), call.get("id")) for call in items(raw.get("tool_calls"))]
     if fields(fields(raw.get("providerOptions")).get("cursor")).get("isSummary") is True:
-        return [Compaction(replacement=[Message(role="user", blocks=blocks)])]
+        return Compaction(replacement=[Message(role="user", blocks=blocks)])
     if role == "user":
-        return [_prompt(blocks)]
+        return _prompt(blocks)
     if role == "assistant":
         is_call = any(isinstance(block, ToolCall) for block in blocks)
-        return [Message(role="assistant", blocks=blocks, model=model, stop="tool_use" if is_call else "end")]
+        return Message(role="assistant", blocks=blocks, model=model, stop="tool_use" if is_call else "end")
     if role in ("tool", "system"):
-        return [Message(role=role, blocks=blocks)]
-    return [Note(text="a message of an unknown role", data=raw)]
+        return Message(role=role, blocks=blocks)
+    return Note(text="a message of an unknown role", data=raw)
 
 
 def _prompt(blocks: list[AnyBlock]) -> Message:
@@ -314,15 +266,14 @@ def _transcript(source: Source) -> Reading:
     stores = _stores(_base_of(source.path), parent if is_child else _id_of(source.path))
     header = SessionHeader(
         id=_id_of(source.path),
-        workspace=text(_told(stores[0]).get("cwd")) if stores else None,
+        workspace=text(_summary_of(stores[0]).get("cwd")) if stores else None,
         spawned=Spawn(parent) if is_child else None,
     )
-    reading = Reading(header=header, steps=iter(()))
-    reading.steps = _lines(source, reading.problems)
-    return reading
+    problems = Problems()
+    return Reading(header=header, steps=_lines(source, problems), problems=problems)
 
 
-def _lines(source: Source, problems: list[Problem]) -> Iterator[Step]:
+def _lines(source: Source, problems: Problems) -> Iterator[Step]:
     """Lines have neither ids nor times, and no results: a call is known by its place."""
     others, calls = UnknownRecords(_NAME), 0
     for row in rows(source.path, problems, marks=("role", "type")):
@@ -335,7 +286,7 @@ def _lines(source: Source, problems: list[Problem]) -> Iterator[Step]:
                 yield Record(entry=others.note(kind, row.data))
             continue
         blocks: list[AnyBlock] = []
-        for part in listed(content):
+        for part in as_list(content):
             if fields(part).get("type") == "tool_use" and text(part.get("name")):
                 calls += 1
                 blocks.append(ToolCall(id=f"call_{calls}", name=part["name"], input=part.get("input")))
@@ -350,6 +301,6 @@ FORMAT = Format(
     _homes,
     _find,
     _read,
-    resume=Resuming(command=lambda id, path, workspace: ["cursor-agent", "--resume", id], ids=UUIDS),
-    watch=Watching(by_file=True, sidecars=_told_in),
+    resume=resumed_by("cursor-agent", "--resume", "ID"),
+    watch=Watching(by_file=True, sidecars=_sidecars),
 )

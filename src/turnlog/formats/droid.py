@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, cast
+from datetime import datetime
+from typing import Any
 
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Format, Reading, Record, Resuming, SessionHeader, Source, Spawn, Step, Watching
-from turnlog.formats._shared.finding import beneath, found_by
-from turnlog.formats._shared.foreign import unknown
-from turnlog.formats._shared.json import from_base64
-from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.problem import Problems, UnknownRecords, report
-from turnlog.formats._shared.records import RawRecord, first_records, loaded, rows
-from turnlog.formats._shared.value import count, fields, items, json_text, listed, moment, said, text, usage_in
+from turnlog.formats import Forked, Format, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
+from turnlog.formats._shared.blocks import redacted, results_apart, thinking, unknown, worded
+from turnlog.formats._shared.finding import beneath, found_by, resumed_by
+from turnlog.formats._shared.origin import UnknownRecords
+from turnlog.interop.base64 import from_base64
+from turnlog.interop.problem import Problems
+from turnlog.interop.records import first_records, load_sidecar, rows
+from turnlog.interop.value import as_list, fields, items, moment, text, token_count, usage_in, without_none
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage
@@ -31,11 +32,8 @@ _SIDE = "btw"
 
 
 def _is_ours(path: str) -> bool:
-    if not path.endswith(".jsonl"):
-        return False
-    for first in first_records(path, 1):
-        return first.get("type") == "session_start" and isinstance(first.get("id"), str) and "owner" in first
-    return False
+    first = next(first_records(path, 1), dict[str, Any]()) if path.endswith(".jsonl") else {}
+    return first.get("type") == "session_start" and isinstance(first.get("id"), str) and "owner" in first
 
 
 def _settings_of(source: Source) -> list[str]:
@@ -52,41 +50,20 @@ def _read(source: Source) -> Reading:
         if created is not None:
             break
     parent, caller = text(first.get("parent")), text(first.get("callingSessionId"))
+    older = os.path.join(os.path.dirname(source.path), f"{os.path.basename(parent or '')}.jsonl")
+    fork = Source(_NAME, older) if os.path.isfile(older) else None
     header = SessionHeader(
         id=text(first.get("id")) or os.path.basename(source.path).removesuffix(".jsonl"),
         workspace=text(first.get("lastCwd")) or text(first.get("cwd")),
         title=text(first.get("sessionTitle")) or text(first.get("title")),
         created=created,
         hidden=os.path.basename(os.path.dirname(source.path)) == _SIDE,
-        fork=_fork(parent, source) if parent and not caller else None,
+        fork=Forked(parent, source=fork) if parent and not caller else None,
         spawned=Spawn(caller, text(first.get("callingToolUseId"))) if caller else None,
     )
-    reading = Reading(header=header, steps=iter(()), problems=problems)
-    _settle(reading, _settings(source, problems))
-    reading.steps = _steps(source, reading)
-    return reading
-
-
-def _fork(parent: str, source: Source) -> Forked:
-    beside = os.path.join(os.path.dirname(source.path), f"{os.path.basename(parent)}.jsonl")
-    return Forked(parent, source=Source(_NAME, beside) if os.path.isfile(beside) else None)
-
-
-def _settings(source: Source, problems: Problems) -> dict[str, Any]:
-    [path] = _settings_of(source)
-    if not os.path.isfile(path):
-        return {}
-    try:
-        return fields(loaded(path, problems))
-    except OSError as error:
-        report(problems, f"its settings cannot be read, and so what it spent is not known: {error.strerror}")
-        return {}
-
-
-def _settle(reading: Reading, settings: dict[str, Any]) -> None:
-    """What the settings know: the model, how it was run, and what the session spent itself."""
-    model = text(settings.get("model"))
-    reading.facts |= said({
+    settings = fields(load_sidecar(_settings_of(source)[0], problems))
+    model, totals = text(settings.get("model")), dict[str, Usage]()
+    facts = without_none({
         "model": model, "provider": text(settings.get("providerLock")),
         "permission_mode": text(settings.get("autonomyLevel")),
         "archived": True if settings.get("archivedAt") else None,
@@ -96,57 +73,48 @@ def _settle(reading: Reading, settings: dict[str, Any]) -> None:
     usage = usage_in(used, "inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens", "thinkingTokens")
     usage = replace(usage, reasoning_tokens=min(usage.reasoning_tokens, usage.output_tokens))
     if usage != Usage():
-        reading.totals[model or ""] = usage
+        totals[model or ""] = usage
+    steps = _steps(source, problems)
+    return Reading(header=header, steps=steps, problems=problems, facts=facts, totals=totals)
 
 
-def _steps(source: Source, reading: Reading) -> Iterator[Step]:
-    seen: list[tuple[str, str]] = []
-    """The messages so far: the id, and the key of its first record."""
-    used, unknown_records = set[str](), UnknownRecords(_NAME)
-    for row in rows(source.path, reading.problems):
-        kind = row.data.get("type")
+def _steps(source: Source, problems: Problems) -> Iterator[Step]:
+    seen, unknown_records = dict[str, None](), UnknownRecords(_NAME)
+    for row in rows(source.path, problems):
+        kind, at = row.data.get("type"), moment(row.data.get("timestamp"))
+        id = text(row.data.get("id")) or f"at {row.offset}"
         if kind == "message":
-            id = text(row.data.get("id")) or f"at {row.offset}"
-            if id in used:
-                continue
-            used.add(id)
-            entries = _messages(row)
-            seen.append((id, id))
-            for number, entry in enumerate(entries):
+            for number, entry in enumerate(_messages(row.data, at) if id not in seen else ()):
                 yield Record(entry=entry, key=f"{id}#{number}" if number else id)
+            seen[id] = None
         elif kind == "compaction_state":
-            yield _compaction(row, seen)
+            yield _compaction(id, row.data, list(seen), at)
         elif kind == "todo_state":
-            note = Note(text="todo state", data=row.data.get("todos"), at=moment(row.data.get("timestamp")))
-            yield Record(entry=note, key=text(row.data.get("id")) or f"at {row.offset}")
+            yield Record(entry=Note(text="todo state", data=row.data.get("todos"), at=at), key=id)
         elif kind not in _QUIET:
             yield Record(entry=unknown_records.note(str(kind), row.data), key=f"at {row.offset}")
-    unknown_records.report(reading.problems)
+    unknown_records.report(problems)
 
 
-def _compaction(row: RawRecord, seen: list[tuple[str, str]]) -> Record:
+def _compaction(key: str, raw: dict[str, Any], seen: list[str], at: datetime | None) -> Record:
     """A summary stands for all up to a message; what follows that one stays."""
-    raw = row.data
     anchor = fields(raw.get("anchorMessage")).get("id")
-    index = next((number for number, (id, _) in enumerate(seen) if id == anchor), len(seen) - 1)
-    kept = seen[index + 1][1] if index + 1 < len(seen) else None
+    kept = seen[seen.index(anchor) + 1 :][:1] if anchor in seen else []
     summary = text(raw.get("summaryText")) or text(fields(raw.get("summary")).get("body")) or ""
-    at = moment(raw.get("timestamp"))
     entry = Compaction(
         replacement=[Message(role="user", blocks=[Text(text=summary)])],
-        tokens_after=count(raw.get("summaryTokens")) or None,
+        tokens_after=token_count(raw.get("summaryTokens")) or None,
         trigger=text(raw.get("summaryKind")),
         at=at,
     )
-    names = {"keep": kept} if kept is not None else {}
-    return Record(entry=entry, key=text(raw.get("id")) or f"at {row.offset}", names=names)
+    return Record(entry=entry, key=key, names={"keep": kept[0]} if kept else {})
 
 
-def _messages(row: RawRecord) -> list[Message | Note]:
+def _messages(raw: dict[str, Any], at: datetime | None) -> list[Message | Note]:
     """A record of Droid: what tools answered, what was said, or what only people see."""
-    message, at = fields(row.data.get("message")), moment(row.data.get("timestamp"))
+    message = fields(raw.get("message"))
     content = message.get("content")
-    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else listed(content)
+    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
     role = message.get("role")
     if role not in ("user", "assistant") or message.get("visibility") == "user_only":
         words = " ".join(str(part["text"]) for part in items(parts) if text(part.get("text")))
@@ -158,15 +126,7 @@ def _messages(row: RawRecord) -> list[Message | Note]:
     thought = text(message.get("openaiReasoningSummary"))
     if thought:
         blocks.insert(0, Thinking(text=thought, provider="openai"))
-    entries: list[Message | Note] = []
-    if results:
-        entries.append(Message(role="tool", blocks=results, at=at, display=display))
-    if blocks or not results:
-        calls = any(isinstance(block, ToolCall) for block in blocks)
-        stop = ("tool_use" if calls else "end") if role == "assistant" else None
-        model = text(message.get("modelId"))
-        entries.append(Message(role=role, blocks=blocks, at=at, display=display, stop=stop, model=model))
-    return entries
+    return [*results_apart(role, results, blocks, at, display=display, model=text(message.get("modelId")))]
 
 
 def _block(raw: Any) -> AnyBlock:
@@ -175,11 +135,11 @@ def _block(raw: Any) -> AnyBlock:
     if kind == "text" and isinstance(part.get("text"), str):
         return Text(text=part["text"])
     if kind == "thinking" and isinstance(part.get("thinking"), str):
-        is_signed = part.get("signatureProvider") == "anthropic" and text(part.get("signature")) is not None
-        data = {"signature": part["signature"]} if is_signed else None
-        return Thinking(text=part["thinking"], provider="anthropic" if is_signed else None, data=data)
+        return thinking(
+            part["thinking"], part.get("signature") if part.get("signatureProvider") == "anthropic" else None
+        )
     if kind == "redacted_thinking" and text(part.get("data")) is not None:
-        return Thinking(provider="anthropic", data={"redacted": part["data"]})
+        return redacted(part["data"])
     if kind == "tool_use" and text(part.get("id")) is not None and text(part.get("name")) is not None:
         return ToolCall(id=part["id"], name=part["name"], input=part.get("input"))
     if kind in ("image", "document") and isinstance(source.get("data"), str):
@@ -192,11 +152,7 @@ def _block(raw: Any) -> AnyBlock:
 
 def _result(part: dict[str, Any]) -> ToolResult:
     content: Any = part.get("content")
-    answer: str | list[AnyBlock]
-    if isinstance(content, list):
-        answer = [_block(one) for one in cast("list[Any]", content)]
-    else:
-        answer = content if isinstance(content, str) else "" if content is None else json_text(content)
+    answer = [_block(one) for one in as_list(content)] if isinstance(content, list) else worded(content)
     return ToolResult(call=str(part.get("tool_use_id") or ""), content=answer, is_error=part.get("is_error") is True)
 
 
@@ -205,6 +161,6 @@ FORMAT = Format(
     beneath("FACTORY_HOME_OVERRIDE", "", ".factory/sessions"),
     found_by(_NAME, _is_ours),
     _read,
-    resume=Resuming(command=lambda id, path, workspace: ["droid", "--resume", id], ids=UUIDS),
+    resume=resumed_by("droid", "--resume", "ID"),
     watch=Watching(by_file=True, sidecars=_settings_of),
 )

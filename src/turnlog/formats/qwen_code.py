@@ -10,17 +10,18 @@ import os
 from collections.abc import Iterator
 from typing import Any, cast
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Format, Jump, Reading, Record, ResumePoint, Resuming, SessionHeader, Source, Step, Watching
+from turnlog.formats import Format, Jump, Reading, Record, ResumePoint, SessionHeader, Source, Step, Watching
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.finding import beneath, found_by
-from turnlog.formats._shared.key import NONE, UUIDS
-from turnlog.formats._shared.parts import parts_of, said
-from turnlog.formats._shared.problem import UnknownRecords, report
-from turnlog.formats._shared.records import first_records, heads, record_at, rows
-from turnlog.formats._shared.value import branches_in, fields, items, json_text, moment, text, whole
+from turnlog.formats._shared.finding import beneath, found_by, resumed_by
+from turnlog.formats._shared.geminiparts import parts_of, split_results
+from turnlog.formats._shared.key import NONE
+from turnlog.formats._shared.origin import UnknownRecords
+from turnlog.interop.problem import report
+from turnlog.interop.records import first_records, record_at, rows, typed_records
+from turnlog.interop.value import as_int, branches_in, fields, items, json_text, moment, text
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note, Stop
 from turnlog.wire.gemini.answer import PartReader, usage_of
@@ -49,7 +50,7 @@ def _is_ours(path: str) -> bool:
     return False
 
 
-class _State(Struct, omit_defaults=True):
+class _State(Struct):
     """What is known at a mark."""
 
     before: str
@@ -61,8 +62,7 @@ class _State(Struct, omit_defaults=True):
 
 def _read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
     """See `turnlog.formats`; with a mark, only what comes behind it."""
-    row = next(rows(source.path, []), None)
-    first: dict[str, Any] = row.data if row is not None else {}
+    first = next((row.data for row in rows(source.path, [])), dict[str, Any]())
     header = SessionHeader(
         id=text(first.get("sessionId")) or os.path.basename(source.path).removesuffix(".jsonl"),
         workspace=text(first.get("cwd")),
@@ -70,9 +70,7 @@ def _read(source: Source, mark: ResumePoint | None = None, state: _State | None 
         git_branches=branches_in(first.get("gitBranch")),
         origin={"version": first["version"]} if text(first.get("version")) else None,
     )
-    reading = Reading(header=header, steps=iter(()))
-    reading.steps = _Reader(source, reading, mark, state or _State("", "")).steps()
-    return reading
+    return _Reader(source, header, mark, state or _State("", "")).reading
 
 
 class _Open(Struct):
@@ -86,10 +84,10 @@ class _Open(Struct):
 
 
 class _Reader:
-    def __init__(self, source: Source, reading: Reading, start: ResumePoint | None, state: _State) -> None:
+    def __init__(self, source: Source, header: SessionHeader, start: ResumePoint | None, state: _State) -> None:
         self._source = source
-        self._reading = reading
-        self._mark = self._start = start
+        self.reading = Reading(header=header, steps=self._steps())
+        self._marks = growth.Marks(start, state)
         self._before, self._last, self._title = state.before, state.last, state.title
         self._places = {self._before: self._last} if start is not None else {}
         self._live = ""
@@ -100,30 +98,24 @@ class _Reader:
         self._offsets: dict[str, int] = {}
         """Where each record is, to tell one that is there twice from another of the same id."""
         self._unknown = UnknownRecords(source.agent)
-        self._branches = dict.fromkeys(state.branches or reading.header.git_branches)
-        self._given = start.steps if start is not None else 0
-        self._next = 0  # from where on the next mark may be
+        self._branches = dict.fromkeys(state.branches or header.git_branches)
 
-    def steps(self) -> Iterator[Step]:
-        """All of it."""
-        out = self._out
-        start = self._start.offset if self._start is not None else 0
-        for offset, record in heads(self._source.path, self._reading.problems, start=start):
+    def _steps(self) -> Iterator[Step]:
+        out, marks = self._out, self._marks
+        for offset, record in typed_records(self._source.path, self.reading.problems, start=marks.start):
             self._take(record, offset)
             while out:
-                self._given += 1
+                marks.given += 1
                 yield out.pop(0)
-        if self._mark is not None:
-            known = {"title": self._title, "branches": list(self._branches)}
-            self._reading.mark = replace(self._mark, state={**self._mark.state, **known})
+        self.reading.mark = marks.newest(title=self._title, branches=list(self._branches))
         self._close()
         yield from out
         if self._live and self._places.get(self._live) != self._last:
             node = self._places[self._live]
             yield Jump(to=node, key=f"live {node} {self._last}")
-        self._unknown.report(self._reading.problems)
+        self._unknown.report(self.reading.problems)
         branches = branches_in(*self._branches)
-        self._reading.header = replace(self._reading.header, title=self._title, git_branches=branches)
+        self.reading.header = replace(self.reading.header, title=self._title, git_branches=branches)
 
     def _take(self, record: dict[str, Any], offset: int) -> None:
         uuid, kind = text(record.get("uuid")), record.get("type")
@@ -148,29 +140,31 @@ class _Reader:
         if arriving is not None:
             self._close()
         if is_known:
-            if self._start is not None:
-                raise growth.NeedsFullRead  # how many there were before is not known
+            self._marks.require(is_there=False)  # how many there were before is not known
             problem = f"another record with the id {uuid!r:.60}: it follows what stands before it"
-            report(self._reading.problems, problem, offset=offset)
+            report(self.reading.problems, problem, offset=offset)
             self._again += 1
             record = {**record, "parentUuid": self._before}
             uuid = f"{uuid} again {self._again}"
         self._chained(uuid, record, offset)
 
     def _chained(self, uuid: str, record: dict[str, Any], offset: int) -> None:
-        parent = record.get("parentUuid")
-        parent = parent if isinstance(parent, str) else ""
-        kind = record["type"]
-        if self._start is not None and parent not in self._places:
-            raise growth.NeedsFullRead
-        if offset >= self._next:
-            self._may_mark(record, parent, offset)
-        if parent and parent not in self._places:
+        parent, kind = record.get("parentUuid"), record["type"]
+        if type(parent) is not str:
+            parent = ""
+        is_there = parent in self._places
+        if not is_there:
+            self._marks.require(is_there)
+        # A prompt or an answer that goes on behind the record before it: nothing is open there.
+        is_next = offset >= self._marks.next and parent == self._before and self._places.get(parent) == self._last != ""
+        if is_next and kind in ("user", "assistant") and record.get("subtype") not in _BESIDE:
+            self._marks.put(offset, len(self._out), _State(before=parent, last=self._last))
+        if parent and not is_there:
             if record.get("subtype") == "rewind":
                 self._before = ""  # to before what is left of the file
             elif self._before:
                 problem = f"hangs on record {parent!r:.40}, which is missing: it follows what stands before it"
-                report(self._reading.problems, problem, offset=offset)
+                report(self.reading.problems, problem, offset=offset)
             parent = self._before
         self._before = uuid
         node = self._places.get(parent, "")
@@ -183,8 +177,8 @@ class _Reader:
         elif kind == "system":
             self._system(uuid, record, node, offset)
         else:
-            blocks, results = said(message.get("parts"))
-            results = _told(results, message, fields(record.get("toolCallResult")))
+            blocks, results = split_results(message.get("parts"))
+            results = _completed(results, message, fields(record.get("toolCallResult")))
             if results:
                 entry = Message(id="-", role="tool", blocks=results, at=at)
                 self._node(f"{uuid}#results" if blocks else uuid, node, entry)
@@ -197,14 +191,6 @@ class _Reader:
                 self._node(uuid, node, entry)
             self._hidden(record)
             self._places[uuid] = self._last
-
-    def _may_mark(self, record: dict[str, Any], parent: str, offset: int) -> None:
-        """A prompt or an answer that goes on behind the record before it; nothing is open there."""
-        if not parent or parent != self._before or self._places[parent] != self._last or not self._last:
-            return
-        if record["type"] in ("user", "assistant") and record.get("subtype") not in _BESIDE:
-            self._next = offset + growth.APART
-            self._mark = ResumePoint(offset, self._given + len(self._out), to_builtins(_State(parent, self._last)))
 
     def _hidden(self, record: dict[str, Any]) -> None:
         """What was spoken is shown to people, and never goes to the model again."""
@@ -243,8 +229,8 @@ class _Reader:
             entry = Compaction(
                 replacement=[m for item in history for m in _content(item)],
                 trigger=text(about.get("trigger")),
-                tokens_before=whole(info.get("originalTokenCount")),
-                tokens_after=whole(info.get("newTokenCount")),
+                tokens_before=as_int(info.get("originalTokenCount")),
+                tokens_after=as_int(info.get("newTokenCount")),
                 at=at,
             )
             self._node(uuid, place, entry)
@@ -253,21 +239,19 @@ class _Reader:
             self._out.append(Record(entry=Note(text=kind.replace("_", " "), data=about, at=at), key=f"{uuid} {offset}"))
 
 
-def _told(results: list[AnyBlock], message: dict[str, Any], about: dict[str, Any]) -> list[AnyBlock]:
+def _completed(results: list[AnyBlock], message: dict[str, Any], about: dict[str, Any]) -> list[AnyBlock]:
     """What tools answered, with what came besides text, and with what people were shown."""
     raws = [part["functionResponse"] for part in parts_of(message.get("parts")) if "functionResponse" in part]
     complete: list[AnyBlock] = []
     for result, raw in zip(results, raws, strict=True):
         answer = cast("ToolResult", result)
         inner = fields(raw).get("parts")
-        media = said(inner)[0] if inner else []
+        media = split_results(inner)[0] if inner else []
         if media and isinstance(answer.content, str):
             answer = replace(answer, content=[Text(text=answer.content), *media])
         if len(results) == 1:
-            display = about.get("resultDisplay")
             is_error = answer.is_error or about.get("status") in ("error", "cancelled")
-            if is_error or display is not None:
-                answer = replace(answer, is_error=is_error, details=display)
+            answer = replace(answer, is_error=is_error, details=about.get("resultDisplay"))
         complete.append(answer)
     return complete
 
@@ -318,13 +302,9 @@ def _content(item: dict[str, Any]) -> list[Message]:
     if item.get("role") == "model":
         blocks = _answer(parts_of(item.get("parts")), item)
         return [Message(role="assistant", blocks=blocks, stop=_stop(blocks))]
-    blocks, results = said(item.get("parts"))
-    messages: list[Message] = []
-    if results:
-        messages.append(Message(role="tool", blocks=results))
-    if blocks:
-        messages.append(Message(role="user", blocks=blocks))
-    return messages
+    blocks, results = split_results(item.get("parts"))
+    messages = Message(role="tool", blocks=results), Message(role="user", blocks=blocks)
+    return [message for message in messages if message.blocks]
 
 
 FORMAT = Format(
@@ -333,7 +313,7 @@ FORMAT = Format(
     found_by("qwen-code", _is_ours),
     _read,
     # It looks for the id among the sessions of the folder it is started in.
-    resume=Resuming(command=lambda id, path, workspace: ["qwen", "--resume", id], ids=UUIDS),
+    resume=resumed_by("qwen", "--resume", "ID"),
     growth=growth.growing(_State, _read),
     watch=Watching(by_file=True),
 )

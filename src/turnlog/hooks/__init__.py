@@ -18,28 +18,28 @@ from turnlog.errors import NotFound
 from turnlog.log.ids import imported_id
 
 if TYPE_CHECKING:
-    from turnlog.machine.settings import Dialect
+    from turnlog.machine.settings.jsontext import JsonSyntax
 
 Meaning = Literal["begin", "tool", "end", "leave"]
 """A turn begins, a tool ended, a turn ends, the agent ends."""
 TIMEOUT_S = 7
-"""After which an agent gives a hook up: a little above what a hook takes at the most."""
+"""The time after which an agent gives a hook up: a little longer than a hook takes at most."""
 
-# Plain classes: a hook is a process of its own, and to make a named tuple takes longer than all that it needs of these.
+# Plain classes: a hook is a process of its own, and defining a named tuple takes longer than using all of these.
 
 
 class HookEvent:
-    """Something that an agent tells of, by its own name for it."""
+    """An event that an agent reports, under the agent's own name for it."""
 
     def __init__(self, name: str, means: Meaning, matcher: str = "") -> None:
         self.name = name
         self.means: Meaning = means
         self.matcher = matcher
-        """Of which tools, as a regular expression; of all without one."""
+        """A regular expression for the names of tools; empty for all."""
 
 
 class AgentFolder:
-    """Where an agent keeps its settings: in the folder that a variable names, else in that one of the home folder."""
+    """The folder with the settings of an agent: named by a variable, or a usual one in the user's home folder."""
 
     def __init__(self, default: str, variable: str = "", inside: str = "") -> None:
         self._default = default
@@ -47,24 +47,24 @@ class AgentFolder:
         self._inside = inside
 
     def path(self, home: str, environ: Mapping[str, str]) -> str:
-        """The folder, there or not."""
+        """The folder, whether it exists or not."""
         return os.path.join(environ.get(self.variable) or os.path.join(home, self._default), self._inside).rstrip("/")
 
     @property
     def usual(self) -> str:
-        """As people write it."""
+        """The usual folder as people write it."""
         return os.path.join("~", self._default, self._inside).rstrip("/")
 
 
 class HookFile:
-    """The file that says which hooks run: the user's settings with ours in them, or a file of our own."""
+    """The settings file of an agent, in which our hooks stand among what its user wrote."""
 
     def __init__(
         self,
         name: str,
         project: str | None,
         *,
-        dialect: Dialect = "json",
+        syntax: JsonSyntax = "json",
         timeout_unit: Literal["s", "ms"] = "s",
         hook_name: str = "",
         top_keys: frozenset[str] = frozenset(),
@@ -72,45 +72,62 @@ class HookFile:
         takes_bom: bool = False,
         is_strict: bool = False,
         keeps_places: bool = False,
-        render: Callable[[str, str], str] | None = None,
     ) -> None:
         self.name = name
-        """In the agent's folder."""
+        """The path of the file in the agent's folder."""
         self.project = project
-        """In the folder of a project; None where the agent has no such file."""
-        self.dialect: Dialect = dialect
+        """The path of the file in the folder of a project; None if the agent has no such file."""
+        self.syntax: JsonSyntax = syntax
         self.timeout_unit = timeout_unit
         self.hook_name = hook_name
-        """What a hook is called, where the agent lists them by name."""
+        """The name of our hooks, if the agent lists hooks by name."""
         self.top_keys = top_keys
-        """The only ones that the agent takes; any, if there are none here."""
+        """The only keys that the agent accepts at the top; empty if it accepts any."""
         self.kinds = kinds or {}
-        """What stands under other keys, with dots between names: where it is anything else, the agent reads nothing."""
+        """The type of each of these keys, whose names have dots between them. If one has another type, the agent
+        ignores the whole file."""
         self.takes_bom = takes_bom
         """Whether the agent reads a file that begins with a byte order mark."""
         self.is_strict = is_strict
-        """Whether one hook in it that the agent does not understand keeps all of them from running."""
+        """Whether the agent runs no hook at all if it does not understand one of them."""
         self.keeps_places = keeps_places
         """Whether the agent knows a hook by its place, so that others must not move when ours go."""
+
+    def seems_hooked(self, text: bytes, agent: str) -> bool:
+        """Whether the file has hooks of ours, judged without parsing it."""
+        return f"hook {agent} ".encode() in text
+
+
+class OwnHookFile:
+    """A file of our own, in a folder where the agent looks for such files."""
+
+    def __init__(self, name: str, project: str | None, render: Callable[[str, str], str]) -> None:
+        self.name = name
+        """The path of the file in the agent's folder."""
+        self.project = project
+        """The path of the file in the folder of a project; None if the agent has no such file."""
         self.render = render
-        """The text of a file of our own, for the program that it calls and the home that it fills, where that is not
-        the usual one; None for settings of the user."""
+        """Returns the text of the file for a program to call and a home to write to, empty for the default one."""
+
+    def seems_hooked(self, text: bytes, agent: str) -> bool:
+        """Whether the file exists: nobody else writes a file of that name for any agent."""
+        return bool(text)
 
 
 class HookSwitch:
-    """A setting of an agent that keeps hooks from running: in any of these files, the last one that says it counts."""
+    """A setting that keeps hooks from running. It may be in several files; the last one that has it counts."""
 
     def __init__(self, key: str, off: Any, *files: str) -> None:
         self.key = key
-        """Names with dots between them."""
+        """The path of the setting, with dots between the names."""
         self.off = off
-        """The value that switches them off; for a list, what is in it then."""
+        """The value that switches hooks off; for a list, the item that does."""
         self.files = files
-        """From the root, `~/` in the agent's folder, or `./` in the project's."""
+        """Absolute paths, or paths that begin with `~/` for the agent's folder or `./` for the project's."""
 
 
 class HookedAgent:
-    """An agent that tells what it does by hooks."""
+    """An agent that reports what it does by hooks."""
 
     def __init__(
         self,
@@ -119,7 +136,7 @@ class HookedAgent:
         tried: str,
         *,
         folder: AgentFolder,
-        file: HookFile,
+        file: HookFile | OwnHookFile,
         events: tuple[HookEvent, ...],
         switches: tuple[HookSwitch, ...] = (),
         trusts: bool = False,
@@ -133,47 +150,53 @@ class HookedAgent:
         says_interrupted: Callable[[bytes, str], bool] | None = None,
     ) -> None:
         self.name = name
-        """As its sessions are called."""
+        """The name of its format."""
         self.title = title
         self.tried = tried
-        """The version that it was tried with."""
+        """The versions that the hooks were tried with."""
         self.folder = folder
         self.file = file
         self.events = events
         self.switches = switches
         self.trusts = trusts
-        """Whether it runs only what its user has said that he trusts."""
+        """Whether the agent runs only hooks that its user trusts, as Codex does."""
         self.after = after
-        """What its user has to do then."""
+        """What the user has to do after the installation."""
         self.project_needs = project_needs
-        """What has to be so for the hooks of a project to run."""
+        """The condition for the hooks of a project to run; empty if there is none."""
         self.folder_variable = folder_variable
-        """What tells a hook the folder that a session began in, wherever the agent is by now."""
+        """The variable with the folder that a session began in, whatever the agent's current folder is."""
         self.shell_variable = shell_variable
-        """What says that a command is run by the agent, and not by a person."""
+        """The variable that is set in commands that the agent runs."""
         self.session_variable = session_variable
-        """What tells such a command which session of the agent runs it."""
+        """The variable with the id of the session in commands that the agent runs."""
         self.takes_context = takes_context
-        """Whether what a hook prints as a turn begins is put before the model."""
+        """Whether the model sees what a hook prints when a turn begins."""
         self.has_turns = has_turns
-        """Whether its own file tells where turns begin and end, which count here, too."""
+        """Whether the session's own file marks where turns begin and end; these marks count, too."""
         self.says_interrupted = says_interrupted
-        """Whether the end of a session's file says that a turn was interrupted; None where hooks tell it."""
+        """Returns whether the end of a session's file says that a turn was interrupted; None if hooks report it."""
+
+    @property
+    def settings_file(self) -> HookFile:
+        """The file, for an agent whose hooks stand in its settings."""
+        assert isinstance(self.file, HookFile)
+        return self.file
 
     def event(self, name: str) -> HookEvent | None:
-        """The event of that name, if it is one that we ask for."""
+        """The event of that name; None if we have no hook for it."""
         return next((event for event in self.events if event.name == name), None)
 
 
 def names() -> list[str]:
-    """Every agent that can be hooked."""
+    """The names of all agents that can be hooked."""
     # Not `pkgutil`: it takes longer than all else that a hook needs of this.
     files = os.listdir(os.path.join(os.path.dirname(__file__), "agents"))
     return sorted(name[:-3].replace("_", "-") for name in files if name.endswith(".py") and not name.startswith("_"))
 
 
 @cache
-def agent(name: str) -> HookedAgent:
+def hooked_agent(name: str) -> HookedAgent:
     """The agent of that name."""
     module = name.replace("-", "_")
     if not module.isidentifier() or "_" in name or name not in names():
@@ -181,33 +204,36 @@ def agent(name: str) -> HookedAgent:
     return import_module(f"turnlog.hooks.agents.{module}").AGENT
 
 
-def whose_shell(environ: Mapping[str, str]) -> HookedAgent | None:
-    """The agent that runs this command itself; None where a person does."""
-    agents = (agent(name) for name in names())
-    return next((one for one in agents if one.shell_variable and environ.get(one.shell_variable)), None)
+def agent_running_command(environ: Mapping[str, str]) -> HookedAgent | None:
+    """The agent that runs this command; None if a person does."""
+    for name in names():
+        agent = hooked_agent(name)
+        if agent.shell_variable and environ.get(agent.shell_variable):
+            return agent
+    return None
 
 
-def asked_by(environ: Mapping[str, str]) -> str | None:
-    """The session of an agent that runs this command itself, or the agent where it does not tell; None for a person."""
-    one = whose_shell(environ)
-    if one is None:
+def caller_of(environ: Mapping[str, str]) -> str | None:
+    """The session that runs this command, or its agent if the session is unknown; None if a person runs it."""
+    agent = agent_running_command(environ)
+    if agent is None:
         return None
-    native = environ.get(one.session_variable, "") if one.session_variable else ""
-    return imported_id(one.name, native) if native.isprintable() and 0 < len(native) < 200 else one.name
+    native = environ.get(agent.session_variable, "") if agent.session_variable else ""
+    return imported_id(agent.name, native) if native.isprintable() and 0 < len(native) < 200 else agent.name
 
 
-def unhooked(home: str, environ: Mapping[str, str]) -> list[str]:
-    """The agents that are here and call nobody, as people call them. Quick: it only looks for our words."""
+def agents_without_hooks(home: str, environ: Mapping[str, str]) -> list[str]:
+    """The titles of the agents that are installed and seem to have no hooks of ours. Quick: it parses no file."""
     titles: list[str] = []
-    for one in map(agent, names()):
-        folder = one.folder.path(home, environ)
+    for agent in map(hooked_agent, names()):
+        folder = agent.folder.path(home, environ)
         if not os.path.isdir(folder):
             continue
         try:
-            with open(os.path.join(folder, one.file.name), "rb") as file:
+            with open(os.path.join(folder, agent.file.name), "rb") as file:
                 text = file.read()
         except OSError:
             text = b""
-        is_hooked = bool(text) if one.file.render is not None else f"hook {one.name} ".encode() in text
-        titles += [] if is_hooked else [one.title]
+        if not agent.file.seems_hooked(text, agent.name):
+            titles.append(agent.title)
     return titles

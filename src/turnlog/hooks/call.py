@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import NamedTuple
 
 _CLEAN = "PYTHONPATH= PYTHONHOME= PYTHONSAFEPATH=1"
-"""What another program set for its own Python, and what lies in the folder, is none of ours."""
+"""Settings that another program made for its own Python, and modules in the current folder, must not reach ours."""
 _HOME = "TURNLOG_HOME="
 
 
-def call(program: str, agent: str, event: str, home: str = "") -> str:
-    """For `sh -c`, and other shells that know as much: silent, and always with the exit code 0.
+def hook_command(program: str, agent: str, event: str, home: str = "") -> str:
+    """The command that reports an event, for `sh -c` or a similar shell: silent, and always with the exit code 0.
 
-    `home` is the one that is filled, where that is not the usual one.
+    `home` is the one that the hook writes to; empty for the default one.
     """
     quoted = shlex.quote(program)
     where = f" {_HOME}{shlex.quote(home)}" if home else ""
     return f"test -x {quoted} && {_CLEAN}{where} {quoted} hook {agent} {event} 2>/dev/null || :"
 
 
-def home_in(command: str) -> str:
-    """The home that such a command fills; empty for the usual one."""
-    words = shlex.split(command)
-    return next((word.removeprefix(_HOME) for word in words if word.startswith(_HOME)), "")
+class HookCall(NamedTuple):
+    """The program that a hook calls, and the home that it writes to; empty for the default one."""
+
+    program: str
+    home: str
 
 
-def program_in(command: object, agent: str) -> str | None:
-    """The program that such a command calls, whichever version of ours wrote it; None if it is somebody else's."""
+def parse_hook_command(command: object, agent: str) -> HookCall | None:
+    """The call in a command that any version of ours wrote; None for any other command."""
     if not isinstance(command, str):
         return None
-    match = re.fullmatch(rf"test -x (.+?) && .*? hook {re.escape(agent)} \w+ 2>/dev/null \|\| :", command, re.DOTALL)
+    match = re.fullmatch(rf"test -x (.+?) && (.*? )hook {re.escape(agent)} \w+ 2>/dev/null \|\| :", command, re.DOTALL)
     try:
-        words = shlex.split(match[1]) if match is not None else []
+        tested, called = (shlex.split(part) for part in match.groups()) if match is not None else ([], [])
     except ValueError:
         return None
-    return words[0] if len(words) == 1 else None
+    if len(tested) != 1:
+        return None
+    home = next((word.removeprefix(_HOME) for word in called if word.startswith(_HOME)), "")
+    return HookCall(tested[0], home)

@@ -1,4 +1,4 @@
-"""How the hooks of each agent stand: there or not, calling whom, trusted, switched off."""
+"""The status of the hooks of each agent: installed or not, the program they call, trusted, switched off."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from turnlog.errors import TurnlogError
-from turnlog.hooks import HookedAgent, HookSwitch, agent, names
-from turnlog.hooks.entries import are_current, check, entries
-from turnlog.hooks.install import HookPlaces
-from turnlog.hooks.ownfile import home_of, program_of
-from turnlog.hooks.trust import hashes, is_trusted
-from turnlog.machine.launcher import is_this
+from turnlog.hooks import HookedAgent, HookSwitch, hooked_agent, names
+from turnlog.hooks.install import file_hooks
+from turnlog.hooks.places import HookPlaces
+from turnlog.machine.launcher import starts_this_installation
 from turnlog.machine.replace import read_bytes, text_of
-from turnlog.machine.settings import plain
-from turnlog.machine.toml import table_at, toml_value
+from turnlog.machine.settings import parse_settings
+from turnlog.machine.settings.toml import table_at, toml_value
 
-_ENOUGH = 5
-"""Of fewer turns it cannot be said: who presses Escape ends one without a word."""
+_ENOUGH_TURNS = 5
+"""Fewer turns prove nothing: one that its user interrupts with Escape ends without an event."""
 
 
 class HookStatus(NamedTuple):
@@ -26,122 +24,101 @@ class HookStatus(NamedTuple):
 
     agent: str
     is_here: bool
-    """Whether the agent is."""
+    """Whether the agent is installed."""
     installed: bool
     path: str
     scope: str
     program: str | None = None
-    """The one that they call."""
+    """The program that the hooks call."""
     is_current: bool = False
-    """Whether that is there, is this one, and all is as this version writes it."""
+    """Whether the program exists, is this one, and the hooks are as this version writes them."""
     trusted: bool | None = None
-    """None for an agent that does not ask."""
+    """Whether the user trusts the hooks; None if the agent does not ask."""
     blocked_by: str | None = None
+    """What keeps the hooks from running: a setting and its file, or an error in a file."""
     fills: str | None = None
-    """The home that they fill; None for the usual one."""
+    """The home that the hooks write to; None for the default one."""
 
 
 def statuses(places: HookPlaces) -> list[HookStatus]:
-    """One for each agent; another one where a project has hooks of its own."""
-    all_statuses: list[HookStatus] = []
-    for name in names():
-        one = agent(name)
-        all_statuses.append(status(one, places, "user"))
-        if one.file.project is not None:
-            project = status(one, places, "project")
-            all_statuses += [project] if project.installed and project.path != all_statuses[-1].path else []
-    return all_statuses
+    """One status for each agent, and another one if the project has hooks of its own for it."""
+    rows: list[HookStatus] = []
+    for agent in map(hooked_agent, names()):
+        user = status(agent, places, "user")
+        rows.append(user)
+        if agent.file.project is not None:
+            project = status(agent, places, "project")
+            if project.installed and project.path != user.path:
+                rows.append(project)
+    return rows
 
 
-def tells_less(one: HookedAgent, events: Mapping[str, int]) -> str | None:
-    """What the version of an agent that is here does not tell of, judged by how often which event came."""
+def missing_events(agent: HookedAgent, events: Mapping[str, int]) -> str | None:
+    """The events that the installed version of an agent never reports, judged by its counts; None if there are none."""
     counts = {"begin": 0, "tool": 0, "end": 0}
     for name, times in events.items():
-        event = one.event(name)
+        event = agent.event(name)
         if event is not None and event.means in counts:
             counts[event.means] += times
-    if counts["begin"] >= _ENOUGH and not counts["end"]:
+    if counts["begin"] >= _ENOUGH_TURNS and not counts["end"]:
         return f"it told of {counts['begin']} turns that began and of none that ended: each counts as interrupted"
-    if counts["end"] >= _ENOUGH and not counts["begin"]:
+    if counts["end"] >= _ENOUGH_TURNS and not counts["begin"]:
         return f"it told of {counts['end']} turns that ended and of none that began: none of them can be taken back"
     return None
 
 
-def status(one: HookedAgent, places: HookPlaces, scope: str) -> HookStatus:
-    """How it stands in that file."""
-    path = places.file(one, scope)
-    empty = HookStatus(one.name, places.has(one), False, path, scope, blocked_by=_blocked(one, places))
+def status(agent: HookedAgent, places: HookPlaces, scope: str) -> HookStatus:
+    """The status of an agent's hooks in its file for the user or for the project."""
+    hooks = file_hooks(agent, places, scope)
+    path = hooks.path
+    blocked_by = _blocked_by(agent, places)
+    none = HookStatus(agent.name, places.has(agent), installed=False, path=path, scope=scope, blocked_by=blocked_by)
     try:
-        text = text_of(path, read_bytes(path))
-        program, home, is_whole, trusted = (
-            _own(text, one) if one.file.render is not None else _among_others(text, one, path, places.config(one))
-        )
+        found = hooks.installed()
     except TurnlogError as error:
-        return empty._replace(blocked_by=f"{path}: {error.message.removeprefix(path).lstrip(': ')}")
-    unread = _unread(text, one, path)
-    empty = empty._replace(blocked_by=unread or empty.blocked_by)
-    if program is None:
-        return empty
-    is_current = is_whole and os.access(program, os.X_OK) and is_this(program)
-    return empty._replace(installed=True, program=program, is_current=is_current, trusted=trusted, fills=home or None)
+        return none._replace(blocked_by=f"{path}: {error.message.removeprefix(path).lstrip(': ')}")
+    none = none._replace(blocked_by=found.refusal or blocked_by)
+    if found.program is None:
+        return none
+    return none._replace(
+        installed=True,
+        program=found.program,
+        is_current=found.is_current and os.access(found.program, os.X_OK) and starts_this_installation(found.program),
+        trusted=found.trusted,
+        fills=found.home or None,
+    )
 
 
-def _unread(text: str, one: HookedAgent, path: str) -> str | None:
-    """What keeps the agent from reading the file, although it can be read."""
-    try:
-        if one.file.render is None:
-            check(text, one)
-    except TurnlogError as error:
-        return f"{path}: {error.message}"
-    return None
-
-
-_Calls = tuple[str | None, str, bool, bool | None]
-"""The program, the home, whether all is as this version writes it, and whether it is trusted."""
-
-
-def _own(text: str, one: HookedAgent) -> _Calls:
-    program, render = program_of(text, one.name), one.file.render
-    if program is None or render is None:
-        return None, "", False, None
-    return program, home_of(text), render(program, home_of(text)) == text, None
-
-
-def _among_others(text: str, one: HookedAgent, path: str, config: str) -> _Calls:
-    settings = plain(text, dialect=one.file.dialect)
-    ours = entries(settings, one)
-    if not ours:
-        return None, "", False, None
-    trusted = None
-    if one.trusts:
-        trusted = is_trusted(text_of(config, read_bytes(config)), hashes(settings, one, path))
-    return ours[0].program, ours[0].home, are_current(ours, one), trusted
-
-
-def _blocked(one: HookedAgent, places: HookPlaces) -> str | None:
-    """What keeps its hooks from running: a setting, and the file that says it last."""
-    for switch in one.switches:
+def _blocked_by(agent: HookedAgent, places: HookPlaces) -> str | None:
+    """The setting that keeps the hooks of an agent from running, and the last file that has it; None if none does."""
+    for switch in agent.switches:
         last: tuple[Any, str] | None = None
         for file in switch.files:
-            path = os.path.join(
-                {"~": places.folder(one), ".": places.project}.get(file[0], ""),
-                file.removeprefix(file[0] + "/" if file[0] != "/" else ""),
-            )
-            value = table_at(_value(path), switch.key.split("."))
+            path = _switch_path(file, agent, places)
+            value = table_at(_settings_in(path), switch.key.split("."))
             last = (value, path) if value is not None else last
         if last is not None and _is_off(switch, last[0]):
             return f"{switch.key} in {last[1]}"
     return None
 
 
+def _switch_path(file: str, agent: HookedAgent, places: HookPlaces) -> str:
+    """The path of a file of a switch: see `HookSwitch.files`."""
+    if file.startswith("~/"):
+        return os.path.join(places.folder(agent), file[2:])
+    if file.startswith("./"):
+        return os.path.join(places.project, file[2:])
+    return file
+
+
 def _is_off(switch: HookSwitch, value: Any) -> bool:
     return switch.off in value if isinstance(value, list) else value == switch.off
 
 
-def _value(path: str) -> Any:
-    """What a file says; nothing, where it is not there or its agent could not read it either."""
+def _settings_in(path: str) -> Any:
+    """The settings in a file; empty if there is no file, or one that its agent could not read either."""
     try:
         text = text_of(path, read_bytes(path))
-        return toml_value(text) if path.endswith(".toml") else plain(text, dialect="jsonc")
+        return toml_value(text) if path.endswith(".toml") else parse_settings(text, syntax="jsonc")
     except TurnlogError:
         return {}

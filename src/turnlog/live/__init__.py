@@ -1,1 +1,1 @@
-"""What agents do while they do it: their hooks become turns of their sessions here. Quick, silent, never in the way."""
+"""Hooks of agents: each call is recorded in its session. A hook never fails, and takes a few seconds at most."""

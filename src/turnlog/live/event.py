@@ -1,242 +1,183 @@
-"""One event that an agent tells of, taken into the session that it is about. Raises what goes wrong."""
+"""Record one hook event in its session. Errors are raised; `hook.py` writes them down."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from turnlog.errors import AlreadyExists, Invalid, NotFound
+from turnlog.errors import Invalid
 from turnlog.live.interruption import was_interrupted
+from turnlog.live.target import SessionTarget, TooLate, is_at_home
 from turnlog.log.entry import Start
-from turnlog.log.ids import imported_id
-from turnlog.log.path import path_bytes
-from turnlog.machine.environment import default_home, environment, running_in
-from turnlog.machine.folder import place_in, refuses_checkpoints, top_of, workspace_path
+from turnlog.machine.environment import default_home, running_in
 from turnlog.machine.location import connect, folder_of
 from turnlog.machine.process import caller, process_of
-from turnlog.machine.space import space
+from turnlog.machine.space import Space, space
 from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.relay import TurnRelay, native_of, worker_of
-from turnlog.store import Store, derived
-from turnlog.thread.alias import session_under
+from turnlog.store import Store
 from turnlog.thread.appender import Appender
-from turnlog.thread.history import History, loaded
-from turnlog.thread.settings import Settings
-from turnlog.workspace.git import repository_place, worktree_of
+from turnlog.thread.home.settings import Settings
 
 if TYPE_CHECKING:
-    from turnlog.hooks import HookedAgent
-    from turnlog.live.payload import Payload
+    from turnlog.hooks import HookedAgent, Meaning
+    from turnlog.live.payload import NativeSession, Payload
+    from turnlog.thread.history import History
 
-LATE = "it took too long to look at the files, so it is not known what this turn changed"
-
-
-class TooLate(BaseException):
-    """The agent has waited long enough. Raised wherever the work is: nothing of it is kept then."""
+_TOOK_TOO_LONG = "it took too long to look at the files, so it is not known what this turn changed"
 
 
 class LiveEvent:
-    """An event of a session, and the session."""
+    """One event that an agent reported, and what it changes in the open turn of its session."""
 
-    def __init__(self, agent: HookedAgent, payload: Payload, pid: int) -> None:
+    def __init__(self, agent: HookedAgent, payload: Payload, pid: int, target: SessionTarget, room: Space) -> None:
         self._agent = agent
         self._payload = payload
-        self._pid = payload.pid or caller(pid)
-        location = default_home()
-        self.store: Store = connect(location)
-        self._location = location
-        self._folder = folder_of(location)
-        self._space = space(self._folder)
-        self._is_full = False
-        self.name = ""
-        """The session, when it is known."""
+        self._pid = pid
+        self._target = target
+        self._room = room
         self.context = ""
-        """What the model is to be told."""
+        """Text to put before the model."""
+        self.is_full = False
+        """Whether the last checkpoint did not fit into the home's limit."""
 
-    def take(self, means: str) -> None:
-        """A turn begins, a tool ended, a turn ends, the agent ends."""
-        if not self._payload.session:
+    @classmethod
+    def open(cls, agent: HookedAgent, payload: Payload, pid: int) -> LiveEvent:
+        """Open the default home for an event that the process `pid` reported."""
+        location = default_home()
+        target = SessionTarget(connect(location), location, agent, payload)
+        return cls(agent, payload, payload.pid or caller(pid), target, space(folder_of(location)))
+
+    @property
+    def store(self) -> Store:
+        """The home's store."""
+        return self._target.store
+
+    @property
+    def session(self) -> str:
+        """The session's id; "" until it is found or created."""
+        return self._target.id
+
+    @property
+    def native(self) -> NativeSession:
+        """The session as its agent knows it."""
+        return self._payload.native
+
+    @property
+    def problem(self) -> str:
+        """The error of a step that failed without stopping the others."""
+        return self._target.problem
+
+    @property
+    def limit_bytes(self) -> int:
+        """How much the home's blobs may take."""
+        return self._room.limit_bytes
+
+    def apply(self, meaning: Meaning) -> None:
+        """Apply the event to the session's open turn."""
+        if not self._payload.native.id:
             raise Invalid("the agent did not say which session it is")
-        if means == "begin" and not self._payload.is_asked:
+        if meaning == "begin" and not self._payload.begins_turn:
             return
-        with self._relay(is_new=means == "begin") as relay:
+        with self._relay(create=meaning == "begin") as relay:
             if relay is None:
                 return  # unknown session: no turn was begun
-            taking = {"begin": self._begin, "tool": self._tool, "end": self._end, "leave": self._leave}
-            taking[means](relay)
+            match meaning:
+                case "begin":
+                    self._begin(relay)
+                case "tool":
+                    self._record_tool(relay)
+                case "end":
+                    self._end(relay)
+                case "leave":
+                    relay.abort()
 
-    # ── what happens ──────────────────────────────────────────────────────────────────────────────
-
-    def _begin(self, relay: TurnRelay) -> None:
-        self._enter(relay)
-        native, worker = self._payload.turn_or_digest(), worker_of(process_of(self._pid) if self._pid else None)
-        if self._agent.takes_context:
-            from turnlog.live.notice import taken_back
-
-            self.context = taken_back(relay.history)
-        try:
-            relay.begin(native, worker, self._refused(), running_in())
-        except TooLate:
-            relay.begin(native, worker, LATE, running_in())
-            raise
-
-    def _tool(self, relay: TurnRelay) -> None:
-        if self._refused() or self._is_interrupted(relay):
-            return
-        self._enter(relay)
-        changed, outside = self._edited(relay)
-        relay.tool(self._payload.turn or None, changed, outside)
-
-    def _enter(self, relay: TurnRelay) -> None:
-        """Where the agent went into another worktree of its repository, it is covered from now on."""
-        state = relay.history.state
-        workspace, top = state.wide.get("workspace"), worktree_of(os.path.realpath(self._payload.cwd or "/"))
-        if not workspace or top is None or (name := workspace_path(top)) in (workspace, *state.folders):
-            return
-        main = worktree_of(os.fsdecode(path_bytes(workspace)))
-        if main is not None and repository_place(main) == repository_place(top) and not refuses_checkpoints(top):
-            relay.enter(name)
-
-    def _edited(self, relay: TurnRelay) -> tuple[list[str], list[str]]:
-        """The files that a tool edited, as the log names them; and those that are in no folder of the session."""
-        state = relay.history.state
-        workspace = str(state.wide.get("workspace") or "")
-        folders = sorted(filter(None, (workspace, *state.folders)), key=len, reverse=True)
-        changed: list[str] = []
-        outside: list[str] = []
-        for path in self._payload.edited():
-            full = place_in(workspace, path, is_relative=False)
-            folder = next((one for one in folders if full.startswith(f"{one}/")), None)
-            top = worktree_of(os.path.dirname(path)) if folder is not None else None
-            if folder is None or (top is not None and workspace_path(top).startswith(f"{folder}/")):
-                outside.append(full)
-            changed.append(place_in(workspace, path, is_relative=folder == workspace))
-        return changed, outside
-
-    def _end(self, relay: TurnRelay) -> None:
-        if self._is_interrupted(relay):
-            return
-        if self._payload.is_interrupted:
-            relay.stop(self._payload.turn or None, self._refused())
-            return
-        try:
-            relay.end(self._payload.turn or None, refused=self._refused())
-        except TooLate:
-            relay.end(self._payload.turn or None, refused=LATE)
-            raise
-
-    def _leave(self, relay: TurnRelay) -> None:
-        relay.cut()
-
-    def _is_interrupted(self, relay: TurnRelay) -> bool:
-        """Whether the turn was interrupted before this: then it is over, and this is not of it."""
-        path, turn = self._payload.path, native_of(relay.open_turn)
-        if self._agent.says_interrupted is None or not path or turn is None or turn != self._payload.turn:
-            return False
-        first = next(iter(relay.history.log.read()), None)
-        origin: Any = first.origin if isinstance(first, Start) else None
-        is_own: bool = isinstance(origin, dict) and cast("dict[str, Any]", origin).get("path") == path
-        return (is_own or self._is_at_home(path)) and was_interrupted(self._agent, turn, path) and relay.cut(turn)
-
-    def look(self) -> None:
-        """Take the checkpoint that timed out, unhurried, so that the next turn has one."""
-        with self._relay(is_new=False) as relay:
+    def take_missed_checkpoint(self) -> None:
+        """Take the checkpoint that timed out, without a time limit, so that the next turn has one."""
+        with self._relay(create=False) as relay:
             if relay is not None:
-                relay.look()
-
-    def follow(self, *, is_over: bool) -> None:
-        """Bring in what was said; where a turn is over, until its last word is there."""
-        from turnlog.live.follow import catch_up, follow
-
-        (follow if is_over else catch_up)(self.store, self.name, self._payload.path, self._payload.session)
-
-    def _refused(self) -> str:
-        """Why automatic checkpoints are off; empty if they are on."""
-        if not self._space.is_short:
-            return ""
-        return f"only {(self._space.free_bytes or 0) // 10**6} MB are free on the disk of {self._folder}"
-
-    def keep_limit(self, *, is_over: bool) -> None:
-        """See to it that the home does not become too large: when a turn is over, or there was no room for it."""
-        if not is_over and not self._is_full:
-            return
-        from turnlog.thread.limit import keep_limit
-
-        keep_limit(self.store, self._space.limit_bytes, is_full=self._is_full)
-
-    # ── which session ─────────────────────────────────────────────────────────────────────────────
+                relay.take_late_checkpoint()
 
     @contextmanager
-    def _relay(self, *, is_new: bool) -> Generator[TurnRelay | None]:
-        history = self._history(is_new=is_new)
+    def _relay(self, *, create: bool) -> Generator[TurnRelay | None]:
+        history = self._target.find(create=create)
         if history is None:
             yield None
             return
         try:
             appender = Appender(self.store, history)
-            appender.is_guest = True
-            files = Coverage(self.store, history, Settings(quota_bytes=self._space.limit_bytes))
+            appender.writes_no_writer_entry = True
+            files = Coverage(self.store, history, Settings(quota_bytes=self.limit_bytes))
             yield TurnRelay(self.store, appender, files)
-            self._is_full = files.is_full
+            self.is_full = files.is_full
         finally:
             history.close()
 
-    def _history(self, *, is_new: bool) -> History | None:
-        """The session under the agent's id, or the one that goes on under it; made where a turn begins in a new one."""
-        native = self._payload.session
-        name = imported_id(self._agent.name, native)
-        for _ in range(2):
-            try:
-                return self._opened(name)
-            except NotFound:
-                other = session_under(self.store, self._agent.name, native)
-                if other is None:
-                    break
-                name = other
-        return self._made_new(name, native) if is_new else None
-
-    def _opened(self, name: str) -> History:
-        history = loaded(self.store, self.store.open(name))
-        self.name = name
-        return history
-
-    def _made_new(self, name: str, native: str) -> History:
-        folder = self._payload.folder
-        if not folder:
-            raise NotFound("the folder that the agent works in is not there")
-        if name in derived.ids(self.store, like=name, deleted=True):
-            raise NotFound(f"session {name} was deleted here", hint=f"`turnlog restore {name}` brings it back")
-        origin: dict[str, Any] = {"agent": self._agent.name, "id": native, "identity": native, "path": ""}
-        if self._payload.path and self._is_at_home(self._payload.path):
-            origin["path"] = self._payload.path
-        workspace = workspace_path(top_of(folder)[0])
-        # Its first entry is called like it: whoever imports the same has the same session.
-        start = Start(id=name, session=name, agent=self._agent.name, workspace=workspace, origin=origin)
-        from turnlog.thread.creator import Creator
-        from turnlog.thread.made import CreatedHere
-
+    def _begin(self, relay: TurnRelay) -> None:
+        native, worker = self._payload.turn_or_digest(), worker_of(dict(process_of(self._pid)) if self._pid else None)
         try:
-            session = Creator(self.store, CreatedHere(self._location), None).begin([start])
-        except AlreadyExists:  # another hook of the same session was faster
-            return self._opened(name)
-        self.name = name
-        if not self._agent.has_turns or not origin["path"]:
-            return session
-        session.close()
-        from turnlog.live.past import bring_past
+            if self._target.is_late:
+                raise TooLate
+            self._cover_worktree(relay)
+            if self._agent.takes_context:
+                from turnlog.live.notice import taken_back
 
-        bring_past(self.store, self._agent.name, native, origin["path"], self._payload.turn)
-        return loaded(self.store, self.store.open(name))
+                self.context = taken_back(relay.history)
+            relay.begin(native, worker, self._no_checkpoint_reason(), running_in())
+        except TooLate:
+            relay.begin(native, worker, _TOOK_TOO_LONG, running_in())
+            raise
 
-    def _is_at_home(self, path: str) -> bool:
-        from turnlog.exchange.source import lies_at_home
-        from turnlog.formats import Source
+    def _record_tool(self, relay: TurnRelay) -> None:
+        if self._no_checkpoint_reason() or self._is_interrupted(relay):
+            return
+        from turnlog.live.editedpath import edited_paths
 
-        return lies_at_home(Source(self._agent.name, path))
+        self._cover_worktree(relay)
+        edited, outside = edited_paths(relay.history.state, self._payload.edited())
+        relay.record_tool(self._payload.turn or None, edited, outside)
+
+    def _end(self, relay: TurnRelay) -> None:
+        if self._is_interrupted(relay):
+            return
+        turn, reason = self._payload.turn or None, self._no_checkpoint_reason()
+        if self._payload.is_interrupted:
+            relay.abort_by_user(turn, reason)
+            return
+        try:
+            relay.end(turn, refused=reason)
+        except TooLate:
+            relay.end(turn, refused=_TOOK_TOO_LONG)
+            raise
+
+    def _cover_worktree(self, relay: TurnRelay) -> None:
+        """Cover another worktree of the repository if the agent moved into it."""
+        from turnlog.live.editedpath import entered_worktree
+
+        worktree = entered_worktree(relay.history.state, self._payload.cwd)
+        if worktree is not None:
+            relay.cover_folder(worktree)
+
+    def _is_interrupted(self, relay: TurnRelay) -> bool:
+        """End the open turn if the agent's file says that it was interrupted. Returns whether it was."""
+        path, turn = self.native.path, native_of(relay.open_turn)
+        if self._agent.says_interrupted is None or not path or turn is None or turn != self._payload.turn:
+            return False
+        if path != _origin_path(relay.history) and not is_at_home(self._agent.name, path):
+            return False
+        return was_interrupted(self._agent, turn, path) and relay.abort(turn)
+
+    def _no_checkpoint_reason(self) -> str:
+        """Return why automatic checkpoints are off; "" if they are on."""
+        if not self._room.is_short:
+            return ""
+        folder = folder_of(self._target.location)
+        return f"only {(self._room.free_bytes or 0) // 10**6} MB are free on the disk of {folder}"
 
 
-def is_quiet() -> bool:
-    """Whether nothing is to be told to a model."""
-    return environment().get("TURNLOG_QUIET", "") not in ("", "0")
+def _origin_path(history: History) -> str | None:
+    """Return the agent's file that the session was created for. `exchange` has that too, but takes long to load."""
+    first = next(iter(history.log.read()), None)
+    origin = first.origin if isinstance(first, Start) else None
+    return cast("dict[str, Any]", origin).get("path") if isinstance(origin, dict) else None

@@ -1,8 +1,8 @@
-"""`turnlog hook AGENT EVENT`: what agents call. It never fails, says nothing and does not keep its agent waiting.
+"""`turnlog hook AGENT EVENT`: what agents call. It never fails, and delays its agent by a few seconds at most.
 
-The process that the agent started only waits, a few seconds at the most, and ends with 0 whatever happens. The work is
-done by a child, which holds none of the agent's descriptors: what does not fit goes on there when the agent has long
-gone on. So a checkpoint of a huge folder, a disk that hangs or a fault of ours costs the agent a few seconds, once.
+The process that the agent started only waits, a few seconds at most, and exits with 0 whatever happens. A child does
+the work. It holds none of the agent's descriptors, and continues in the background after the agent has its answer. So a
+checkpoint of a huge folder, a disk that hangs or a fault of ours costs the agent a few seconds, once.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ import time
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
+    from types import FrameType
+
+    from turnlog.hooks import Meaning
     from turnlog.live.event import LiveEvent
 
 BUDGET_S = 5.0
-"""How long an agent waits at the most."""
+"""The longest time that an agent waits."""
 _WORK_S = 4.5
-"""After which work that the agent waits for is given up."""
+"""The time after which work is given up that the agent waits for."""
 _MOST_BYTES = 64 << 20
 
 
 def run(arguments: list[str]) -> NoReturn:
-    """Take one event. Does not return."""
+    """Handle one event. Does not return."""
     began = time.monotonic()
     answer = b""
     try:
@@ -44,24 +47,24 @@ def run(arguments: list[str]) -> NoReturn:
 
 
 def _work(arguments: list[str], write: int, parent: int, began: float) -> NoReturn:
-    """In the child."""
+    """Handle the event in the child process."""
     gc.disable()  # it ends soon
     try:
         os.setsid()
-        _let_go(write)
+        _close_inherited(write)
         data = _stdin(began)
-        quiet = os.open(os.devnull, os.O_RDWR)
-        os.dup2(quiet, 0)
+        devnull = os.open(os.devnull, os.O_RDWR)
+        os.dup2(devnull, 0)
         _handle(arguments, data, write, parent, began)
     finally:
         os._exit(0)
 
 
-def _let_go(write: int) -> None:
+def _close_inherited(write: int) -> None:
     """Close all inherited descriptors but stdin."""
-    quiet = os.open(os.devnull, os.O_RDWR)
-    os.dup2(quiet, 1)
-    os.dup2(quiet, 2)
+    devnull = os.open(os.devnull, os.O_RDWR)
+    os.dup2(devnull, 1)
+    os.dup2(devnull, 2)
     os.closerange(3, write)
     try:
         highest = max(map(int, os.listdir("/dev/fd")))
@@ -71,7 +74,7 @@ def _let_go(write: int) -> None:
 
 
 def _stdin(began: float) -> bytes:
-    """What the agent says, until it ends or is whole: some never close it."""
+    """Read what the agent sends, until it is a whole document: some agents never close the pipe."""
     data = bytearray()
     while len(data) < _MOST_BYTES:
         left = _WORK_S / 2 - (time.monotonic() - began)
@@ -88,7 +91,7 @@ def _stdin(began: float) -> bytes:
 
 
 def _is_whole(data: bytearray) -> bool:
-    """Whether that is a whole document."""
+    """Whether this is a whole document."""
     ready, _, _ = select.select([0], [], [], 0)
     if ready:
         return False  # there is more, or its end
@@ -101,87 +104,135 @@ def _is_whole(data: bytearray) -> bool:
     return True
 
 
-def _handle(arguments: list[str], data: bytes, write: int, parent: int, began: float) -> None:
-    """The event, and what is to be done behind the agent's back; what goes wrong is written down."""
-    import signal
-    from types import FrameType
+class _Outcome:
+    """What came of an event. It is filled step by step, so that it also tells how far a failed step came."""
 
-    from turnlog.errors import TurnlogError
+    event: LiveEvent | None = None
+    meaning: Meaning | None = None
+    error = ""
+    is_late = False
+
+    @property
+    def session(self) -> str:
+        """The id of the event's session; "" if none is known."""
+        return self.event.session if self.event is not None else ""
+
+
+class _Deadline:
+    """Raises `TooLate` in its block when the agent has waited long enough."""
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+        self._is_waiting = True
+
+    def __enter__(self) -> None:
+        import signal
+
+        signal.signal(signal.SIGALRM, self._raise)
+        signal.setitimer(signal.ITIMER_REAL, max(0.01, _WORK_S - (time.monotonic() - self._began)))
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        if self._is_waiting:
+            from turnlog.live.target import TooLate
+
+            raise TooLate
+
+    def __exit__(self, *error: object) -> None:
+        import signal
+
+        self._is_waiting = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _handle(arguments: list[str], data: bytes, write: int, parent: int, began: float) -> None:
+    """Record the event, answer the agent, and do the rest in the background. Errors are written to the trace."""
     from turnlog.hooks.trace import note
+
+    agent, event = (*arguments, "", "")[:2]
+    folder = _trace_folder()
+    outcome = _record(agent, event, data, parent, began)
+    note(folder, agent, event, outcome.session, began, outcome.error)
+    _answer(write, outcome.event)
+    if outcome.session:
+        try:
+            _work_in_background(outcome)
+        except Exception as problem:
+            note(folder, agent, f"{event} (afterwards)", outcome.session, began, _describe(problem))
+
+
+def _trace_folder() -> str:
+    from turnlog.errors import TurnlogError
     from turnlog.machine.environment import default_home, state_folder
     from turnlog.machine.location import folder_of
 
-    name, event = (*arguments, "", "")[:2]
-    error, happened, means, is_late = "", None, "", False
     try:
-        folder = folder_of(default_home()) or state_folder()
+        return folder_of(default_home()) or state_folder()
     except TurnlogError:
-        folder = state_folder()
+        return state_folder()
+
+
+def _record(agent: str, event: str, data: bytes, parent: int, began: float) -> _Outcome:
+    """Record the event within the time limit. Never raises."""
+    from turnlog.errors import TurnlogError
+
+    outcome = _Outcome()
     try:
-        from turnlog.live.event import TooLate
-
-        def late(number: int, frame: FrameType | None) -> None:
-            raise TooLate
-
-        signal.signal(signal.SIGALRM, late)
-        signal.setitimer(signal.ITIMER_REAL, max(0.01, _WORK_S - (time.monotonic() - began)))
-        try:
-            happened, means = _event(name, event, data, parent)
-            if means:
-                happened.take(means)
-        except TooLate:
-            is_late = True
-            error = "it took too long"
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        _apply(outcome, agent, event, data, parent, began)
     except TurnlogError as problem:
-        error = f"{type(problem).__name__}: {problem}"
-    except Exception as problem:  # whatever it is: written down, and the agent's business never
-        error = _describe(problem)
-    note(folder, name, event, happened.name if happened is not None else "", began, error)
-    _tell(write, happened)
-    if happened is not None and happened.name:
-        try:
-            _afterwards(happened, means, is_late=is_late)
-        except Exception as problem:
-            note(folder, name, f"{event} (afterwards)", happened.name, began, _describe(problem))
+        outcome.error = f"{type(problem).__name__}: {problem}"
+    except Exception as problem:  # whatever it is, it must not become the agent's problem
+        outcome.error = _describe(problem)
+    return outcome
 
 
-def _event(name: str, event: str, data: bytes, parent: int) -> tuple[LiveEvent, str]:
-    from turnlog.hooks import agent
+def _apply(outcome: _Outcome, agent: str, event: str, data: bytes, parent: int, began: float) -> None:
+    from turnlog.live.event import TooLate
+
+    try:
+        with _Deadline(began):
+            outcome.event, outcome.meaning = _decode_event(agent, event, data, parent)
+            if outcome.meaning is not None:
+                outcome.event.apply(outcome.meaning)
+        outcome.error = outcome.event.problem
+    except TooLate:
+        outcome.is_late = True
+        outcome.error = "it took too long"
+
+
+def _decode_event(name: str, event: str, data: bytes, parent: int) -> tuple[LiveEvent, Meaning | None]:
+    """Return the event and its meaning; None for an event that we do not handle."""
+    from turnlog.hooks import hooked_agent
     from turnlog.live.event import LiveEvent
     from turnlog.live.payload import Payload
     from turnlog.machine.environment import environment
 
-    one = agent(name)
-    meaning = one.event(event)
-    payload = Payload(data, environment(), one.folder_variable)
-    return LiveEvent(one, payload, parent), meaning.means if meaning is not None else ""
+    hooked = hooked_agent(name)
+    known = hooked.event(event)
+    payload = Payload(data, environment(), hooked.folder_variable)
+    return LiveEvent.open(hooked, payload, parent), None if known is None else known.means
 
 
-def _tell(write: int, happened: LiveEvent | None) -> None:
-    """The agent need not wait any longer."""
-    from turnlog.live.event import is_quiet
+def _answer(write: int, event: LiveEvent | None) -> None:
+    """Let the agent go on, with the text for its model unless `TURNLOG_QUIET` is set."""
+    from turnlog.machine.environment import environment
 
-    text = happened.context if happened is not None and not is_quiet() else ""
+    is_quiet = environment().get("TURNLOG_QUIET", "") not in ("", "0")
+    text = event.context if event is not None and not is_quiet else ""
     try:
         if text:
-            os.write(write, text.encode("utf-8", "replace")[:4000])
+            os.write(write, text.encode("utf-8", "replace")[:4000].decode("utf-8", "ignore").encode())
     except OSError:
-        pass  # nobody waits any more
+        pass  # the agent no longer waits
     os.close(write)
 
 
-def _afterwards(happened: LiveEvent, means: str, *, is_late: bool) -> None:
-    """What nobody waits for, behind other work."""
+def _work_in_background(outcome: _Outcome) -> None:
     os.nice(10)
     gc.enable()
-    if is_late:
-        happened.look()
-    if means != "tool":
-        happened.follow(is_over=means == "end")
-    if means in ("begin", "end"):
-        happened.keep_limit(is_over=means == "end")
+    from turnlog.live.background import work
+
+    if outcome.event is not None:
+        work(outcome.event, outcome.meaning, is_late=outcome.is_late)
 
 
 def _describe(problem: Exception) -> str:

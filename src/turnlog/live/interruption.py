@@ -1,4 +1,4 @@
-"""Interruptions that no hook tells of: the agent's own file of the session may."""
+"""Interruptions that no hook reports, as the agent's own file of the session records them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAIL_BYTES = 1 << 20
 
 
 def was_interrupted(agent: HookedAgent, turn: str, path: str) -> bool:
-    """Whether a file says, at its end, that this turn was interrupted. It has to be one of the agent's own."""
+    """Whether a file says, at its end, that this turn was interrupted. The caller knows that it is the agent's own."""
     if agent.says_interrupted is None:
         return False
     try:
@@ -21,4 +21,4 @@ def was_interrupted(agent: HookedAgent, turn: str, path: str) -> bool:
             file.seek(max(0, size - _TAIL_BYTES))
             return agent.says_interrupted(file.read(_TAIL_BYTES), turn)
     except OSError:
-        return False  # it is not there yet
+        return False  # there is no file yet

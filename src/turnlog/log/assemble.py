@@ -1,6 +1,6 @@
-"""Lines to entries in order: what a batch is, what counts, and what is damage. Pure, both ways.
+"""Assemble lines into entries: their order, complete batches, and damage. Pure, in both directions.
 
-Forwards and backwards give the same entries. The rules, in the words of docs/format.md:
+Reading forwards and backwards gives the same entries. The rules, in the words of docs/format.md:
 - `seq` only grows. Of two lines next to each other that break this, the one goes (`order`) that does not fit between
   the lines around them either; if both fit, the later one. An edited line goes if it does not fit between the
   verified lines around it.
@@ -23,12 +23,12 @@ EntryAt = tuple[int, AnyEntry]
 """Offset and entry."""
 _END = 1 << 63
 _MOST_EDITED = 10_000
-"""More edited lines in a row than this are taken as they come, so that memory stays bounded."""
+"""Of more edited lines in a row than this, the first are not held back, so that memory stays bounded."""
 _SEALS_NOTHING: AnyEntry = Note(id="", text="")  # stands for a following line that seals nothing
 
 
 class _SeenLine(Struct, gc=False):
-    """An entry that could be read, and where its bytes are."""
+    """An entry that could be read, and the offset and length of its bytes."""
 
     offset: int
     entry: AnyEntry
@@ -36,7 +36,7 @@ class _SeenLine(Struct, gc=False):
 
 
 def _bad_line(offset: int, line: bytes) -> tuple[list[_SeenLine], list[Damage]]:
-    """What a line gives that is not simply good."""
+    """Return the entries and the damage in a line that is not intact."""
     if isinstance(line, Oversize):
         return [], [Damage(offset, line.length, "oversize")]
     size = len(line)
@@ -54,18 +54,18 @@ def _bad_line(offset: int, line: bytes) -> tuple[list[_SeenLine], list[Damage]]:
 
 
 def _is_blank(line: bytes) -> bool:
-    """Whether a line says nothing: empty, or blanked out by a repair."""
+    """Whether a line is empty, or was blanked out by a repair."""
     return not line.strip() and not isinstance(line, Oversize)
 
 
 class Oversize(bytes):
-    """Stands for a line too long to hold: its beginning, and how long it is."""
+    """A placeholder for a line that is too long to hold: its beginning, and its length."""
 
     length: int = 0
 
 
 class _Batch:
-    """The lines of one batch, as far as they have been seen, in the order they were seen."""
+    """The lines of one batch that were seen so far, in the order in which they were seen."""
 
     __slots__ = ("back", "damage", "lines", "top")
 
@@ -73,8 +73,8 @@ class _Batch:
         self.back = back
         self.lines = [seen]
         self.damage: list[Damage] = []
-        """Met among them or behind them."""
-        self.top = seen.entry.seq + seen.entry.more  # the seq of its last line, on whichever line we are
+        """Damage found among these lines or after them."""
+        self.top = seen.entry.seq + seen.entry.more  # the seq of the batch's last line
 
     def takes(self, entry: AnyEntry) -> bool:
         return entry.seq + entry.more == self.top and entry.batch == self.lines[0].entry.batch
@@ -84,7 +84,7 @@ class _Batch:
         return len(self.lines) == self.lines[0].entry.batch
 
     def settled(self, following: _SeenLine | None) -> Iterator[EntryAt | Damage]:
-        """Its entries, or what is wrong with them, now that it is known what follows in the log."""
+        """Return the batch's entries, or the damage, now that the following line in the log is known."""
         offset = min(self.lines[0].offset, self.lines[-1].offset)
         parts: list[EntryAt | Damage]
         if self.is_whole or not _voids(following, offset):
@@ -102,17 +102,17 @@ def _offset(item: EntryAt | Damage) -> int:
 
 
 def _voids(following: _SeenLine | None, offset: int) -> bool:
-    """Whether what begins at `offset` was given up: nothing follows it, or what follows says so."""
+    """Whether the batch at `offset` was abandoned: nothing follows it, or the following line is `sealed` over it."""
     if following is None:
         return True
     return following.entry.sealed > 0 and following.offset - following.entry.sealed <= offset
 
 
 class _Order:
-    """Lines on their way, held back until it shows that they are in their place. Works both ways.
+    """A buffer that holds lines back until it is clear that they are in order. Works in both directions.
 
-    Of two neighbours that break the order, `older` and `newer`, one has to go; the lines around them decide.
-    An edited line has no say: it has to fit between the lines around it.
+    Of two neighbours that break the order, `older` and `newer`, one is dropped; the lines around them decide which.
+    An edited line decides nothing: it must fit between the lines around it.
     """
 
     __slots__ = (
@@ -122,24 +122,24 @@ class _Order:
     def __init__(self, *, back: bool, bound: int) -> None:
         self.back = back
         self.bound = bound
-        """The `seq` of the last line that was let through."""
+        """The `seq` of the last line that was released."""
         self.first: _SeenLine | None = None
-        """Waits for the next line."""
+        """The line that waits for the next one."""
         self.second: _SeenLine | None = None
-        """Breaks the order with `first`."""
+        """The line that breaks the order with `first`."""
         self.edited_first: list[_SeenLine] = []
-        """Edited lines met just before `first`; the others likewise."""
+        """Edited lines found just before `first`; `edited_second` has those before `second`."""
         self.edited_second: list[_SeenLine] = []
         self.edited: list[_SeenLine] = []
         self.damage: list[Damage] = []
         """Damage found after `first`; reported after it."""
         self.is_busy = False
-        """Whether anything waits but `first`."""
+        """Whether anything but `first` is held back."""
         self.out: list[_SeenLine | Damage] = []
-        """What is decided."""
+        """Lines and damage that were released."""
 
     def push(self, line: _SeenLine) -> None:
-        """One more line that is what was written."""
+        """Add a line that is as it was written."""
         if self.second is not None:
             self._decide(line.entry.seq)
         first, seq = self.first, line.entry.seq
@@ -156,14 +156,18 @@ class _Order:
         self.is_busy = bool(self.second is not None or self.edited_first or self.damage)
 
     def push_edited(self, line: _SeenLine) -> None:
-        """One more line that was edited by hand."""
+        """Add a line that was edited by hand."""
         self.is_busy = True
         self.edited.append(line)
         if len(self.edited) > _MOST_EDITED:
-            self.push(self.edited.pop(0))
+            first, *others = self.edited
+            self.edited = []  # `push` takes what is here for lines before this one
+            self.push(first)
+            self.edited += others
+            self.is_busy = True
 
     def push_damage(self, damages: list[Damage]) -> None:
-        """What is wrong with a line, whatever can be read of it."""
+        """Add the damage of a line."""
         if self.first is None:
             self.out += damages
         elif damages:
@@ -171,7 +175,7 @@ class _Order:
             self.is_busy = True
 
     def end(self) -> None:
-        """No line follows."""
+        """Release everything: no line follows."""
         if self.second is not None:
             self._decide(0 if self.back else _END)
         if self.first is not None:
@@ -206,7 +210,7 @@ class _Order:
         self.bound = line.entry.seq
 
     def _fit(self, edited: list[_SeenLine], beyond: int) -> None:
-        """Let through those edited lines that fit, and in both directions the same ones."""
+        """Release the edited lines that fit: the same ones in both directions."""
         last, limit = (beyond, self.bound) if self.back else (self.bound, beyond)
         fitting: list[_SeenLine] = []
         for line in reversed(edited) if self.back else edited:
@@ -223,7 +227,7 @@ def _misplaced(line: _SeenLine) -> Damage:
 
 
 def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_SeenLine | Damage]:
-    """The lines that can be read and are in their place, and the damage."""
+    """Yield the lines that can be read and are in order, and the damage."""
     order = _Order(back=back, bound=bound)
     push, out = order.push, order.out
     for offset, line in lines:
@@ -242,7 +246,7 @@ def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_See
             first = order.first
             if first is not None and not order.is_busy:
                 seq = first.entry.seq
-                if item.seq < seq if back else item.seq > seq:  # as in `push`, once more: nearly every line
+                if item.seq < seq if back else item.seq > seq:  # a copy of `push`, for speed: nearly every line
                     order.bound = seq
                     order.first = _SeenLine(offset, item, len(line))
                     yield first
@@ -256,7 +260,7 @@ def _in_order(lines: Iterable[Line], *, back: bool, bound: int) -> Iterator[_See
 
 
 def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[EntryAt | Damage]:
-    """Entries and damage, oldest first. `last` is the `seq` before the first line."""
+    """Yield entries and damage, oldest first. `last` is the `seq` before the first line."""
     batch: _Batch | None = None
     for item in _in_order(lines, back=False, bound=last):
         if isinstance(item, Damage):
@@ -281,7 +285,7 @@ def forward(lines: Iterable[Line], *, last: int = 0) -> Iterator[EntryAt | Damag
 
 
 def backward(lines: Iterable[Line], *, before: int = _END, at_end: bool = True) -> Iterator[EntryAt | Damage]:
-    """Entries and damage, newest first; only entries with `seq` below `before`. `at_end`: nothing follows."""
+    """Yield damage, and the entries with `seq` below `before`, newest first. `at_end`: no line follows these."""
     newer: _SeenLine | None = None if at_end else _SeenLine(_END, _SEALS_NOTHING, 0)
     batch: _Batch | None = None
     for item in _in_order(lines, back=True, bound=_END):

@@ -1,15 +1,14 @@
-"""Blocks: what a message is made of. Pure values.
+"""Blocks: the parts of a message. Pure values.
 
-A payload that is too big for a line lies in a blob: `blob` is the digest of the whole, and the field itself
-holds a short readable stand-in until the session puts the whole back. `raw` is the digest of original bytes
-that are not Unicode; there the stand-in is all that text can say.
+A payload that is too big for a line is in a blob: `blob` is the digest of the whole block, and the field itself
+holds a short readable stand-in until the session loads the blob. `raw` is the digest of original bytes
+that are not Unicode; then the field holds what can be read as text.
 """
 
-# Without `from __future__ import annotations`, as in `entry`: msgspec reads types sooner than texts of them.
-from collections.abc import Iterable, Sequence
-from typing import Any, cast, get_args
+# Without `from __future__ import annotations`, as in `entry`: msgspec reads types faster than strings.
+from collections.abc import Callable, Iterable, Sequence
+from typing import get_args
 
-import msgspec
 from msgspec import Raw, Struct
 
 from turnlog.log.field import BlobRef, Json, Number
@@ -25,7 +24,7 @@ class Block(
     repr_omit_defaults=True,
     gc=False,
 ):
-    """What every block may carry. `meta` is the caller's; `unknown` keeps fields of later versions."""
+    """The fields that every block may have. `meta` is the caller's; `unknown` keeps fields of later versions."""
 
     blob: BlobRef | None = None
     raw: BlobRef | None = None
@@ -42,8 +41,8 @@ class Text(Block, tag="text", frozen=True):
 class Thinking(Block, tag="thinking", frozen=True):
     """A model's reasoning. `data` is opaque and only means something to `provider`.
 
-    Where the provider made the conversation smaller itself, `data["compaction"]` is what it made of it, and `text` its
-    summary if that can be read.
+    If the provider compacted the conversation itself, `data["compaction"]` is the result, and `text` its summary if
+    that is readable.
     """
 
     text: str = ""
@@ -95,7 +94,7 @@ class File(Block, tag="file", frozen=True):
 
 
 class UnknownBlock(Block, tag="?", frozen=True):
-    """A block of a kind this version does not know: its JSON text, kept to the letter."""
+    """A block of a kind that this version does not know: its JSON text, kept verbatim."""
 
     kind: str
     json: str
@@ -110,14 +109,26 @@ BLOCKS: dict[str, type[Block]] = {
 
 
 def calls_in(blocks: Iterable[AnyBlock]) -> list[ToolCall]:
-    """The calls that the caller has to answer, not the provider."""
+    """Return the calls that the caller has to answer, not the provider."""
     return [block for block in blocks if isinstance(block, ToolCall) and block.by != "provider"]
 
 
-def answered_by(call: str, waiting: Sequence[tuple[int, str]]) -> int | None:
-    """Which of the waiting calls (message, id), oldest first, a result for `call` answers.
+def tool_names(blocks: Iterable[AnyBlock]) -> dict[str, str]:
+    """Return the names of the called tools by the ids of their calls."""
+    return {block.id: block.name for block in blocks if isinstance(block, ToolCall)}
 
-    It is in the newest message with that id, because providers use ids again after an interrupted turn. If several
+
+def bytes_of(block: Image | File, get_blob: Callable[[str], bytes] | None) -> bytes | None:
+    """Return the bytes of a picture or a document, from its blob if they are there; None if they are elsewhere."""
+    if block.data is None and block.blob is not None and get_blob is not None:
+        return get_blob(block.blob)
+    return block.data
+
+
+def answered_by(call: str, waiting: Sequence[tuple[int, str]]) -> int | None:
+    """Return the index of the waiting call (message, id) that a result for `call` answers. They are given oldest first.
+
+    The call is in the newest message with that id, because providers reuse ids after an interrupted turn. If several
     calls of that message share the id, it is the first of them.
     """
     answered = None
@@ -127,65 +138,3 @@ def answered_by(call: str, waiting: Sequence[tuple[int, str]]) -> int | None:
                 break
             answered = index
     return answered
-
-
-# ── what is made of them, as JSON ──────────────────────────────────────────────────────────────────
-
-
-def _number(value: object) -> int:
-    """A number that knows more about itself, such as an estimate of tokens, is a number."""
-    if isinstance(value, int):
-        return int(value)
-    raise TypeError(f"a {type(value).__name__} in it")
-
-
-encode = msgspec.json.Encoder(enc_hook=_number).encode
-_FIELDS: dict[type, tuple[tuple[str, Any], ...]] = {}
-
-
-def _fields(cls: type[Struct]) -> tuple[tuple[str, Any], ...]:
-    defaults = _FIELDS.get(cls)
-    if defaults is None:
-        infos = [f for f in msgspec.structs.fields(cls) if f.name not in ("unknown", "unverified")]
-        empty: dict[Any, Any] = {list: [], dict: {}}
-        defaults = tuple((f.name, empty.get(f.default_factory, f.default)) for f in infos)
-        _FIELDS[cls] = defaults
-    return defaults
-
-
-def flat(value: Any) -> Any:
-    """A typed value as plain JSON, as a log would hold it."""
-    if isinstance(value, UnknownBlock):
-        return Raw(value.json.encode())
-    if isinstance(value, list):
-        return [flat(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, Struct):
-        return value
-    tag = value.__struct_config__.tag
-    plain: dict[str, Any] = {} if tag is None else {"type": tag}
-    for name, default in _fields(type(value)):
-        item = getattr(value, name)
-        if item != default or type(item) is not type(default):
-            plain[name] = flat(item) if isinstance(item, (Struct, list)) else item
-    plain.update(getattr(value, "unknown", {}))
-    return plain
-
-
-def json_text(value: Struct) -> str:
-    """A typed value as the text of JSON. What is no Unicode in it is escaped, as JSON can say it."""
-    plain = flat(value)
-    try:
-        return encode(plain).decode()
-    except UnicodeEncodeError:
-        import json  # text of a tool that was not Unicode: rare, and slow to load
-
-        return json.dumps(_unwrapped(plain), separators=(",", ":"))
-
-
-def _unwrapped(value: Any) -> Any:
-    """What Python's own encoder takes."""
-    if isinstance(value, dict):
-        return {key: _unwrapped(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [_unwrapped(item) for item in cast("list[Any]", value)]
-    return value if isinstance(value, str) else msgspec.json.decode(encode(value))

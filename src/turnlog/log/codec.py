@@ -1,7 +1,7 @@
-"""Entries to lines and back. A line is one JSON object whose last field, `c`, is the CRC-32 of all before it.
+"""Encode entries as lines, and decode them. A line is a JSON object; its last field, `c`, is the CRC-32 of the rest.
 
-`encode_body` and `seal` give the line of a draft; `decode` gives back the entry, a `Flawed` one where the line
-can be used but is not what was written, or raises `Unreadable`: nothing else, whatever the bytes.
+`encode_body` and `seal` make the line of a draft. `decode` returns the entry, or a `Flawed` one if the line is usable
+but not what was written. It raises nothing but `Unreadable`, whatever the bytes.
 """
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
@@ -9,33 +9,35 @@ can be used but is not what was written, or raises `Unreadable`: nothing else, w
 import zlib
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
-from turnlog.log.block import BLOCKS, AnyBlock, Block, UnknownBlock, encode, flat
+from turnlog.log.block import BLOCKS, AnyBlock, Block, UnknownBlock
 from turnlog.log.entry import ENTRIES, AnyEntry, Entry, Message, Ref, Unknown
 from turnlog.log.erasure.content import stand_in, stripped
 from turnlog.log.field import shape
+from turnlog.log.plainjson import encode, flat
 
 MAX_LINE = 16 << 20
-"""No writer makes a longer line, so no reader needs to hold one."""
+"""The longest line that a writer makes and a reader holds, in bytes."""
 CHECKSUM = 16
-"""The length of a line's end: `,"c":"…"}`, its checksum."""
+"""The length of the checksum at the end of a line: `,"c":"…"}`."""
 
 decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_block = msgspec.json.Decoder(AnyBlock).decode
-_BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not what was asked for, in JSON as in MessagePack."""
 
 
 class StrictDecoder:
-    """Takes a line without its checksum that has nothing in it but what this version knows.
+    """Decodes a line without its checksum if this version knows every field in it.
 
-    To make a decoder of all types takes longer than to read a small log, so the first lines are read with one of their
-    own type each.
+    Building a decoder for all types takes longer than reading a small log, so the first lines are read with
+    decoders for one type each.
     """
 
     def __init__(self, few: int = 200) -> None:
@@ -43,10 +45,10 @@ class StrictDecoder:
         self._by_type: dict[bytes, Callable[[bytes], AnyEntry]] = {}
 
     def decode(self, line: bytes, /) -> AnyEntry:
-        """The entry. Raises what msgspec does."""
+        """Return the entry. Raises msgspec's errors."""
         self._few -= 1
         if self._few < 0:
-            self.decode = msgspec.json.Decoder(AnyEntry).decode  # from now on it is called itself
+            self.decode = msgspec.json.Decoder(AnyEntry).decode  # from now on, that is called directly
             return self.decode(line)
         name = line[9 : line.find(b'"', 9)] if line.startswith(b'{"type":"') else b""
         if name not in self._by_type:
@@ -59,7 +61,7 @@ strict = StrictDecoder()
 
 
 class Header(Struct, gc=False):
-    """The fields of a line that say where it stands, whatever it says."""
+    """The fields that place a line in its log, whatever the kind of entry."""
 
     type: str
     seq: int
@@ -82,7 +84,7 @@ UNSTAMPED: dict[str, Any] = {
     for name, default in zip(Entry.__struct_fields__, Entry.__struct_defaults__, strict=True)
     if name in _STAMPS and name != "id"
 }
-"""What an entry has instead before a store has given it its place."""
+"""The values of the stamps of an entry that is not in a log yet."""
 decode_header = msgspec.json.Decoder(Header).decode
 
 
@@ -95,18 +97,18 @@ class Damage(Struct, frozen=True):
     """torn · garbled · nul · spliced · utf8 · surrogate · number · duplicate · deep · oversize · edited ·
     shape · order · unfinished"""
     seq: int | None = None
-    """The entry that could be read in spite of it."""
+    """The `seq` of the entry that could be read despite the damage."""
 
 
 class Flawed(Struct, frozen=True):
-    """An entry that can be used although its line is not what was written."""
+    """An entry that can be used, although its line is not what was written."""
 
     entry: AnyEntry
     kind: str
 
 
 class Unreadable(Exception):
-    """This line gives no entry. `kind` says why, in the words of `Damage`."""
+    """A line that holds no readable entry. `kind` is the reason, one of those of `Damage`."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -114,52 +116,58 @@ class Unreadable(Exception):
 
 
 _STARTS: dict[type[Entry], int] = {cls: 10 + len(tag) for tag, cls in ENTRIES.items()}
-"""How long `{"type":"…"` is."""
+"""The length of `{"type":"…"` for each class."""
 
 
 # ── entries to lines ──────────────────────────────────────────────────────────────────────────────
 
 
-def encode_body(entry: Entry) -> tuple[bytes, int, bool]:
-    """The JSON of a draft, where in it the stamps go (right behind the type), and whether we know all that is in it."""
+class EncodedBody(NamedTuple):
+    """The JSON of a draft."""
+
+    data: bytes
+    stamps_at: int
+    """The offset for the store's stamps: right after the type."""
+    is_known: bool
+    """Whether this version knows every field and block of it."""
+
+
+def encode_body(entry: Entry) -> EncodedBody:
+    """Return the JSON of a draft."""
     if isinstance(entry, Unknown):
         fields = {k: v for k, v in decode_raws(entry.json.encode()).items() if k not in _STAMPS}
         body = encode({"type": entry.kind, "id": entry.id, **fields})
-        return body, 8 + len(encode(entry.kind)), False
+        return EncodedBody(body, 8 + len(encode(entry.kind)), False)
     if entry.void:
-        return encode(stripped(entry)), _STARTS[type(entry)], False
+        return EncodedBody(encode(stripped(entry)), _STARTS[type(entry)], False)
     body = encode(entry)
     if b'"unknown":{' in body or b'"type":"?"' in body:
-        return encode(flat(entry)), _STARTS[type(entry)], False
-    return body, _STARTS[type(entry)], True
+        return EncodedBody(encode(flat(entry)), _STARTS[type(entry)], False)
+    return EncodedBody(body, _STARTS[type(entry)], True)
 
 
 def seal(body: bytes, start: int, stamps: str) -> bytes:
-    """The line of a draft, newline included, once the store has given it `seq` and the rest: `stamps`."""
+    """Return the line of a draft with the store's `stamps` (`seq` and others), newline included."""
     text = b"%b,%b%b" % (body[:start], stamps.encode(), body[start:-1])
-    return b'%b,"c":"%08x"}\n' % (text, zlib.crc32(text))  # as in `with_checksum`, once more: every append
+    return b'%b,"c":"%08x"}\n' % (text, zlib.crc32(text))  # a copy of `with_checksum`, for speed: every append
 
 
 def with_checksum(text: bytes) -> bytes:
-    """A line: its text, which lacks the closing brace, and the checksum of that."""
+    """Return a line: its text, without the closing brace, and the checksum of that text."""
     return b'%b,"c":"%08x"}' % (text, zlib.crc32(text))
 
 
 def without_checksum(line: bytes) -> bytes:
-    """The text of a line, as `with_checksum` takes it."""
+    """Return the text of a line, as `with_checksum` takes it."""
     return line[:-CHECKSUM]
 
 
 def body_text(value: Entry | Block) -> str:
-    """The JSON of an entry or block as a log would hold it, without a checksum."""
-    if isinstance(value, Unknown):
-        return value.json
+    """Return the JSON of an entry or block as in a log, without a checksum. `UnicodeEncodeError` if it is not Unicode.
+
+    `Entry.to_json` is for programs: it escapes such text.
+    """
     return encode(flat(value)).decode()
-
-
-def plain_fields(entry: Entry) -> dict[str, Any]:
-    """The fields of an entry as a log would hold them."""
-    return flat(entry)
 
 
 # ── lines to entries ──────────────────────────────────────────────────────────────────────────────
@@ -175,15 +183,18 @@ def is_verified(line: bytes) -> bool:
 
 
 def decode(line: bytes) -> AnyEntry | Flawed:
-    """The entry of a line (without its newline)."""
-    # As in `is_verified`, once more: this is where reading a log spends its time.
+    """Decode a line (without its newline)."""
+    # A copy of `is_verified`: reading a log spends most of its time here.
     body = line[:-CHECKSUM]
     if line[-16:-10] == b',"c":"' and line[-2:] == b'"}' and b"%08x" % zlib.crc32(body) == line[-10:-2]:
         try:
             entry = strict.decode(body + b"}")
         except msgspec.ValidationError:
-            return _lenient(body + b"}")
-        except _BAD_JSON:
+            try:
+                return _lenient(body + b"}")
+            except UnicodeDecodeError:
+                return _flawed(line)
+        except BAD_JSON:
             return _flawed(line)
         if entry.void:
             return stand_in(entry)
@@ -192,7 +203,7 @@ def decode(line: bytes) -> AnyEntry | Flawed:
 
 
 def _flawed(line: bytes) -> AnyEntry | Flawed:
-    """An entry of a line that is not as our encoder made it: by Python's own parser, which forgives more."""
+    """Decode a line that our encoder did not make, with Python's own parser, which is more tolerant."""
     import json
 
     kind = "surrogate" if is_verified(line) else "edited"
@@ -245,7 +256,7 @@ def _why_not_json(line: bytes) -> str:
 
 
 def without_surrogates(value: Any) -> Any:
-    """The same JSON, with every lone surrogate in its text replaced by U+FFFD."""
+    """Return the JSON value with every lone surrogate in its text replaced by U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -257,11 +268,14 @@ def without_surrogates(value: Any) -> Any:
 
 
 def _lenient(text: bytes) -> AnyEntry:
-    """An entry that a later version wrote: what we know is understood, the rest is kept to the letter."""
+    """Decode an entry of a later version: known fields are decoded, the rest is kept verbatim.
+
+    `UnicodeDecodeError` if the rest is not Unicode.
+    """
     try:
         fields = decode_raws(text)
         header = decode_header(text)
-    except (msgspec.ValidationError, *_BAD_JSON):
+    except BAD_JSON:
         raise Unreadable("shape") from None
     if header.seq < 1 or header.seq > 1 << 62 or not header.id or header.more < 0:
         raise Unreadable("shape")
@@ -271,12 +285,12 @@ def _lenient(text: bytes) -> AnyEntry:
         try:
             built = cast("AnyEntry", _build(cls, fields))
             return stand_in(built) if built.void else built
-        except (msgspec.ValidationError, *_BAD_JSON):
-            pass  # a field we know holds what we do not: the whole entry is kept as unknown
+        except BAD_JSON:
+            pass  # a known field holds an unknown value: the whole entry is kept as unknown
     stamps = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "type"}
     try:
         blobs = _decode_names(fields.get("blobs", Raw(b"[]")))
-    except (msgspec.ValidationError, *_BAD_JSON):
+    except BAD_JSON:
         blobs: list[str] = []
     return Unknown(kind=header.type, json=text.decode(), blobs=blobs, **stamps)
 
@@ -292,28 +306,30 @@ def _build(cls: type[Entry] | type[Block], fields: dict[str, Raw]) -> Any:
             own[name] = Raw(b"[]")
     built = msgspec.json.decode(encode(own), type=cls)
     if unknown:
+        for raw in unknown.values():
+            bytes(raw).decode()  # msgspec does not look into what it leaves undecoded
         parts["unknown"] = unknown
     return msgspec.structs.replace(built, **parts) if parts else built
 
 
 def decode_body(data: bytes, line: Entry) -> AnyEntry:
-    """The entry whose whole body lies in a blob, with the stamps of the line that refers to it."""
+    """Decode an entry whose whole body is in a blob, with the stamps of the line that refers to it."""
     try:
         fields = decode_raws(data)
         whole = _build(type(line), fields)
-    except (msgspec.ValidationError, *_BAD_JSON):
+    except BAD_JSON:
         raise Unreadable("shape") from None
     stamps = {name: getattr(line, name) for name in Header.__struct_fields__ if name != "type"}
     return msgspec.structs.replace(whole, unverified=line.unverified, blobs=line.blobs, **stamps)
 
 
 def decode_block(data: bytes) -> AnyBlock:
-    """A block, whatever a later version put into it."""
+    """Decode a block, even with fields of a later version."""
     return _part(Raw(data))
 
 
 def _part(raw: Raw) -> Any:
-    """A block, or a message or reference in a compaction's replacement."""
+    """Decode a block, or a message or reference in a compaction's replacement."""
     fields = decode_raws(raw)
     kind = msgspec.json.decode(fields.get("type", Raw(b'""')))
     if kind == "message":
@@ -332,11 +348,11 @@ def _part(raw: Raw) -> Any:
 
 
 def salvage(line: bytes) -> list[tuple[int, int, AnyEntry]]:
-    """Verified entries glued together or behind a torn one on one line: (start, length, entry) each.
+    """Find verified entries that share one line, or follow a torn entry on it: (start, length, entry) for each.
 
-    JSON nested in a caller's data is never taken for an entry. Only a stretch that ends where a record can end
-    counts (in whole JSON `}{` cannot occur, and the last stretch has to end the line), and only if it begins where
-    no value could begin in what is before it.
+    JSON nested in a caller's data is never taken for an entry. A stretch counts only if it ends where an entry can end
+    (complete JSON never contains `}{`, and the last stretch must end the line), and only if it begins where the text
+    before it allows no nested value.
     """
     entries: list[tuple[int, int, AnyEntry]] = []
     start = 0
@@ -365,7 +381,7 @@ _STRING = rb'"(?:[^"\\]|\\.)*"'
 
 
 def _takes_a_value(torn: bytes) -> bool:
-    """Whether a value could come next in this beginning of a JSON text."""
+    """Whether a value could come next after this incomplete JSON text."""
     import re
 
     rest = re.sub(_STRING, b"0", torn, flags=re.DOTALL)
@@ -379,6 +395,6 @@ def _takes_a_value(torn: bytes) -> bool:
             closed += 1
         elif character in b"[{":
             if not closed:
-                return character == 91
+                return character == ord("[")
             closed -= 1
     return False

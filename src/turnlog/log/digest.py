@@ -1,6 +1,6 @@
-"""Digests without waiting for them: `hashlib` loads OpenSSL, which takes longer than all that a small command hashes.
+"""Digests that load fast: `hashlib` loads OpenSSL, which takes longer than all the hashing of a small command.
 
-Python's own SHA-256 gives the same at a fifth of the speed, so whoever hashes much gets that of OpenSSL.
+Python's own SHA-256 has a fifth of the speed, so a process that hashes a lot switches to OpenSSL.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Hash(Protocol):
-        """What is being hashed."""
+        """A digest that is being computed."""
 
         def update(self, data: bytes, /) -> None: ...  # noqa: D102
         def digest(self) -> bytes: ...  # noqa: D102
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 LITTLE = 1 << 19
-"""About so many bytes are hashed while OpenSSL is loaded."""
+"""About the number of bytes that Python's own hash could process while OpenSSL is loaded."""
 _OWN = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
 
 
 @cache
 def _of(module: str, name: str) -> Any:
-    """Python's own, or else that of `hashlib`: not every Python has its own."""
+    """Return Python's own implementation, or that of `hashlib` if this Python has none."""
     try:
         return getattr(import_module(module), name)
     except ImportError:
@@ -40,7 +40,7 @@ _left = LITTLE
 
 
 def sha256(data: bytes | None = None) -> Hash:
-    """As that of `hashlib`. Who begins with nothing has much to come."""
+    """As `hashlib.sha256`. Without `data`, a lot of data is expected, so OpenSSL is used from then on."""
     global _make, _left
     _left -= LITTLE + 1 if data is None else len(data)
     if _left < 0:
@@ -49,5 +49,5 @@ def sha256(data: bytes | None = None) -> Hash:
 
 
 def blake2b(data: bytes = b"", *, digest_size: int) -> Hash:
-    """As that of `hashlib`, which is Python's own anyway."""
+    """As `hashlib.blake2b`, which is Python's own implementation anyway."""
     return _of("_blake2", "blake2b")(data, digest_size=digest_size)

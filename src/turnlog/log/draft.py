@@ -1,4 +1,4 @@
-"""From what a caller hands in to what a store takes: checked, offloaded, encoded once."""
+"""Drafts: entries of a caller, checked, offloaded and encoded once, ready for a store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, ToolResult
-from turnlog.log.codec import CHECKSUM, MAX_LINE, UNSTAMPED, Flawed, decode, encode_body, seal, strict
+from turnlog.log.codec import CHECKSUM, MAX_LINE, UNSTAMPED, EncodedBody, Flawed, decode, encode_body, seal, strict
 from turnlog.log.entry import AnyEntry, Entry, Head, Message, Ref, Set, Unknown, is_wide
 from turnlog.log.field import shape
 from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, offload, used_blobs
@@ -23,13 +23,15 @@ STOPS = ("end", "tool_use", "length", "aborted", "error")
 MAX_DEPTH = 200
 MAX_ID = 1024
 _STAMP_ROOM = 512
+_SCALARS = frozenset((str, int, bool, type(None)))
+"""Types of which JSON can hold every value; numbers beyond 64 bits are refused by the encoder."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS = (datetime(1000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 class Draft(Struct, frozen=True, gc=False):
-    """One entry on its way into a log: a store needs to know no more of it than this."""
+    """An entry that is about to be appended, with all that a store needs to know of it."""
 
     id: str
     body: bytes
@@ -38,16 +40,16 @@ class Draft(Struct, frozen=True, gc=False):
     is_fence: bool
     is_wide: bool
     is_known: bool
-    """Whether this version knows all that is in it."""
+    """Whether this version knows every field and block of the entry."""
     at: int | None
-    """Milliseconds since 1970, where the caller says when it happened."""
+    """The caller's time in milliseconds since 1970, if there is one."""
     blobs: list[str]
-    """The blobs it needs."""
+    """The blobs that the entry refers to."""
 
     def sealed(self, stamps: str) -> tuple[bytes, AnyEntry]:
-        """The line, once the store has given `seq` and the rest, and what anybody will read from it.
+        """Return the line with the store's stamps, and the entry that readers will get from it.
 
-        Reading it back is the check: a value of the wrong type shows here, and not when it is too late.
+        Decoding the line is the check: a value of the wrong type is found before it is written.
         """
         line = seal(self.body, self.start, stamps)
         if not self.is_known:
@@ -62,7 +64,7 @@ class Draft(Struct, frozen=True, gc=False):
 
 
 def to_ms(at: datetime) -> int:
-    """A time as milliseconds since 1970."""
+    """Convert a time to milliseconds since 1970."""
     if not isinstance(at, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the time {at!r:.80} is not a datetime")
     if at.tzinfo is None:
@@ -71,13 +73,13 @@ def to_ms(at: datetime) -> int:
 
 
 def to_text(ms: int) -> str:
-    """Milliseconds since 1970 as the log writes them: `2026-11-15T07:00:12.345Z`."""
+    """Convert milliseconds since 1970 to the text in a log: `2026-11-15T07:00:12.345Z`."""
     if type(ms) is not int or not _FIRST_MS <= ms <= _LAST_MS:
         raise _no_time(ms)
     second, rest = divmod(ms, 1000)
     global _newest
-    known, text = _newest  # both at once: another thread may have another second
-    if second != known:
+    newest_second, text = _newest  # both at once: another thread may have another second
+    if second != newest_second:
         text = (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S.")
         _newest = second, text
     return f"{text}{rest:03d}Z"
@@ -85,34 +87,34 @@ def to_text(ms: int) -> str:
 
 def _no_time(ms: object) -> Invalid:
     hint = "a clock tells milliseconds since 1970, a whole number, in the years 1000 to 9999"
-    return Invalid(f"the time {ms!r:.80} is none", hint=hint)
+    return Invalid(f"the time {ms!r:.80} is not one of the years 1000 to 9999", hint=hint)
 
 
 _newest = 0, "1970-01-01T00:00:00."
-"""The last second that was asked for, and its text: entries of one second follow each other."""
+"""The last second that was formatted, and its text: consecutive entries often share a second."""
 
 
 def prepare(entry: Entry) -> tuple[Draft, Blobs]:
-    """A draft ready to be appended, and the blobs that have to be stored before it."""
+    """Return a draft that is ready to be appended, and the blobs that must be stored before it."""
     node = entry.is_node or (type(entry) is Unknown and entry.parent is not None)
     at = None
     if (
         entry.seq or entry.at is not None or entry.parent is not None or entry.clock is not None or entry.more
         or entry.batch or entry.sealed or entry.again or entry.wide or entry.unverified
     ):  # fmt: skip
-        # A caller filled in what only a store gives out.
+        # The caller set stamps, which only a store assigns: an entry that was read and is appended again.
         at = None if entry.at is None else to_ms(entry.clock or entry.at)
         entry = replace(entry, **UNSTAMPED)
     refers = _check(entry)
     blobs: Blobs = {}
     try:
         try:
-            body, start, is_plain = encode_body(entry)
+            encoded = encode_body(entry)
         except UnicodeEncodeError:
             entry = keep_bytes(entry, blobs)
-            body, start, is_plain = encode_body(entry)
-        if refers or blobs or len(body) > PAYLOAD_LIMIT:
-            entry, body, start, is_plain = _fit(entry, blobs)
+            encoded = encode_body(entry)
+        if refers or blobs or len(encoded.data) > PAYLOAD_LIMIT:
+            entry, encoded = _offload_until_it_fits(entry, blobs)
     except UnicodeEncodeError as error:
         raise Invalid(f"text that is not Unicode in a field that must be: {error}") from None
     except (TypeError, ValueError, OverflowError) as error:
@@ -121,34 +123,36 @@ def prepare(entry: Entry) -> tuple[Draft, Blobs]:
         raise Invalid(f"a {entry.type} nested more than {MAX_DEPTH} levels deep") from None
     fence = node or type(entry) is Head
     wide = type(entry) is Set and is_wide(entry)
-    return Draft(entry.id, body, start, node, fence, wide, is_plain, at, entry.blobs), blobs
+    body, start, is_known = encoded
+    return Draft(entry.id, body, start, node, fence, wide, is_known, at, entry.blobs), blobs
 
 
-def _fit(entry: Entry, blobs: Blobs) -> tuple[Entry, bytes, int, bool]:
-    body, start, is_plain = b"", 0, True
-    for floor in (PAYLOAD_LIMIT, 16 << 10, 4 << 10, 1 << 10):
-        entry = offload(entry, floor, blobs)
+def _offload_until_it_fits(entry: Entry, blobs: Blobs) -> tuple[Entry, EncodedBody]:
+    """Move ever smaller payloads into blobs until the line is short enough."""
+    encoded = EncodedBody(b"", 0, True)
+    for limit in (PAYLOAD_LIMIT, 16 << 10, 4 << 10, 1 << 10):
+        entry = offload(entry, limit, blobs)
         used = used_blobs(entry)
         if used != entry.blobs:
             entry = replace(entry, blobs=used)
-        body, start, is_plain = encode_body(entry)
-        if len(body) <= LINE_GOAL - _STAMP_ROOM:
+        encoded = encode_body(entry)
+        if len(encoded.data) <= LINE_GOAL - _STAMP_ROOM:
             break
-    if len(body) > MAX_LINE - _STAMP_ROOM:
+    if len(encoded.data) > MAX_LINE - _STAMP_ROOM:
         raise Invalid(
-            f"a {entry.type} of {len(body)} bytes: a line holds at most {MAX_LINE}",
+            f"a {entry.type} of {len(encoded.data)} bytes: a line holds at most {MAX_LINE}",
             hint="put big data into blobs with home.put_blob",
         )
-    return entry, body, start, is_plain
+    return entry, encoded
 
 
 class StampedDraft(Struct, frozen=True, gc=False):
-    """A draft with the stamps that every store gives."""
+    """A draft with the stamps that every store adds."""
 
     draft: Draft
     stamps: str
     at: int
-    """Its time, in milliseconds since 1970."""
+    """The entry's time, in milliseconds since 1970."""
 
 
 def stamp_drafts(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> list[StampedDraft]:
@@ -174,11 +178,11 @@ def stamp_drafts(drafts: list[Draft], *, floor: int, at: int, now: int, head: in
     return stamped
 
 
-# ── what we refuse ────────────────────────────────────────────────────────────────────────────────
+# ── what is refused ──────────────────────────────────────────────────────────────────────────────
 
 
 def _check(entry: Entry) -> bool:
-    """Refuse what cannot be kept. Returns whether the entry refers to blobs, or holds what must become one."""
+    """Refuse an entry that cannot be stored. Returns whether it refers to blobs, or holds data that must become one."""
     if type(entry.id) is not str or not 0 < len(entry.id) <= MAX_ID:
         raise Invalid(f"the entry id {entry.id!r:.80} is not a text of 1 to {MAX_ID} characters")
     _check_fields(entry)
@@ -196,7 +200,7 @@ def _check(entry: Entry) -> bool:
 
 
 def _check_fields(value: Struct) -> None:
-    """Refuse what JSON cannot say where it would become something else."""
+    """Refuse values that JSON cannot represent, where the encoder would change them."""
     kind = shape(type(value))
     for name, depth in kind.json:
         item = getattr(value, name)
@@ -220,7 +224,7 @@ def _check_inner(value: Any) -> None:
 
 
 def _check_parts(parts: list[Any]) -> bool:
-    """Blocks, or messages and references."""
+    """Check a list of blocks, or of messages and references. Returns whether any part refers to blobs."""
     refers = False
     if isinstance(parts, (list, tuple)):  # pyright: ignore[reportUnnecessaryIsInstance]
         messages = [part for part in parts if isinstance(part, Message)]
@@ -234,9 +238,9 @@ def _check_parts(parts: list[Any]) -> bool:
 def _check_message(message: Message) -> bool:
     role = message.role
     if role not in ROLES:
-        raise Invalid(f"the role {role!r}", hint=f"one of {', '.join(ROLES)}")
+        raise Invalid(f"there is no role {role!r}", hint=f"one of {', '.join(ROLES)}")
     if message.stop is not None and message.stop not in STOPS:
-        raise Invalid(f"the stop reason {message.stop!r}", hint=f"one of {', '.join(STOPS)}")
+        raise Invalid(f"there is no stop reason {message.stop!r}", hint=f"one of {', '.join(STOPS)}")
     if message.usage is not None:
         _check_usage(message.usage)
     return _check_blocks(message.blocks, no_results=role in ("user", "system"))
@@ -271,13 +275,13 @@ def _check_usage(usage: Usage) -> None:
     for name in Usage.__struct_fields__:
         value = getattr(usage, name)
         if value is not None and (not isinstance(value, int) or value < 0):
-            raise Invalid(f"{name} of {value} in a usage")
+            raise Invalid(f"{name} in a usage is {value}, which is no number of tokens")
 
 
 def check_json(value: Any, where: str, depth: int = 0) -> None:
-    """Refuse what JSON cannot say, with its place."""
+    """Refuse a value that JSON cannot represent; the error says where it is."""
     kind = cast("type[Any]", type(value))
-    if kind is str or kind is int or kind is bool or value is None:
+    if kind in _SCALARS:
         return
     if depth > MAX_DEPTH:
         raise Invalid(f"{where[:80]} is nested more than {MAX_DEPTH} levels deep")
@@ -285,11 +289,12 @@ def check_json(value: Any, where: str, depth: int = 0) -> None:
         for key, item in cast("dict[Any, Any]", value).items():
             if type(key) is not str:
                 raise Invalid(f"the key {key!r:.80} in {where[:80]} is not text")
-            if type(item) is not str:
+            if type(item) not in _SCALARS:
                 check_json(item, f"{where}.{key}", depth + 1)
     elif kind is list or kind is tuple:
         for index, item in enumerate(cast("list[Any]", value)):
-            check_json(item, f"{where}[{index}]", depth + 1)
+            if type(item) not in _SCALARS:
+                check_json(item, f"{where}[{index}]", depth + 1)
     elif kind is float:
         if not isfinite(value):
             raise Invalid(f"{where[:80]} is {value}, which JSON cannot say", hint="use null or text")

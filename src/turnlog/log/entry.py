@@ -1,75 +1,76 @@
-"""Entries: what a log is made of. Pure values, one class per `type`.
+"""Entries: the lines of a log as pure values, one class per `type`.
 
-A draft is an entry with `seq` 0. It has its id already; the store gives it `seq`, `at` and `parent`.
-Nodes make the conversation: each has a `parent` and becomes the head. Marks are everything else.
+A draft is an entry with `seq` 0. It already has its id; the store assigns `seq`, `at` and `parent`.
+Nodes make up the conversation: each has a `parent` and becomes the head. Every other entry is a mark.
 """
 
-# Without `from __future__ import annotations`: to read the types of all these out of texts takes msgspec 5 ms.
+# Without `from __future__ import annotations`: msgspec needs 5 ms to evaluate annotations that are strings.
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeGuard, get_args
 
 from msgspec import Raw, Struct, field
 
-from turnlog.log.block import AnyBlock, json_text
+from turnlog.log.block import AnyBlock
 from turnlog.log.field import BlobRef, EntryRef, Facts, HeadJson, Json, JsonInLine, LongText, Number, StateJson
 from turnlog.log.ids import new_id
 from turnlog.log.part import Fork, Git, Root, Spawned
+from turnlog.log.plainjson import json_text
 from turnlog.log.usage import Usage
 
 FORMAT = 1
-WIDE_FACTS = ("title", "workspace", "tags", "archived", "listed")  # of the session; every other fact is of the branch
+WIDE_FACTS = ("title", "workspace", "tags", "archived", "listed")  # every other fact belongs to the branch
 FIXED = ("id", "format", "session", "agent", "labels", "resume", "hidden", "fork", "spawned")
-"""What the first line says once and for all: a fact of that name would change nothing."""
+"""Names of values that only the first line of a log can set: a fact of that name would have no effect."""
 if TYPE_CHECKING:
     Role = Literal["system", "user", "assistant", "tool"]
     Stop = Literal["end", "tool_use", "length", "aborted", "error"]
     TurnState = Literal["begin", "completed", "aborted", "failed"]
 else:
-    Role = Stop = TurnState = str  # a later version may write others, and its logs are read all the same
+    Role = Stop = TurnState = str  # a later version may write other values, and its logs must stay readable
 
 
 class Entry(
     Struct, tag_field="type", frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True,
     repr_omit_defaults=True, gc=False,
 ):  # fmt: skip
-    """What every entry carries."""
+    """The fields that every entry has."""
 
     is_node: ClassVar[bool] = False
     is_shown: ClassVar[bool] = True
     merges: ClassVar[bool] = False
-    """Whether it can be appended to whatever another copy of the session has, without a fork."""
+    """Whether a merge can append this entry to any other copy of the session, without a fork."""
 
     id: str = field(default_factory=new_id)
     seq: EntryRef = 0
     at: datetime | None = None
     clock: datetime | None = None
-    """The real time, where `at` had to be held so as not to run backwards."""
+    """The real time, if `at` was held back because times in a log never run backwards."""
     parent: EntryRef | None = None
     turn: str | None = None
     meta: Json = None
-    """Any JSON of the caller's: kept, never sent to a model."""
+    """Any JSON of the caller: stored, never sent to a model."""
     blob: BlobRef | None = None
-    """The whole entry lies in this blob; what the line shows is a short stand-in."""
+    """The blob that holds the whole entry; the line then shows a short stand-in."""
     raw: BlobRef | None = None
-    """Original bytes that are not Unicode; the line shows what text can say of them."""
+    """The blob with the original bytes, if they are not Unicode; the line shows what can be read as text."""
     blobs: list[str] = []
-    """Every blob this line needs, wherever in it."""
+    """Every blob that this line refers to, at any depth."""
     more: Number = 0
     batch: Number = 0
-    """How many lines this batch has; `more`: how many of them are still to come."""
+    """The number of lines in this batch; `more` is the number of lines that still follow."""
     sealed: Number = 0
-    """So many bytes just before this line are the remains of a write that never finished."""
+    """The number of bytes directly before this line that are left from an incomplete write."""
     again: EntryRef = 0
-    """This line repeats entry N, of which its writer could not know whether it was on disk."""
+    """The `seq` of the entry that this line repeats, because its writer could not know whether that was on disk."""
     wide: Number = 0
-    """Where the newest line with session-wide facts begins, if that is not line 1: a byte offset."""
+    """The byte offset of the newest line with session-wide facts, if that is not line 1."""
     critical: bool = False
     origin: JsonInLine = None
-    void: Number = 0  # not 0 where its content was erased
+    void: Number = 0  # not 0 if the content was erased
     unverified: bool = False
-    """Never written: the line's checksum did not match, so somebody edited it."""
+    """Whether the line's checksum did not match, so the line was edited. Never written to a log."""
     unknown: dict[str, Raw] = {}
-    """Fields of later versions, kept to the letter."""
+    """Fields of later versions, kept verbatim."""
 
     @property
     def type(self) -> str:
@@ -77,7 +78,7 @@ class Entry(
         return str(self.__struct_config__.tag)
 
     def to_json(self) -> str:
-        """The text of JSON that the log has of it, without a checksum; of a large payload the whole, if it is here."""
+        """Return this entry's JSON text as in the log, without a checksum. A loaded payload is included in full."""
         return json_text(self)
 
 
@@ -88,13 +89,13 @@ class Node(Entry, frozen=True):
 
 
 class Quiet(Entry, frozen=True):
-    """A mark that people who read the conversation do not see."""
+    """A mark that is not shown to people who read the conversation."""
 
     is_shown = False
 
 
 class Message(Node, tag="message", frozen=True):
-    """Somebody said something. A tool's result always has the role `tool`."""
+    """A message of one speaker. A tool result always has the role `tool`."""
 
     role: Role
     blocks: list[AnyBlock] = []
@@ -105,23 +106,23 @@ class Message(Node, tag="message", frozen=True):
     stop: Stop | None = None
     error: Json = None
     display: Json = None
-    """What people see instead: text, or False for nothing."""
+    """What is shown to people instead of the blocks: text, or False for nothing."""
     duration_ms: Number | None = None
     first_token_ms: Number | None = None
     began_at: datetime | None = None
-    """When the request was made; `provider` and `options`: of whom, and how it was asked."""
+    """When the request was made; `provider` and `options` say to which provider and with which options."""
     provider: str | None = None
     options: Json = None
 
 
 class Ref(Struct, tag_field="type", tag="ref", frozen=True, forbid_unknown_fields=True, gc=False):
-    """Stands for an earlier entry in a replacement, so that nothing is repeated."""
+    """A reference to an earlier entry in a replacement, so that its content is not repeated."""
 
     entry: EntryRef
 
 
 class Compaction(Node, tag="compaction", frozen=True):
-    """From here on a model sees `replacement`, then everything from entry `keep`. What it replaces stays."""
+    """From here on a model sees `replacement`, then everything from entry `keep`. Replaced entries stay in the log."""
 
     replacement: list[Message | Ref]
     keep: EntryRef = 0
@@ -135,20 +136,20 @@ class Compaction(Node, tag="compaction", frozen=True):
 
 
 class Uncompact(Node, tag="uncompact", frozen=True):
-    """That compaction no longer applies on this path."""
+    """The compaction with the `seq` in `compaction` no longer applies on this path."""
 
     compaction: EntryRef
 
 
 class Edit(Node, tag="edit", frozen=True):
-    """For a model, entry `entry` reads as these blocks, or is left out. The original stays."""
+    """For a model, `blocks` replace the content of entry `entry`; with None it is left out. The original stays."""
 
     entry: EntryRef
     blocks: list[AnyBlock] | None = None
 
 
 class Custom(Node, tag="custom", frozen=True):
-    """Anything of the caller's. A model sees it only if it has `blocks`."""
+    """An entry with any data of the caller. A model sees it only if it has `blocks`."""
 
     kind: str
     data: Json = None
@@ -157,17 +158,17 @@ class Custom(Node, tag="custom", frozen=True):
 
 
 class Start(Quiet, tag="session", frozen=True):
-    """The first line of a log. Its `id` tells the session from every other one that is or was called the same."""
+    """The first line of a log. Its `id` is unique, even among sessions that have or had the same session id."""
 
     format: Number = FORMAT
     session: str | None = None
-    """The session's id; None in logs of before, where that is the `id` of this line."""
+    """The session's id; None in older logs, where the `id` of this line is the session's id."""
     workspace: str | None = None
     agent: str | None = None
     title: str | None = None
     labels: dict[str, str] = {}
     resume: list[str] = []
-    """The command that goes on with this session in its own agent; `{id}` stands for the session's id."""
+    """The command that resumes this session in its own agent; `{id}` stands for the session's id."""
     hidden: bool = False
     fork: Fork | None = None
     spawned: Spawned | None = None
@@ -179,32 +180,32 @@ class Start(Quiet, tag="session", frozen=True):
 
 
 class Turn(Entry, tag="turn", frozen=True):
-    """A turn begins or ends: `begin`, `completed`, `aborted`, `failed`. `turn` says which."""
+    """The beginning or end of a turn: `begin`, `completed`, `aborted`, `failed`. `turn` is the id of the turn."""
 
     state: TurnState
     error: str | None = None
     native: str | None = None
-    """The agent's own id of a turn that its hooks tell of: one process begins it, another one ends it."""
+    """The agent's own id of a turn that its hooks report: one process begins the turn, another one ends it."""
     within: str | None = None
-    """The turn of another session that it is a part of: that of the `turnlog run` which the agent was started by."""
+    """The turn of another session that contains this one: the turn of the `turnlog run` that started the agent."""
 
 
 class Checkpoint(Quiet, tag="checkpoint", frozen=True):
-    """The files as they are now: one tree per root, what was skipped, and why."""
+    """The state of the files: one tree per root, what was skipped, and why."""
 
     roots: list[Root] = []
     label: str | None = None
     when: str | None = None
-    """For those taken by themselves: `begin` or `end` of a turn, a `tool` in it, `before` or `after` a rewind."""
+    """Of an automatic checkpoint: `begin` or `end` of a turn, a `tool` in it, `before` or `after` a rewind."""
     skipped: list[JsonInLine] = []
     gone: list[str] = []
-    """Processes that were gone before this was taken, each by the word that its ids begin with."""
+    """Processes that had ended before this checkpoint, each as the word that its entry ids begin with."""
     git: Git | None = None
-    """Where git stood in the workspace, if it is in a repository."""
+    """The state of git in the workspace, if that is in a repository."""
 
 
 class Track(Quiet, tag="track", frozen=True):
-    """That file is covered from now on, even though it is ignored or outside the workspace; or that whole folder."""
+    """Checkpoints cover this file or folder from now on, even if it is ignored or outside the workspace."""
 
     merges = True
     path: str
@@ -212,20 +213,20 @@ class Track(Quiet, tag="track", frozen=True):
 
 
 class Changed(Quiet, tag="changed", frozen=True):
-    """The caller says that it changed these files itself."""
+    """A declaration of the caller that it changed these files itself."""
 
     paths: list[str]
 
 
 class Intent(Quiet, tag="intent", frozen=True):
-    """Files are about to be changed. Without a head entry that names it, that was interrupted."""
+    """Files are about to be changed. If no head entry names this intent, the change was interrupted."""
 
     host: str | None = None
     before: EntryRef = 0
     """The checkpoint of the files as they were."""
     root: str = ""
     steps: list[JsonInLine] = []
-    """Of each path: what it was and what it is to be."""
+    """For each path: its state before, and the state it is to have."""
     head: HeadJson = None
     """The head entry that is to follow."""
 
@@ -237,24 +238,24 @@ class Head(Entry, tag="head", frozen=True):
     asof: EntryRef
     why: str
     left: EntryRef = 0
-    """The head before."""
+    """The previous head."""
     undoes: EntryRef = 0
-    """For undo and redo: the rewind that is taken back or made again."""
+    """For undo and redo: the rewind that is undone or redone."""
     facts: Facts = {}
     system: dict[EntryRef, EntryRef] = {}
-    """The system messages of that conversation, each with the edit (or itself) that says how it reads."""
+    """The system messages of that conversation, each mapped to the edit that replaces its content, or to itself."""
     before: EntryRef = 0
     after: EntryRef = 0
-    """The checkpoints of the files before and after, where files were moved, too."""
+    """The checkpoints before and after, if files were changed too."""
     intent: EntryRef = 0
     files: dict[str, Number] = {}
-    """How many files were created, modified, deleted, left alone."""
+    """The numbers of files that were created, modified, deleted and left alone."""
     kept: list[str] = []
     """The paths that the intent names and that were left alone."""
 
 
 class Set(Entry, tag="set", frozen=True):
-    """A fact; nothing in an `exact` one is masked. For a session-wide one, `all` holds all of those as of this line."""
+    """A fact; an `exact` one is not masked. In a session-wide fact, `all` holds all such facts as of this line."""
 
     merges = True
     key: str
@@ -265,7 +266,7 @@ class Set(Entry, tag="set", frozen=True):
 
 
 class Spent(Entry, tag="usage", frozen=True):
-    """Spending without a message: titles, summaries, failed requests, imported totals."""
+    """Usage without a message: titles, summaries, failed requests, imported totals."""
 
     merges = True
     usage: Usage
@@ -283,7 +284,7 @@ class Note(Entry, tag="note", frozen=True):
 
 
 class Ask(Entry, tag="ask", frozen=True):
-    """Asks a person whether tool call `call` of entry `entry` may be run."""
+    """A question to a person: may tool call `call` of entry `entry` be run?"""
 
     merges = True
     call: str
@@ -305,7 +306,7 @@ class Answer(Entry, tag="answer", frozen=True):
 
 
 class Started(Quiet, tag="started", frozen=True):
-    """Tool call `call` of entry `entry` is about to be run. Without a result it is unknown how far it came."""
+    """Tool call `call` of entry `entry` is about to be run. Without a result, it is unknown how far it got."""
 
     merges = True
     call: str
@@ -322,7 +323,7 @@ class Child(Entry, tag="child", frozen=True):
 
 
 class Alias(Quiet, tag="alias", frozen=True):
-    """The session goes on in its agent under another id, from node `head` on.
+    """From node `head` on, the session continues in its agent under another id.
 
     The agent's file has `records` records before that point.
     """
@@ -336,37 +337,37 @@ class Alias(Quiet, tag="alias", frozen=True):
 
 
 class Writer(Quiet, tag="writer", frozen=True):
-    """A process begins to append. A conflict names it; a dead one means a crash."""
+    """A process begins to append. Conflicts name the writer; if its process is dead, it crashed."""
 
     word: str
-    """Starts the ids of the entries this process makes."""
+    """The word that the ids of this process's entries begin with."""
     pid: Number
     started: str | None = None
     host: str | None = None
     boot: str | None = None
     namespace: str | None = None
-    """Where the pid counts: a container has its own."""
+    """The pid namespace: a container has its own."""
     version: str | None = None
 
 
 class Fold(Quiet, tag="fold", frozen=True):
-    """Everything folded from the entries up to `upto`. Leaving all of these out changes no answer."""
+    """The state folded from the entries up to `upto`. Without any fold entries, every answer would be the same."""
 
     upto: EntryRef
     rules: Number = 1
-    """Which rules it was folded by. One of others is left out: they may have counted otherwise."""
+    """The version of the folding rules. A fold by other rules is ignored, because they may count differently."""
     state: StateJson = None
 
 
 class Drop(Quiet, tag="drop", frozen=True):
-    """These checkpoints are given up; their content may be collected."""
+    """These checkpoints were dropped; their content may be collected."""
 
     merges = True
     checkpoints: list[str] = []
 
 
 class Unknown(Entry, tag="?", frozen=True):
-    """An entry of a kind this version does not know: its JSON text, kept to the letter."""
+    """An entry of a kind that this version does not know: its JSON text, kept verbatim."""
 
     kind: str
     json: str
@@ -388,10 +389,10 @@ ENTRIES: dict[str, type[Entry]] = {str(c.__struct_config__.tag): c for c in get_
 
 
 def is_fence(entry: Entry) -> bool:
-    """Whether this entry moves the head, so that two writers may not both write one unseen."""
+    """Whether this entry moves the head, so a writer must not append it without having seen the other writer's."""
     return entry.parent is not None or isinstance(entry, Head)
 
 
 def is_wide(entry: Entry) -> TypeGuard[Set]:
-    """Whether this entry sets a fact of the whole session, of which listings show the newest."""
+    """Whether this entry sets a fact of the whole session. Listings show the newest value."""
     return isinstance(entry, Set) and entry.key in WIDE_FACTS

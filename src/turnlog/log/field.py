@@ -1,6 +1,6 @@
-"""What the type of a field says about it: that it takes any JSON, names another entry, or refers to a blob.
+"""Annotations on the types of fields: a field takes any JSON, names another entry, or refers to a blob.
 
-Whoever checks, renumbers, offloads or collects asks the types: a new field says all of it where it is declared.
+Code that checks, renumbers, offloads or collects reads these, so a new field needs nothing but its declaration.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from turnlog.log.usage import Usage
 
 
 class Meaning(Struct, frozen=True):
-    """What a type says beside the values it takes."""
+    """An annotation that gives the values of a type a meaning."""
 
 
 class AnyJson(Meaning, frozen=True):
-    """Any JSON: what JSON cannot say is refused."""
+    """Any JSON; values that JSON cannot represent are refused."""
 
     deeper: int = 0
-    """Levels that this field adds around values whose depth was checked before."""
+    """Levels of nesting that this field adds around values whose depth was already checked."""
 
 
 class Lengthy(Meaning, frozen=True):
-    """May be long: where the whole entry lies in a blob, the line shows a glimpse of it."""
+    """A value that may be long: if the whole entry is in a blob, the line shows a shortened value."""
 
 
 class NamesEntry(Meaning, frozen=True):
-    """The number of an entry of the same session, 0 for none: another one where the session is renumbered."""
+    """The `seq` of an entry of the same session, 0 for none. It changes when the session is renumbered."""
 
 
 class NamesNone(Meaning, frozen=True):
-    """A number that stays as it is, whatever happens to the session."""
+    """A number that does not change when the session is renumbered."""
 
 
 class RefersToBlob(Meaning, frozen=True):
-    """The digest of a blob, which is kept as long as the entry."""
+    """The digest of a blob that is kept as long as the entry."""
 
 
 class Recomputed(Meaning, frozen=True):
-    """Folded from other entries: left out rather than renumbered or shortened."""
+    """A value folded from other entries: it is left out rather than renumbered or shortened."""
 
 
 class HoldsHead(Meaning, frozen=True):
@@ -53,7 +53,7 @@ class HoldsHead(Meaning, frozen=True):
 
 Json = Annotated[Any, AnyJson(), Lengthy()]
 JsonInLine = Annotated[Any, AnyJson()]
-"""Any JSON that a line always says in full."""
+"""Any JSON that a line always holds in full."""
 Facts = Annotated[dict[str, Any], AnyJson(deeper=2), Lengthy()]
 StateJson = Annotated[Any, AnyJson(deeper=4), Recomputed()]
 HeadJson = Annotated[Any, AnyJson(), HoldsHead()]
@@ -64,18 +64,18 @@ BlobRef = Annotated[str, RefersToBlob()]
 
 
 class Shape(Struct, frozen=True):
-    """The fields of a class by what their types say."""
+    """The fields of a class, by the meaning of their types."""
 
     json: tuple[tuple[str, int], ...]
-    """What has to be JSON, and at which depth it begins."""
+    """Fields that must be JSON, and the depth at which each begins."""
     numbers: tuple[str, ...]
-    """What has to be a whole number."""
+    """Fields that must be whole numbers."""
     parts: tuple[str, ...]
-    """Lists of blocks, or of messages and references."""
+    """Fields with lists of blocks, or of messages and references."""
     inner: tuple[str, ...]
-    """What holds other structs."""
+    """Fields that hold other structs."""
     refers: bool
-    """Whether it has fields of its own that refer to blobs."""
+    """Whether the class has fields of its own that refer to blobs."""
     usages: tuple[str, ...]
     lengthy: tuple[str, ...]
     recomputed: tuple[str, ...]
@@ -83,7 +83,7 @@ class Shape(Struct, frozen=True):
 
 @cache
 def shape(cls: type[Struct]) -> Shape:
-    """The shape of a class, worked out once."""
+    """Return the shape of a class; it is computed once."""
     types = field_types(cls)
     held = {name: [part for part in _within(declared) if _is_struct(part)] for name, declared in types.items()}
     parts = tuple(name for name, structs in held.items() if any(part.__struct_config__.tag for part in structs))
@@ -102,16 +102,16 @@ def shape(cls: type[Struct]) -> Shape:
 
 @cache
 def field_types(cls: type[Struct]) -> dict[str, Any]:
-    """The types of the fields of a class, with all that they say."""
+    """Return the types of the fields of a class, with their annotations."""
     return {field.name: field.type for field in msgspec.structs.fields(cls)}
 
 
-# Most classes have the same few types: each is taken apart once, or the first entry would wait for all of that.
+# Most classes have the same few types: each is analysed once, or the first entry would be slow.
 
 
 @cache
 def _within(declared: Any) -> tuple[Any, ...]:
-    """A type, and the types that it is made of; structs are not looked into."""
+    """Return a type and the types that it is made of; fields of structs are not included."""
     arguments = get_args(declared)[:1] if get_origin(declared) is Annotated else get_args(declared)
     return declared, *(part for argument in arguments for part in _within(argument))
 
@@ -121,12 +121,12 @@ def _is_struct(declared: Any) -> bool:
 
 
 @cache
-def _said(declared: Any) -> tuple[Any, ...]:
+def _annotations(declared: Any) -> tuple[Any, ...]:
     return tuple(annotation for part in _within(declared) for annotation in _metadata(part))
 
 
 def _says(declared: Any, meaning: type[Meaning]) -> bool:
-    return any(isinstance(annotation, meaning) for annotation in _said(declared))
+    return any(isinstance(annotation, meaning) for annotation in _annotations(declared))
 
 
 def _metadata(declared: Any) -> tuple[Any, ...]:
@@ -134,12 +134,12 @@ def _metadata(declared: Any) -> tuple[Any, ...]:
 
 
 def _deeper(declared: Any) -> int:
-    return max((item.deeper for item in _said(declared) if isinstance(item, AnyJson)), default=0)
+    return max((item.deeper for item in _annotations(declared) if isinstance(item, AnyJson)), default=0)
 
 
 @cache
 def _is_checked(declared: Any) -> bool:
-    """Whether a value of that type may hold what JSON would make something else of: a key or a number that it lacks."""
+    """Whether a value of that type may hold a key or a number that JSON lacks, and would change."""
     parts = _within(declared)
     if Raw in parts or any(_is_struct(part) for part in parts):
         return False
@@ -152,7 +152,7 @@ def _is_checked(declared: Any) -> bool:
 
 
 def change(value: Any, meaning: type[Meaning], act: Callable[[Any], Any]) -> Any:
-    """A struct with all that has this meaning, however deep, replaced by what `act` makes of it."""
+    """Return a struct in which `act` replaced every value with this meaning, at any depth."""
     touched = places(cast("type[Struct]", type(value)), meaning)
     if not touched:
         return value
@@ -160,7 +160,7 @@ def change(value: Any, meaning: type[Meaning], act: Callable[[Any], Any]) -> Any
 
 
 def every(value: Any, meaning: type[Meaning]) -> list[Any]:
-    """Whatever has that meaning in a struct, however deep."""
+    """Return every value with that meaning in a struct, at any depth."""
     values: list[Any] = []
 
     def keep(item: Any) -> Any:
@@ -173,13 +173,13 @@ def every(value: Any, meaning: type[Meaning]) -> list[Any]:
 
 @cache
 def places(cls: type[Struct], meaning: type[Meaning]) -> tuple[tuple[str, Any], ...]:
-    """The fields that have something of that meaning in them, and their types."""
+    """Return the fields that can hold a value with that meaning, and their types."""
     return tuple((name, declared) for name, declared in field_types(cls).items() if _reaches(declared, meaning, ()))
 
 
 @cache
 def _reaches(declared: Any, meaning: type[Meaning], passed: tuple[Any, ...]) -> bool:
-    """Whether there can be something of that meaning in a value of that type."""
+    """Whether a value of that type can contain a value with that meaning."""
     return _says(declared, meaning) or any(
         _reaches(inner, meaning, (*passed, part))
         for part in _within(declared)
@@ -189,7 +189,7 @@ def _reaches(declared: Any, meaning: type[Meaning], passed: tuple[Any, ...]) -> 
 
 
 def change_value(value: Any, declared: Any, meaning: type[Meaning], act: Callable[[Any], Any]) -> Any:
-    """The same for a value of a declared type."""
+    """Do as `change` does, for a value of a declared type."""
     if value is None:
         return None
     if any(isinstance(annotation, meaning) for annotation in _metadata(declared)):
@@ -212,7 +212,7 @@ def change_value(value: Any, declared: Any, meaning: type[Meaning], act: Callabl
 
 
 def _plain(declared: Any) -> type:
-    """The class that values of that type have."""
+    """Return the class of the values of that type."""
     if get_origin(declared) is Annotated:
         return _plain(declared.__origin__)
     return object if declared is Any else get_origin(declared) or declared

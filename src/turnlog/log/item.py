@@ -1,12 +1,12 @@
-"""A framework's item beside the blocks made of it: what the blocks say is not kept twice, and comes back from them.
+"""Items of agent frameworks, stored beside the blocks made from them, without repeating the content of the blocks.
 
-`squeeze` puts a pointer wherever a value of the item is in a block already, `expand` follows them. It knows no
-framework: a field that one of them adds next year comes back as well, at its place.
+`squeeze` replaces each value of the item that is already in a block with a pointer; `expand` follows the pointers. This
+depends on no framework: fields that a framework adds later are restored as well.
 
     {"role": "user", "content": {"~": "0.text"}}            the text of the first block
     {"arguments": {"~": "0.input|s"}}                       its input as JSON text, spaced as `json.dumps` does it
     {"image_url": {"~": "0.data|u"}}                        its bytes as a data URL; `b` as base64, `w` as that of URLs
-    {"response": {"~": "0.content|j"}}                      what its JSON text says
+    {"response": {"~": "0.content|j"}}                      the value of its JSON text
     {"~~": {"~": 1}}                                        a dict of the item's own that has the key `~`
     {"~": "!…"}                                             what a log cannot hold as it is, as JSON text in ASCII
 """
@@ -14,6 +14,7 @@ framework: a field that one of them adds next year comes back as well, at its pl
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -21,15 +22,19 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.errors import Invalid
-from turnlog.log.block import AnyBlock, File, Image, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, File, Image, ToolCall, ToolResult, bytes_of
 from turnlog.log.draft import check_json
 from turnlog.log.entry import Entry
 
 _POINTER, _WRAPPED, _WHOLE = "~", "~~", "!"
 _SHORT = 8
-"""A shorter text may be in an item twice and mean two things."""
+"""A text shorter than this may occur in an item twice, with two meanings."""
 _WORTH = 24
-"""What is inside of a value is pointed at when it is at least so long."""
+"""Text inside `data`, `details` or `meta` is referenced if it is at least this long."""
+_ROOM = 8
+"""So many levels are around an item in a log, which has a limit."""
+_DEEPEST = 500
+"""JSON text that is deeper may be impossible to read again, depending on who reads it."""
 _SPACINGS: dict[str, dict[str, Any]] = {
     "s": {},
     "c": {"separators": (",", ":")},
@@ -41,26 +46,64 @@ GetBlob = Callable[[str], bytes]
 
 
 class Mismatch(ValueError):
-    """The blocks are not those that the item was squeezed with."""
+    """The blocks differ from those that the item was squeezed with."""
 
 
 def squeeze(item: Any, blocks: Sequence[AnyBlock]) -> Any:
-    """What has to be kept of an item beside these blocks, as JSON."""
-    kept = _Squeezer(item, blocks).value(item)
-    return kept if encoded(kept) is not None else {_POINTER: _WHOLE + json.dumps(item)}
+    """Return what must be stored of an item beside these blocks, as JSON."""
+    try:
+        kept = _Squeezer(item, blocks).value(item)
+        if encoded(kept) is not None:
+            return kept
+    except RecursionError:
+        pass
+    return {_POINTER: _WHOLE + _json_text(item)}
+
+
+def storable(blocks: Sequence[AnyBlock]) -> list[AnyBlock]:
+    """Return the blocks, with a call's input as JSON text where a log cannot hold it. `ValueError` if it is no JSON."""
+    return [_storable_block(block) for block in blocks]
+
+
+def _storable_block(block: AnyBlock) -> AnyBlock:
+    if isinstance(block, ToolCall):
+        try:
+            check_json(block.input, "input", _ROOM)
+        except Invalid:
+            return msgspec.structs.replace(block, input=_json_text(block.input))
+    return block
+
+
+def _json_text(value: Any) -> str:
+    """A value as JSON text; `ValueError` or `TypeError` if it is none, or so deep that it could not be read again."""
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        text = "[" * (_DEEPEST + 1)
+    depth = 0
+    for bracket in re.findall(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', text):
+        depth += 1 if bracket in "[{" else -1 if bracket in "]}" else 0
+        if depth > _DEEPEST:
+            raise ValueError(f"nested more than {_DEEPEST} levels deep")
+    return text
 
 
 def expand(kept: Any, blocks: Sequence[AnyBlock], get_blob: GetBlob | None = None, *, edited: bool = False) -> Any:
-    """The item again. Raises `Mismatch` where the blocks do not fit, or were `edited` and say what it would not."""
+    """Rebuild the item. Raises `Mismatch` if the blocks do not fit, or `edited` ones hold more than the item."""
     work = _Expander(blocks, get_blob)
-    item = work.value(kept)
+    try:
+        item = work.value(kept)
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, Mismatch):
+            raise
+        raise Mismatch(f"the item cannot be rebuilt: {error!r:.80}") from None
     if edited and not work.has_used_all():
         raise Mismatch("the blocks say something that the item has no place for")
     return item
 
 
 def kept_of(entry: Entry, framework: str) -> Any:
-    """What is kept of a framework's item beside the blocks of an entry; None where it is not one of its own."""
+    """Return what is stored of a framework's item beside the blocks of an entry; None if the entry is not from it."""
     meta: Any = entry.meta
     return cast("dict[str, Any]", meta).get(framework) if isinstance(meta, dict) else None
 
@@ -111,28 +154,27 @@ class _Squeezer:
                 self._note_inside(inner, f"{where}.{index}")
 
     def _note_text(self, value: str, where: str) -> None:
-        # What is no Unicode comes back from a block as what can be read of it.
+        # Text that is not Unicode would be restored from a block only as far as it is readable.
         if _is_unicode(value):
             self._texts.setdefault(value, where)
             if len(value) >= _WORTH and value[0] + value[-1] in ("{}", "[]"):
                 self._spelt.setdefault(value, where)
 
     def value(self, value: Any) -> Any:
-        """A value of the item as it is kept."""
+        """Return a value of the item as it is stored."""
         if isinstance(value, str):
             pointer = self._text(value)
             return value if pointer is None else {_POINTER: pointer}
-        if isinstance(value, dict):
-            fields = cast("dict[Any, Any]", value)
-            pointer = self._input(fields)
-            if pointer is not None:
-                return {_POINTER: pointer}
-            squeezed = {key: self.value(inner) for key, inner in fields.items()}
-            return {_WRAPPED: squeezed} if _POINTER in fields or _WRAPPED in fields else squeezed
+        if not isinstance(value, (dict, list)):
+            return value
+        pointer = self._input(value) if self._inputs or self._spelt else None
+        if pointer is not None:
+            return {_POINTER: pointer}
         if isinstance(value, list):
-            pointer = self._input(cast("list[Any]", value))
-            return [self.value(inner) for inner in cast("list[Any]", value)] if pointer is None else {_POINTER: pointer}
-        return value
+            return [self.value(inner) for inner in cast("list[Any]", value)]
+        fields = cast("dict[Any, Any]", value)
+        squeezed = {key: self.value(inner) for key, inner in fields.items()}
+        return {_WRAPPED: squeezed} if _POINTER in fields or _WRAPPED in fields else squeezed
 
     def _text(self, value: str) -> str | None:
         where = self._texts.get(value)
@@ -157,9 +199,9 @@ class _Squeezer:
 
 
 def encoded(value: Any) -> bytes | None:
-    """JSON that says all of a value: its order, and which numbers are whole."""
+    """Encode a value as JSON that preserves its order and which numbers are whole; None if that is impossible."""
     try:
-        check_json(value, "input")
+        check_json(value, "input", _ROOM)
         return msgspec.json.encode(value)
     except (Invalid, TypeError, OverflowError, UnicodeEncodeError, RecursionError):
         return None
@@ -188,7 +230,7 @@ class _Expander:
         self._used: set[str] = set()
 
     def has_used_all(self) -> bool:
-        """Whether the item says everything that the blocks do."""
+        """Whether the item used the content of every block."""
         for index, block in enumerate(self._blocks):
             content = getattr(block, "text", None) or getattr(block, "content", None) or getattr(block, "input", None)
             if content and not any(where.startswith(f"{index}.") for where in self._used):
@@ -196,7 +238,7 @@ class _Expander:
         return True
 
     def value(self, kept: Any) -> Any:
-        """A value as the item had it."""
+        """Return a value as it was in the item."""
         if type(kept) is dict:
             fields = cast("dict[str, Any]", kept)
             if len(fields) == 1:
@@ -229,6 +271,8 @@ class _Expander:
                 value = _step(value, step)
         except (AttributeError, LookupError, TypeError, ValueError):
             raise Mismatch(f"there is no {where} in these blocks") from None
+        if letter and letter != "j" and letter not in _SPACINGS:
+            raise Mismatch(f"{pointer!r:.80} is of a later version")
         if letter == "j":
             return self._parsed(value, where)
         return json.dumps(value, **_SPACINGS[letter]) if letter else value
@@ -240,10 +284,8 @@ class _Expander:
             raise Mismatch(f"{where} is not JSON any more") from None
 
     def _bytes(self, block: Image | File, letter: str) -> str:
-        data = block.data
-        if data is None and block.blob is not None and self._get_blob is not None:
-            data = self._get_blob(block.blob)
-        text = (urlsafe_b64encode if letter == "w" else b64encode)(data or b"").decode()
+        data = bytes_of(block, self._get_blob) or b""
+        text = (urlsafe_b64encode if letter == "w" else b64encode)(data).decode()
         return text if letter != "u" else f"data:{block.media_type};base64,{text}"
 
 

@@ -1,13 +1,13 @@
-"""Parts of entries: where a session comes from, and what a checkpoint says of its folders and of git in them."""
+"""Parts of entries: where a session comes from, and the folders and the state of git in a checkpoint."""
 
-# Without `from __future__ import annotations`, as in `entry`: msgspec reads types sooner than texts of them.
+# Without `from __future__ import annotations`, as in `entry`: msgspec reads types faster than strings.
 from msgspec import Struct
 
 from turnlog.log.field import BlobRef, Number
 
 
 class Fork(Struct, frozen=True, omit_defaults=True):
-    """Which entry of which session a fork continues. `offset` is only a hint."""
+    """The session and the entry that a fork continues. `offset` is only a hint."""
 
     session: str
     seq: Number
@@ -15,16 +15,16 @@ class Fork(Struct, frozen=True, omit_defaults=True):
     name: str | None = None
     offset: Number | None = None
     first: str | None = None
-    """The id of that session's first entry, if that is not the session's own: another one may be called so by now."""
+    """The id of that session's first entry, if it is not `session`: by now another session may have that id."""
 
     @property
     def base(self) -> str:
-        """What tells the session that it continues from every other one."""
+        """The id that identifies the session that the fork continues."""
         return self.first or self.session
 
 
 class Spawned(Struct, frozen=True, omit_defaults=True):
-    """Which session started this one as a subagent, and with which tool call."""
+    """The session that started this one as a subagent, and the tool call that did it."""
 
     session: str
     call: str | None = None
@@ -41,19 +41,19 @@ class Root(Struct, frozen=True, omit_defaults=True):
     rules: BlobRef | None = None
     """The blob with the ignore rules that are not in the tree itself."""
     tracked: list[str] = []
-    """Paths in it that are covered whatever the rules say."""
+    """Paths in the folder that are covered whatever the rules say."""
     is_partial: bool = False
-    """Whether nothing but what is tracked is covered."""
+    """Whether only tracked paths are covered."""
     mode: Number | None = None
     """The permission bits of the folder itself."""
     is_gone: bool = False
-    """Whether there was no such folder; its tree is empty then."""
+    """Whether the folder did not exist; its tree is empty then."""
     is_private: bool = False
-    """Whether it holds ignored files: their contents stay in the home that they were taken in."""
+    """Whether the folder holds ignored files: their contents stay in the home where the checkpoint was taken."""
 
 
 class Git(Struct, frozen=True, omit_defaults=True):
-    """Where git stood, a digest of what was staged, how long its log of HEAD was. Nothing of it is put back."""
+    """The state of git: HEAD, a digest of what was staged, the length of HEAD's reflog. No rewind restores it."""
 
     branch: str | None = None
     """The ref that HEAD names; None where it names a commit."""

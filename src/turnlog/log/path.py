@@ -1,23 +1,23 @@
-"""Paths as logs have them: text, whatever bytes they are made of. Pure."""
+"""Paths as text in logs, whatever bytes they consist of. Pure."""
 
 from __future__ import annotations
 
 
 def path_text(path: bytes) -> str:
-    """A path as text for a log or a person: as it is, or `bytes:` and %-escapes where it is not Unicode."""
+    """Convert a path to text for a log or a person: unchanged, or `bytes:` and %-escapes if it is not Unicode."""
     try:
         text = path.decode()
     except UnicodeDecodeError:
         text = "bytes:"
     if not text.startswith("bytes:"):
         return text
-    from urllib.parse import quote_from_bytes  # hardly ever, and it takes a while to load
+    from urllib.parse import quote_from_bytes  # rare, and slow to load
 
     return "bytes:" + quote_from_bytes(path)
 
 
 def path_bytes(text: str) -> bytes:
-    """The path that `path_text` made this of."""
+    """Convert the text from `path_text` back to the path."""
     if not text.startswith("bytes:"):
         return text.encode()
     from urllib.parse import unquote_to_bytes
@@ -26,9 +26,9 @@ def path_bytes(text: str) -> bytes:
 
 
 def moved_along(path: str, before: str, after: str) -> str:
-    """A path in the folder `before`, when that folder is `after` now; any other path as it is."""
+    """Return the new path of something in the folder `before`, which is now `after`; other paths stay the same."""
     try:
         lead, here = path_bytes(before).rstrip(b"/") + b"/", path_bytes(path)
         return path_text(path_bytes(after).rstrip(b"/") + b"/" + here[len(lead) :]) if here.startswith(lead) else path
     except ValueError:
-        return path  # no path at all: a log may say anything
+        return path  # not a path: a log may hold anything

@@ -1,8 +1,7 @@
-"""Big payloads and bytes that are not Unicode: out of the line into blobs, and back.
+"""Moves big payloads and bytes that are not Unicode from a line into blobs, and back.
 
-Pure: `offload` says which blobs there have to be, the caller stores them. A block or entry that was offloaded
-keeps a short readable stand-in; its `blob` holds its whole JSON, so that `restore` gives back exactly what
-was there.
+Pure: `offload` returns the blobs that are needed, the caller stores them. An offloaded block or entry keeps a short
+readable stand-in; its `blob` holds its whole JSON, so that `restore` returns exactly the original.
 """
 
 from __future__ import annotations
@@ -31,12 +30,17 @@ _E = TypeVar("_E", bound=Entry)
 
 
 def digest(data: bytes) -> str:
-    """The name of a blob: its content's digest, tagged with the algorithm."""
-    return "sha256:" + sha256(data).hexdigest()
+    """Return the name of a blob: the digest of its content, with the algorithm in front."""
+    return digest_of_key(sha256(data).digest())
+
+
+def digest_of_key(key: bytes) -> str:
+    """Return the digest with these bytes: see `digest_key`."""
+    return "sha256:" + key.hex()
 
 
 def digest_key(name: str) -> bytes:
-    """The bytes of a digest; refuses what is not one."""
+    """Return the bytes of a digest. Raises `Invalid` for any other text."""
     algorithm, _, text = name.partition(":") if isinstance(name, str) else ("", "", "")  # pyright: ignore[reportUnnecessaryIsInstance]
     try:
         key = bytes.fromhex(text)
@@ -54,7 +58,7 @@ def _keep(data: bytes, blobs: Blobs) -> str:
 
 
 def _shorten(value: Any, depth: int = 0) -> Any:
-    """A glimpse of a value, for people who look at the line."""
+    """Return a shortened value, for people who look at the line."""
     if isinstance(value, str):
         return value if len(value) <= 256 else value[:256] + "…"
     if isinstance(value, dict) and depth < 4:
@@ -66,7 +70,7 @@ def _shorten(value: Any, depth: int = 0) -> Any:
 
 
 def _with_blocks(entry: _E, change: Callable[[AnyBlock], AnyBlock]) -> _E:
-    """The entry with every block of it changed, those of messages in it, too."""
+    """Return the entry with every block changed, including those of messages in it."""
     changes: dict[str, list[Any]] = {}
     for name in shape(type(entry)).parts:
         parts: list[Any] = getattr(entry, name) or []
@@ -82,11 +86,11 @@ def _with_blocks(entry: _E, change: Callable[[AnyBlock], AnyBlock]) -> _E:
     return replace(entry, **changes) if changes else entry
 
 
-# ── out of the line ───────────────────────────────────────────────────────────────────────────────
+# ── line to blobs ─────────────────────────────────────────────────────────────────────────────────
 
 
 def offload(entry: Entry, floor: int, blobs: Blobs) -> Entry:
-    """The entry with every payload above `floor` bytes, and all binary, taken out into `blobs`."""
+    """Return the entry with every payload above `floor` bytes, and all binary data, moved into `blobs`."""
     entry = _with_blocks(entry, lambda block: _offload_block(block, floor, blobs))
     if isinstance(entry, (Message, Compaction, Edit, Unknown)) or entry.blob is not None:
         return _offload_meta(entry, floor, blobs)
@@ -97,7 +101,7 @@ def offload(entry: Entry, floor: int, blobs: Blobs) -> Entry:
 
 
 def _offload_meta(entry: Entry, floor: int, blobs: Blobs) -> Entry:
-    """Blocks have their own blobs; what a caller put beside them takes the whole entry along."""
+    """Offload the whole entry if its `meta` is too big. Blocks have blobs of their own."""
     if entry.meta is None or entry.blob is not None or isinstance(entry, Unknown):
         return entry
     if len(msgspec.json.encode(entry.meta)) <= floor:
@@ -137,7 +141,7 @@ def _offload_block(block: AnyBlock, floor: int, blobs: Blobs) -> AnyBlock:
 
 
 def used_blobs(entry: Entry) -> list[str]:
-    """Every blob that the entry refers to."""
+    """Return the digest of every blob that the entry refers to."""
     return sorted({name for name in every(entry, RefersToBlob) if name})
 
 
@@ -145,7 +149,7 @@ def used_blobs(entry: Entry) -> list[str]:
 
 
 def keep_bytes(entry: Entry, blobs: Blobs) -> Entry:
-    """The entry with text that is not Unicode replaced by what can be read, its bytes kept in `blobs`."""
+    """Return the entry with readable text in place of text that is not Unicode; the original bytes go into `blobs`."""
     entry = _with_blocks(entry, lambda block: _keep_block_bytes(block, blobs))
     if isinstance(entry, (Note, Ask, Answer)):
         return _keep_field_bytes(entry, "text", blobs)
@@ -169,7 +173,7 @@ def _keep_block_bytes(block: AnyBlock, blobs: Blobs) -> AnyBlock:
 
 
 def _keep_field_bytes(value: _T, name: str, blobs: Blobs) -> _T:
-    """Text as its bytes, anything else as JSON with the odd characters escaped."""
+    """Store the original of a field as a blob: text as its bytes, anything else as JSON with escapes."""
     import json
 
     original = getattr(value, name)
@@ -190,7 +194,7 @@ def _keep_field_bytes(value: _T, name: str, blobs: Blobs) -> _T:
 
 
 def restore(entry: Entry, get: Callable[[str], bytes | None]) -> Entry:
-    """The entry with its payloads back in place. Where `get` has nothing, the stand-in stays."""
+    """Return the entry with its payloads restored. If `get` returns None, the stand-in stays."""
     if not entry.blobs:
         return entry
     if entry.blob is not None:

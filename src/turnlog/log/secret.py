@@ -1,4 +1,4 @@
-"""Secrets do not belong in facts: values under these names become `[secret]` before anything is written."""
+"""Secrets in facts: values under certain names are replaced with `[secret]` before anything is written."""
 
 from __future__ import annotations
 
@@ -7,43 +7,11 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 MASK = "[secret]"
-_NAMES = frozenset(
-    [
-        "apikey",
-        "token",
-        "accesstoken",
-        "authtoken",
-        "refreshtoken",
-        "idtoken",
-        "sessiontoken",
-        "bearertoken",
-        "bearer",
-        "authorization",
-        "proxyauthorization",
-        "password",
-        "passwd",
-        "passphrase",
-        "pwd",
-        "secret",
-        "clientsecret",
-        "secretkey",
-        "secretaccesskey",
-        "privatekey",
-        "credential",
-        "credentials",
-        "cookie",
-        "setcookie",
-        "xapikey",
-        "accesskey",
-        "signingkey",
-        "encryptionkey",
-    ]
-)
-_ENDINGS = (
-    "token",
-    "apikey", "accesstoken", "authtoken", "sessiontoken", "refreshtoken", "secretkey", "secretaccesskey",
-    "clientsecret", "password", "passphrase", "privatekey",
-)  # fmt: skip
+_NAMES = frozenset((
+    "bearer", "authorization", "proxyauthorization", "passwd", "pwd", "secret", "credential", "credentials", "cookie",
+    "setcookie", "accesskey", "signingkey", "encryptionkey",
+))  # fmt: skip
+_ENDINGS = ("token", "apikey", "secretkey", "secretaccesskey", "clientsecret", "password", "passphrase", "privatekey")
 
 
 def is_secret_name(name: str) -> bool:
@@ -53,7 +21,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def mask(key: str, value: Any) -> tuple[Any, list[str]]:
-    """The value with its secrets masked, and where they were."""
+    """Return the value with its secrets masked, and the places of the secrets."""
     names: list[str] = []
     masked = _mask(key, value, key, names)
     return (masked, names) if names else (value, names)
@@ -84,7 +52,7 @@ _USERINFO = r"(://[^/\s:@]*:)[^/\s@]+(?=@)"
 
 
 def mask_words(words: Iterable[str]) -> list[str]:
-    """A command line without what looks like a secret in it: by the names of its options, variables and headers."""
+    """Mask the secrets in a command line, by the names of its options, variables and headers."""
     masked: list[str] = []
     is_value_of_secret = False
     for word in words:

@@ -1,4 +1,4 @@
-"""What a request to a model cost in tokens, in fields that never overlap."""
+"""The usage of requests to a model in tokens, in fields that never overlap."""
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
 
@@ -10,7 +10,7 @@ class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc
     """Tokens of one request, or the sum of several. Every input token is in exactly one of the input fields."""
 
     input_tokens: int = 0
-    """Input that no cache answered."""
+    """Input tokens that were neither read from a cache nor written to one."""
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cache_write_1h_tokens: int = 0
@@ -38,14 +38,14 @@ class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc
         )
 
     def beyond(self, other: "Usage") -> "Usage":
-        """What this one says beyond another, field by field; never less than nothing. The cost stays open."""
+        """Return the difference to another usage, field by field, never below zero. The cost is not set."""
         return Usage(
             *(max(0, mine - theirs) for mine, theirs in zip(astuple(self)[:6], astuple(other)[:6], strict=True))
         )
 
 
 class UsageReport(Struct, frozen=True):
-    """Where a session's tokens went. Only `own` may be summed over sessions."""
+    """The usage of a session by origin. Only `own` may be summed over sessions."""
 
     own: Usage
     inherited: Usage
@@ -58,5 +58,5 @@ class UsageReport(Struct, frozen=True):
 
     @property
     def total(self) -> Usage:
-        """Everything that led to where this session stands."""
+        """The usage of everything that this session builds on."""
         return self.own + self.inherited + self.subagents

@@ -1,7 +1,7 @@
-"""An entry with its line, as it is in every copy of its log: what goes from one store to another.
+"""Entries with their lines, which are the same in every copy of a log: for transfers between stores.
 
-`wide` and `sealed` say where bytes lie in one file, and mean nothing anywhere else. A line without them is bare; two
-copies of a log have the same bare lines, to the byte, whatever stores they are in.
+`wide` and `sealed` are offsets in one file, and have no meaning elsewhere. A line without them is bare. Two copies of a
+log have identical bare lines, whatever stores they are in.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 class WrittenLine(Struct, frozen=True, gc=False):
-    """An entry and its bare line, without the newline. An edited line is as it is: it stays one in every copy."""
+    """An entry and its bare line, without the newline. An edited line is copied unchanged."""
 
     entry: AnyEntry
     line: bytes
 
 
 def bare(line: bytes) -> bytes:
-    """A line without what only says where bytes lie in its file, and the blanks in place of what was erased."""
+    """Return a line without offsets in its file, and without the blanks in place of erased content."""
     if line[-CHECKSUM - 1 : -CHECKSUM] == b" " and is_verified(line):
         line = with_checksum(without_checksum(line).rstrip(b" "))
     if b'"wide"' not in line and b'"sealed"' not in line:
@@ -57,7 +57,7 @@ def bare(line: bytes) -> bytes:
 
 
 def with_hints(line: bytes, *, wide: int = 0, sealed: int = 0) -> bytes:
-    """A bare line in its place in a file. One that was edited is left alone."""
+    """Return a bare line with the offsets for its place in a file. An edited line is returned unchanged."""
     if not (wide or sealed) or not is_verified(line):
         return line
     hints = (b',"sealed":%d' % sealed if sealed else b"") + (b',"wide":%d' % wide if wide else b"")
@@ -65,13 +65,13 @@ def with_hints(line: bytes, *, wide: int = 0, sealed: int = 0) -> bytes:
 
 
 def written(lines: Iterable[Line]) -> Iterator[WrittenLine | Damage]:
-    """Every entry that counts with its bare line, oldest first, and the damage."""
+    """Yield every entry that counts with its bare line, oldest first, and the damage."""
     for item in placed_lines(lines):
         yield item if isinstance(item, Damage) else WrittenLine(item[1], bare(item[2]))
 
 
 def placed_lines(lines: Iterable[Line]) -> Iterator[tuple[int, AnyEntry, bytes] | Damage]:
-    """Every entry that counts with its offset and the bytes of its line, oldest first, and the damage."""
+    """Yield every entry that counts with its offset and the bytes of its line, oldest first, and the damage."""
     waiting: dict[int, bytes] = {}
 
     def noted() -> Iterator[Line]:
@@ -89,13 +89,13 @@ def placed_lines(lines: Iterable[Line]) -> Iterator[tuple[int, AnyEntry, bytes] 
             del waiting[oldest]
         line = waiting[start]
         if not entry.unverified and not is_verified(line):
-            # Several are glued together on it.
+            # Several entries share this line.
             line = next(line[at : at + length] for at, length, _ in salvage(line) if start + at == offset)
         yield offset, entry, line
 
 
 def entries_of(lines: list[bytes], *, after: int) -> list[AnyEntry | Flawed]:
-    """What bare lines say that are to follow entry `after`; refuses what cannot be the next lines of a log."""
+    """Decode bare lines that are to follow entry `after`. Refuses lines that cannot come next in a log."""
     entries: list[AnyEntry | Flawed] = []
     for line in lines:
         try:
@@ -115,5 +115,5 @@ def entries_of(lines: list[bytes], *, after: int) -> list[AnyEntry | Flawed]:
 
 
 def entry_of(item: AnyEntry | Flawed) -> AnyEntry:
-    """The entry, whatever is wrong with its line."""
+    """Return the entry, whether or not its line is flawed."""
     return item.entry if isinstance(item, Flawed) else item

@@ -1,6 +1,6 @@
-"""The one place that knows `zstandard`: few need it, and it takes a while to load.
+"""The only module that imports `zstandard`, on demand, because it is slow to load.
 
-Compressed bytes that anybody may have written are unpacked within bounds: what they say of their size is no proof.
+Compressed bytes may come from anyone, so decompression is bounded: the size that they declare is not trusted.
 """
 
 from __future__ import annotations
@@ -8,34 +8,34 @@ from __future__ import annotations
 from typing import Any
 
 _RATIO = 40_000
-"""zstd makes 32,768 bytes of one at most."""
+"""The highest ratio that is accepted: zstd expands one byte to 32,768 bytes at most."""
 _LEAST = 128 << 10
 _PIECE = 1 << 20
 
 
 def compressor(level: int, *, has_checksum: bool = False) -> Any:
-    """What compresses many things, one after the other."""
+    """Return a compressor, which can be reused."""
     import zstandard
 
     return zstandard.ZstdCompressor(level=level, write_checksum=has_checksum)
 
 
 def decompressor() -> Any:
-    """What unpacks many things, one after the other."""
+    """Return a decompressor, which can be reused."""
     import zstandard
 
     return zstandard.ZstdDecompressor()
 
 
 def damage() -> type[Exception]:
-    """What is raised for bytes that cannot be unpacked."""
+    """Return the exception that is raised for bytes that cannot be decompressed."""
     import zstandard
 
     return zstandard.ZstdError
 
 
 def unpacked(data: bytes, most: int, unpacker: Any = None) -> bytes | None:
-    """What one frame of zstd holds; None where it is damaged, or says or has more than `most` bytes.
+    """Decompress one zstd frame. None if it is damaged, or declares or has more than `most` bytes.
 
     Pass `unpacker` to reuse one decompressor for many frames.
     """

@@ -24,12 +24,12 @@ _PAUSE_S = 0.02
 
 
 def is_allowed() -> bool:
-    """Whether anything may be begun; where it may not, whoever asks does everything first."""
+    """Whether background processes are allowed; if not, the caller does the work itself first."""
     return environment().get(VARIABLE, "").lower() not in ("off", "no", "0", "false")
 
 
 def begin(lock: str, arguments: Sequence[str], **variables: str) -> int:
-    """Run `turnlog` with these arguments, detached from this terminal; gives its pid, 0 if somebody holds the lock.
+    """Run `turnlog` with these arguments, detached from this terminal. Returns its pid; 0 if the lock is held.
 
     `variables` are for its environment: what stands in its arguments, everybody on the machine can see. Nothing is
     raised where it cannot be begun: whoever comes next tries again.
@@ -100,7 +100,7 @@ def in_turn(lock: str, wait_s: float) -> Generator[None]:
 
 
 def is_taken(lock: str) -> bool:
-    """Whether somebody is at it."""
+    """Whether another process holds the lock."""
     try:
         fd = _opened(lock)
     except OSError:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from turnlog.errors import Corrupt, Invalid, Unavailable
-from turnlog.machine.imprint import Imprint, Imprints, missing_folders, taken_back
+from turnlog.errors import Corrupt, Unavailable
+from turnlog.machine.imprint import Imprint, Imprints, missing_folders, reverted
 from turnlog.machine.replace import replace_file
 
 
 class FileEdit(NamedTuple):
-    """One file that is to be changed. Nothing `after` is no file."""
+    """One file to be changed. `after` is None if the file is to be removed."""
 
     agent: str
     path: str
@@ -24,8 +23,13 @@ class FileEdit(NamedTuple):
 
     @property
     def is_change(self) -> bool:
-        """Whether it makes a difference."""
+        """Whether the edit changes anything."""
         return self.before != self.after
+
+    @property
+    def change(self) -> str:
+        """What becomes of the file: `written` or `removed`."""
+        return "removed" if self.after is None else "written"
 
 
 def make_edit(edit: FileEdit, imprints: Imprints) -> None:
@@ -52,23 +56,30 @@ def _leave_to_others(edit: FileEdit, after: bytes, imprint: Imprint, imprints: I
 
 
 def restored(imprints: Imprints, path: str, now: str, without: Callable[[Any], str], read: Callable[[str], Any]) -> str:
-    """The text without what is ours, as near to what it was as can be."""
+    """The text without our changes, as close to the original as possible.
+
+    `without` removes our part from the text; its argument is the value of the file before us, None if that is unknown.
+    """
     imprint = imprints.find(path)
     if imprint is None:
         return without(None)
     rest = without(read((imprint.before or b"").decode(errors="replace")))
-    return taken_back(now, imprint, rest, same=lambda one, other: _reads(read, one) == read(other))
+    return reverted(now, imprint, rest, same=lambda one, other: _value_or_unreadable(read, one) == read(other))
 
 
-def _reads(read: Callable[[str], Any], text: str) -> Any:
+_UNREADABLE = object()
+"""The value of a text that cannot be read: equal to no other."""
+
+
+def _value_or_unreadable(read: Callable[[str], Any], text: str) -> Any:
     try:
         return read(text)
     except Corrupt:
-        return _reads  # equal to nothing
+        return _UNREADABLE
 
 
-def emptied(agent: str, imprints: Imprints, path: str, before: bytes, rest: str, *, is_empty: bool) -> FileEdit:
-    """The edit that leaves the rest; no file, where we made it and nothing is left in it."""
+def edit_without_us(agent: str, imprints: Imprints, path: str, before: bytes, rest: str, *, is_empty: bool) -> FileEdit:
+    """The edit that leaves the rest; it removes the file if we created it and nothing is left in it."""
     imprint = imprints.find(path)
     is_made = imprint is not None and imprint.before is None
     return FileEdit(agent, path, before, None if is_made and is_empty else rest.encode())
@@ -93,15 +104,3 @@ def _remove(edit: FileEdit, folders: list[str]) -> None:
     except OSError as error:
         if os.path.lexists(edit.path):
             raise Unavailable(f"{edit.path} could not be removed: {error.strerror}") from None
-
-
-@contextmanager
-def naming_file(path: str, owner: str) -> Generator[None]:
-    """Errors inside name the file, and say whose it is."""
-    try:
-        yield
-    except (Corrupt, Invalid) as error:
-        if error.message.startswith(path):
-            raise
-        hint = f"{owner} would not read it as it is: mend it first; nothing was changed"
-        raise type(error)(f"{path}, {error.message}", hint=hint) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 
 from turnlog.errors import Invalid
@@ -25,7 +26,7 @@ def usual_home() -> str:
 
 
 def environment() -> Mapping[str, str]:
-    """What the environment says."""
+    """The environment variables."""
     return os.environ
 
 
@@ -40,7 +41,7 @@ def config_folder() -> str:
 
 
 def state_folder() -> str:
-    """Where this machine remembers what is this person's alone and cannot be made again; "" where there is no such."""
+    """The folder for this user's data that cannot be rebuilt; "" if there is none."""
     base = os.environ.get("XDG_STATE_HOME")
     if not base or not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".local", "state")
@@ -48,14 +49,47 @@ def state_folder() -> str:
 
 
 def cache_folders() -> Iterator[str]:
-    """Where things may lie that can be made again; the next one is for where the one before cannot be used."""
+    """Yield folders for data that can be rebuilt; each is for the case that the one before cannot be used."""
     base = os.environ.get("XDG_CACHE_HOME")
     if not base or not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".cache")
-    yield os.path.join(base, "turnlog")
+    if os.path.isabs(base):  # without a home directory it is not
+        yield os.path.join(base, "turnlog")
     from tempfile import gettempdir  # hardly ever, and it takes a while to load
 
     yield os.path.join(gettempdir(), f"turnlog-{os.getuid()}")
+
+
+def usable_cache() -> str | None:
+    """The folder to write to, created if it is missing; None if none can be used."""
+    return next(filter(_is_made_ours, cache_folders()), None)
+
+
+def existing_cache() -> str:
+    """The folder that `usable_cache` returned before; nothing is created. If none exists, the usual one."""
+    return next(filter(_is_ours, cache_folders()), None) or next(cache_folders())
+
+
+def _is_made_ours(folder: str) -> bool:
+    """Whether a folder exists or can be created that only this user can access, and can write to."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        is_ours = _is_ours(folder)
+        if is_ours and stat.S_IMODE(os.lstat(folder).st_mode) != 0o700:
+            os.chmod(folder, 0o700)
+    except OSError:
+        return False
+    return is_ours
+
+
+def _is_ours(folder: str) -> bool:
+    """Whether a folder belongs to this user, who can write to it."""
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return False
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_ours and os.access(folder, os.W_OK | os.X_OK)
 
 
 RUN = "TURNLOG_RUN_TURN"
@@ -63,7 +97,7 @@ RUN = "TURNLOG_RUN_TURN"
 
 
 def running_in() -> str | None:
-    """The turn of the `turnlog run` that this process was started by."""
+    """The turn of the `turnlog run` that started this process."""
     value = os.environ.get(RUN, "")
     return value if 0 < len(value) < 200 and value.isprintable() else None
 

@@ -1,19 +1,15 @@
-"""Folders and files as people name them here: the current folder, links, `~`, and what a log calls them."""
+"""Names of folders and files: relative to the current folder, with `~`, absolute, and as a log has them."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.machine.environment import environment, user_folder
-
-if TYPE_CHECKING:
-    from turnlog.formats import Format, Places
+from turnlog.machine.environment import environment
 
 
 def current_folder() -> str:
-    """The current folder, also where it is gone: then what it was called when it was there."""
+    """The current folder; if it was removed, its former path."""
     try:
         return os.getcwd()
     except FileNotFoundError:
@@ -28,7 +24,7 @@ def current_folder() -> str:
 
 
 def is_here() -> bool:
-    """Whether the current folder is there."""
+    """Whether the current folder still exists."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -81,48 +77,3 @@ def place_in(workspace: str | None, path: str | os.PathLike[str], *, is_relative
     if is_relative and full.startswith(base + os.sep):
         full = os.path.relpath(full, base)
     return path_text(os.fsencode(full))
-
-
-def refuses_checkpoints(root: str) -> str:
-    """Why that folder is never scanned as a workspace; empty if it may be."""
-    home = os.path.realpath(user_folder())
-    if root == "/" or os.path.dirname(root) == root:
-        return "it is the whole file system"
-    if root == home:
-        return "it is the home folder"
-    if home.startswith(root.rstrip("/") + "/"):
-        return "the home folder is in it"
-    return ""
-
-
-def top_of(folder: str) -> tuple[str, str]:
-    """The top of the repository that a folder is in, or the folder itself; and what of the repository, if refused."""
-    folder = top = os.path.realpath(folder)
-    while not has_git(top):
-        above = os.path.dirname(top)
-        if above == top:
-            return folder, ""
-        top = above
-    refused = refuses_checkpoints(top) if top != folder else ""
-    return (folder, f"{top}: {refused}") if refused else (top, "")
-
-
-def has_git(folder: str) -> bool:
-    """Whether that is the top of a repository or worktree."""
-    return os.path.lexists(os.path.join(folder, ".git"))
-
-
-def places_of(workspace: str | None) -> Places:
-    """What formats may know of this machine."""
-    from turnlog.formats import Places
-
-    return Places(home=user_folder(), workspace=named_here(workspace or "."), environ=dict(environment()))
-
-
-def lies_in_home(form: Format, there: str) -> bool:
-    """Whether that is a folder where the agent keeps this person's sessions, or in one; not in a workspace."""
-    from msgspec.structs import replace
-
-    path = os.path.realpath(absolute(there)).rstrip("/") + "/"
-    homes = form.homes(replace(places_of(None), workspace=None))
-    return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)

@@ -1,4 +1,4 @@
-"""What we changed in other programs' files: kept beside a copy of each, so that it can be taken back to the byte."""
+"""Our changes in other programs' files, each with a copy of the original, so that they can be reverted to the byte."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ABOUT, _BEFORE, _AFTER = "about.json", "before", "after"
 
 
 class Imprint(NamedTuple):
-    """A file as it was before us, and as we left it."""
+    """A file before our change, and after it."""
 
     path: str
     before: bytes | None
@@ -26,39 +26,39 @@ class Imprint(NamedTuple):
 
 
 class Imprints:
-    """The imprints of one purpose, each in a folder of its own. What is lost costs exactness, nothing else."""
+    """The imprints of one purpose, each in a folder of its own. Without one, a revert is only less exact."""
 
     def __init__(self, folder: str, purpose: str) -> None:
         self._folder = folder
         self._purpose = purpose
 
     def find(self, path: str) -> Imprint | None:
-        """That of a file, if there is one."""
-        file = self._place(path)
-        about, after = read_bytes(os.path.join(file, _ABOUT)), read_bytes(os.path.join(file, _AFTER))
+        """The imprint of a file, if there is one."""
+        folder = self._folder_of(path)
+        about, after = read_bytes(os.path.join(folder, _ABOUT)), read_bytes(os.path.join(folder, _AFTER))
         try:
             facts = json.loads(about or b"{}")
             folders = [str(name) for name in facts["folders"]]
         except (ValueError, KeyError, TypeError):
             return None
-        before = read_bytes(os.path.join(file, _BEFORE)) if facts.get("existed") else None
+        before = read_bytes(os.path.join(folder, _BEFORE)) if facts.get("existed") else None
         return None if after is None else Imprint(path, before, after, folders)
 
     def keep(self, imprint: Imprint) -> None:
-        """Before the file itself is changed."""
-        file = self._place(imprint.path)
+        """Store the imprint of a file. Called before the file itself is changed."""
+        folder = self._folder_of(imprint.path)
         facts = {"path": imprint.path, "existed": imprint.before is not None, "folders": imprint.folders}
         files = {_BEFORE: imprint.before or b"", _AFTER: imprint.after, _ABOUT: json.dumps(facts).encode() + b"\n"}
         for name, data in files.items():
-            path = os.path.join(file, name)
+            path = os.path.join(folder, name)
             replace_file(path, read_bytes(path), data)
 
     def forget(self, path: str) -> None:
-        """It was taken back."""
-        shutil.rmtree(self._place(path), ignore_errors=True)
+        """Remove the imprint of a file whose change was reverted."""
+        shutil.rmtree(self._folder_of(path), ignore_errors=True)
 
     def others(self, path: str) -> list[Imprints]:
-        """Those of other purposes that have one of the same file."""
+        """The other purposes that have an imprint of the same file."""
         end = _end(path)
         try:
             names = sorted(os.listdir(self._folder))
@@ -67,7 +67,7 @@ class Imprints:
         purposes = [name.removesuffix(end) for name in names if name.endswith(end)]
         return [Imprints(self._folder, purpose) for purpose in purposes if purpose != self._purpose]
 
-    def _place(self, path: str) -> str:
+    def _folder_of(self, path: str) -> str:
         return os.path.join(self._folder, f"{self._purpose}{_end(path)}")
 
 
@@ -76,7 +76,7 @@ def _end(path: str) -> str:
 
 
 def missing_folders(path: str) -> list[str]:
-    """The folders that have to be made for a file, the outermost first."""
+    """The folders that have to be created for a file, the outermost first."""
     missing: list[str] = []
     folder = os.path.dirname(os.path.realpath(path))
     while folder and not os.path.isdir(folder):
@@ -85,10 +85,11 @@ def missing_folders(path: str) -> list[str]:
     return missing
 
 
-def taken_back(now: str, imprint: Imprint, rest: str, *, same: Callable[[str, str], bool]) -> str:
-    """The text as it would be had we never been there, with what others changed since.
+def reverted(now: str, imprint: Imprint, rest: str, *, same: Callable[[str, str], bool]) -> str:
+    """The text without our change, but with what others changed since.
 
-    `rest` says that in its own way, with our part taken out; `same` whether two texts mean the same.
+    `rest` is the text with our part removed, which may be formatted in another way; `same` returns whether two texts
+    mean the same.
     """
     try:
         before, after = (imprint.before or b"").decode(), imprint.after.decode()

@@ -15,22 +15,22 @@ def instructions(workspace: str | os.PathLike[str]) -> str | None:
     home folder. One that is there and cannot be read is an error: a model would work without it, and nobody would know.
     """
     folder = os.fspath(workspace)
-    places = (
+    paths = (
         os.path.join(folder, "AGENTS.md"),
         os.path.join(folder, ".turnlog", "instructions.md"),
         os.path.join(folder, ".sofos", "instructions.md"),
         os.path.join(default_home(), "instructions.md"),
     )
     texts: list[str] = []
-    for place in places:
+    for path in paths:
         try:
-            with open(place, encoding="utf-8", errors="replace") as file:
+            with open(path, encoding="utf-8", errors="replace") as file:
                 text = file.read().strip()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             reason = error.strerror or str(error)
-            raise Unavailable(f"{place} cannot be read: {reason}", hint="let it be read, or take it away") from None
+            raise Unavailable(f"{path} cannot be read: {reason}", hint="let it be read, or take it away") from None
         if text:
             texts.append(text)
     return "\n\n".join(texts) or None

@@ -12,7 +12,7 @@ _PAUSE_S = 60
 
 
 class KeepState:
-    """What this machine remembers of keeping, for one home."""
+    """The state of keeping for one home on this machine."""
 
     def __init__(self, location: str) -> None:
         self.location = location
@@ -25,7 +25,7 @@ class KeepState:
 
     @property
     def is_possible(self) -> bool:
-        """Whether there is a place to remember anything."""
+        """Whether there is a folder for this state."""
         return bool(self._stem)
 
     @property
@@ -44,7 +44,7 @@ class KeepState:
         return f"{self._stem}.told"
 
     def agents(self) -> list[str]:
-        """Those whose sessions are kept."""
+        """The agents whose sessions are kept."""
         try:
             with open(f"{self._stem}.agents", encoding="utf-8") as file:
                 return file.read().split()
@@ -52,13 +52,13 @@ class KeepState:
             return []
 
     def choose(self, agents: list[str]) -> None:
-        """From now on, these."""
-        from turnlog.formats import put_file
+        """Set the agents whose sessions are kept."""
+        from turnlog.interop.place import put_file
 
         put_file(f"{self._stem}.agents", "".join(f"{name}\n" for name in agents).encode(), mode=0o600, force=True)
 
     def is_due(self) -> bool:
-        """Whether somebody should look again."""
+        """Whether it is time to look for new sessions."""
         if not self.agents():
             return False
         try:
@@ -68,7 +68,7 @@ class KeepState:
 
 
 def keep_going(location: str) -> int:
-    """Begin to keep what has come since, behind the user's back, if that is wanted and due; gives the pid, or 0."""
+    """Start keeping new sessions in the background if that is wanted and due. Returns the pid, or 0."""
     base = _base()
     if not base or not os.path.isdir(base):
         return 0

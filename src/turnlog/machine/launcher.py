@@ -1,4 +1,4 @@
-"""Which file starts this program: a path that is written into other programs' settings has to outlive an upgrade."""
+"""The file that starts this program: a path in other programs' settings has to outlive an upgrade."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _HEAD = 2048
 
 
 def launcher(install: str = "hooks install") -> str:
-    """The launcher of this installation. Raises `Unsupported` where there is none that stays.
+    """The launcher of this installation. Raises `Unsupported` if none would outlive an upgrade.
 
     `install` is the command that wants it.
     """
     candidates = _candidates()
     for path in candidates:
-        if not _why_not(path) and is_this(path):
+        if not _why_temporary(path) and starts_this_installation(path):
             return path
-    others = [path for path in candidates if not _why_not(path)]
-    why = _why_not(this_launcher()) or f"{this_launcher()} is not on the PATH"
+    others = [path for path in candidates if not _why_temporary(path)]
+    why = _why_temporary(this_launcher()) or f"{this_launcher()} is not on the PATH"
     tool = f"`{others[0]} {install}` is another installation" if others else "`uv tool install turnlog`, then again"
     raise Unsupported(
         f"this installation is not permanent: {why}", hint=f"{tool}; or --anyway, if you know that it stays"
@@ -42,7 +42,7 @@ def this_launcher() -> str:
 
 
 def _candidates() -> list[str]:
-    """Those that people start it by, the usual one first."""
+    """The files that users start this program by, the usual one first."""
     folders = environment().get("PATH", os.defpath).split(os.pathsep)
     usual = os.path.join(user_folder(), ".local", "bin")
     places = [os.path.join(folder, _NAME) for folder in [usual, *folders] if os.path.isabs(folder)]
@@ -50,7 +50,7 @@ def _candidates() -> list[str]:
     return list(dict.fromkeys(programs))
 
 
-def _why_not(path: str) -> str:
+def _why_temporary(path: str) -> str:
     """Why that file may be gone before long; empty if it may stay. The link counts, not what it leads to."""
     above = os.path.dirname(os.path.dirname(path))
     if any(os.path.lexists(os.path.join(above, name)) for name in _ENVIRONMENT):
@@ -61,11 +61,14 @@ def _why_not(path: str) -> str:
     return ""
 
 
-def is_this(path: str) -> bool:
-    """Whether it starts this installation: it is in it, or says in its first lines that its Python is to run it."""
+def starts_this_installation(path: str) -> bool:
+    """Whether a file starts this installation: it is part of it, or its first lines name its Python."""
     ours = os.path.join(os.path.realpath(sys.prefix), "bin")
     if os.path.dirname(os.path.realpath(path)) == ours:
         return True
-    with open(path, "rb") as file:
-        head = os.fsdecode(file.read(_HEAD))
+    try:
+        with open(path, "rb") as file:
+            head = os.fsdecode(file.read(_HEAD))
+    except OSError:  # it may be run, but not read
+        return False
     return f"{os.path.join(sys.prefix, 'bin')}/python" in head or f"{ours}/python" in head

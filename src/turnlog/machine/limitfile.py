@@ -1,4 +1,4 @@
-"""What agents said of the limits of their subscriptions, with the time when they said it. Loads nothing heavy."""
+"""The limits of subscriptions as agents reported them, with the time of the report. Loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from turnlog.machine.environment import state_folder
 
 
 def keep_limits(agent: str, limits: dict[str, Any], at_s: float) -> None:
-    """What an agent said just now, as it said it; where there is no place for it, nothing is kept."""
+    """Store the limits that an agent has just reported, unchanged. Without a state folder, nothing is stored."""
     path = _path(agent)
     if not path:
         return
@@ -22,13 +22,13 @@ def keep_limits(agent: str, limits: dict[str, Any], at_s: float) -> None:
 
 
 def kept_limits(agent: str) -> tuple[float, dict[str, Any]] | None:
-    """What it said last, and when; None where nothing is known."""
+    """The time and the content of an agent's last report; None if there is none."""
     path = _path(agent)
     try:
         with open(path, encoding="utf-8") as file:
             kept = json.load(file)
         return float(kept["at"]), cast("dict[str, Any]", dict(kept["told"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

@@ -1,4 +1,4 @@
-"""Where a home is: which store a location is one of, from this package or any other that is installed here.
+"""Locations of homes, and the store for each: from this package, or from another one that is installed here.
 
 A location has the scheme of its store and a colon; without one it is a folder.
 """
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _GROUP = "turnlog.stores"
 """The entry points of stores from elsewhere: the name is the scheme, the object is `connect(location, *, …)`."""
 _BUILT_IN = {"": "files", "memory": "memory", "postgres": "postgres", "postgresql": "postgres"}
-_ALONE = ("", "memory")
-"""What is this person's alone, on this machine."""
+_PRIVATE_SCHEMES = ("", "memory")
+"""The schemes of homes that no other machine can have sessions in."""
 
 
 def folder_of(location: str) -> str | None:
@@ -33,8 +33,8 @@ def folder_of(location: str) -> str | None:
 
 
 def is_shared(location: str) -> bool:
-    """Whether others may have sessions there, too."""
-    return _scheme_of(location) not in _ALONE
+    """Whether other machines may have sessions in the home at that location, too."""
+    return _scheme_of(location) not in _PRIVATE_SCHEMES
 
 
 def key_of(location: str) -> str:
@@ -44,10 +44,11 @@ def key_of(location: str) -> str:
         name = os.path.realpath(folder)
     else:
         scheme, mark, rest = location.partition("://")
-        who, at, where = rest.rpartition("@")
-        where, question, asked = where.partition("?")
-        kept = "&".join(part for part in asked.split("&") if not part.startswith("password="))
-        name = f"{scheme}{mark}{who.partition(':')[0]}{at}{where}{question}{kept}"
+        address, question, query = rest.partition("?")
+        server, slash, database = address.partition("/")
+        who, at, host = server.rpartition("@")
+        kept = "&".join(part for part in query.split("&") if not part.startswith("password="))
+        name = f"{scheme}{mark}{who.partition(':')[0]}{at}{host}{slash}{database}{question}{kept}"
     return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

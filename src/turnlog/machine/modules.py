@@ -1,6 +1,6 @@
-"""Which modules are imported: for a hook those of its own installation, and for nobody what only older Pythons need.
+"""Limits on imports: a hook imports only from its own installation, and nothing imports `typing_extensions`.
 
-Needs nothing that is not loaded anyway.
+This module imports nothing that is not loaded anyway.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
-_OLD = "typing_extensions"
-"""msgspec asks for it on behalf of older Pythons, does without, and it takes as long to load as all of msgspec."""
+_TYPING_EXTENSIONS = "typing_extensions"
+"""msgspec imports it for older Pythons and works without it. It takes as long to load as all of msgspec."""
 
 
 @contextmanager
-def without_old() -> Generator[None]:
-    """Inside, nobody finds what only older Pythons need."""
-    is_hidden = _OLD not in sys.modules
+def without_typing_extensions() -> Generator[None]:
+    """Hide `typing_extensions` inside this context."""
+    is_hidden = _TYPING_EXTENSIONS not in sys.modules
     if is_hidden:
-        sys.modules[_OLD] = None  # type: ignore[assignment]
+        sys.modules[_TYPING_EXTENSIONS] = None  # type: ignore[assignment]
     try:
         yield
     finally:
         if is_hidden:
-            del sys.modules[_OLD]
+            del sys.modules[_TYPING_EXTENSIONS]
 
 
-def use_own() -> None:
-    """Leave out what lies in the current folder, and where `PYTHONPATH` says that modules are."""
+def restrict_imports() -> None:
+    """Import nothing from the current folder, or from the folders in `PYTHONPATH`."""
     added = [os.getcwd() if _is_here() else "", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     others = {os.path.abspath(path) for path in added if path}
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    sys.modules.setdefault(_OLD, None)  # type: ignore[arg-type]
+    sys.modules.setdefault(_TYPING_EXTENSIONS, None)  # type: ignore[arg-type]
     sys.path[:] = [path for path in sys.path if path and (path == own or os.path.abspath(path) not in others)]
 
 

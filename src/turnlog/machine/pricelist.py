@@ -1,4 +1,4 @@
-"""Where lists of prices lie on this machine, and whether they are still the same. Loads nothing."""
+"""The files with prices on this machine, and a stamp that changes with them. Loads nothing."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from turnlog.machine.environment import config_folder, state_folder
 
 
 def bundled() -> str:
-    """The list that comes with Turnlog."""
+    """The path of the list that comes with Turnlog."""
     return os.path.join(os.path.dirname(os.path.dirname(__file__)), "pricing", "prices.json")
 
 
 def updated() -> str:
-    """Where a newer one is kept; "" where there is no place for it."""
+    """The path of a newer list; "" if there is no folder for one."""
     folder = state_folder()
     return folder and os.path.join(folder, "prices.json")
 
 
 def own() -> str:
-    """Where a person's own prices are."""
+    """The path of the user's own prices."""
     return os.path.join(config_folder(), "turnlog", "prices.json")
 
 
 def stamp() -> str:
-    """Another text whenever prices may be others, without reading them."""
+    """A text that differs whenever the prices may differ. Reads none of them."""
     return " ".join(map(_stamp_of, (bundled(), updated(), own())))
 
 

@@ -1,15 +1,32 @@
-"""Which process this is, and whether another one still runs."""
+"""The identity of this process, and whether another one still runs."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypedDict
+
+    class ProcessIdentity(TypedDict):
+        """What identifies a process among all others, now or later: its pid alone does not."""
+
+        pid: int
+        started: str | None
+        """Its start time in clock ticks since the machine was started; None without `/proc`."""
+        host: str
+        boot: str | None
+        """The id of the start of the machine; None without `/proc`."""
+        namespace: str | None
+        """The namespace of process ids; None without `/proc`."""
+
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh"})
 
 
-def this_process() -> dict[str, Any]:
-    """What tells this process from any other, now or later: its pid alone does not."""
+def this_process() -> ProcessIdentity:
+    """The identity of this process."""
     return process_of(os.getpid())
 
 
@@ -25,12 +42,12 @@ def this_person() -> str:
 
 
 def host_name() -> str:
-    """What this machine is called."""
+    """The name of this machine."""
     return os.uname().nodename
 
 
-def process_of(pid: int) -> dict[str, Any]:
-    """The same of another process of this machine, which is there now."""
+def process_of(pid: int) -> ProcessIdentity:
+    """The identity of another process that runs on this machine now."""
     return {
         "pid": pid,
         "started": _read_word(f"/proc/{pid}/stat", after=")", index=19),
@@ -41,31 +58,31 @@ def process_of(pid: int) -> dict[str, Any]:
 
 
 def caller(pid: int) -> int:
-    """The process that works where that one runs: itself or the nearest above it that is no shell; 0 if none is."""
+    """The program behind a process: the process itself or its nearest ancestor that is no shell; 0 if there is none."""
     while pid > 1:
-        name, above = _named(pid)
+        name, parent = _name_and_parent(pid)
         if name is None:
             return 0
         if name.lstrip("-") not in _SHELLS:
             return pid
-        pid = above
+        pid = parent
     return 0
 
 
-def _named(pid: int) -> tuple[str | None, int]:
-    """The name of a process, and the one above it."""
+def _name_and_parent(pid: int) -> tuple[str | None, int]:
+    """The name of a process, None if it is gone or hidden, and the pid of its parent."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             text = file.read()
         return text[text.index("(") + 1 : text.rindex(")")], int(text.rpartition(")")[2].split()[1])
     except FileNotFoundError:
-        return _asked(pid) if not os.path.exists("/proc/self/stat") else (None, 0)
+        return _name_and_parent_from_ps(pid) if not os.path.exists("/proc/self/stat") else (None, 0)
     except (OSError, ValueError):
         return None, 0
 
 
-def _asked(pid: int) -> tuple[str | None, int]:
-    """The same where there is no `/proc`."""
+def _name_and_parent_from_ps(pid: int) -> tuple[str | None, int]:
+    """The name of a process and its parent, on systems without `/proc`."""
     import subprocess
 
     try:
@@ -94,8 +111,8 @@ def _read_word(path: str, *, after: str = "", index: int = 0) -> str | None:
     return words[index] if index < len(words) else None
 
 
-def lives(who: dict[str, Any]) -> bool | None:
-    """Whether that process still runs; None if it cannot be checked from here."""
+def runs(who: Mapping[str, Any]) -> bool | None:
+    """Whether the process with that identity still runs; None if it cannot be checked from here."""
     here = this_process()
     if who.get("host") != here["host"]:
         return None
@@ -108,11 +125,13 @@ def lives(who: dict[str, Any]) -> bool | None:
         return started is not None and started == who.get("started")
     try:
         os.kill(int(who.get("pid") or 0), 0)
+    except PermissionError:
+        return True  # it is another user's
     except OSError:
         return False
     return True
 
 
-def is_alive(who: dict[str, Any]) -> bool:
-    """Whether that process runs, or may run where nobody here can look."""
-    return lives(who) is not False
+def may_run(who: Mapping[str, Any]) -> bool:
+    """Whether that process runs, or may run where it cannot be checked."""
+    return runs(who) is not False

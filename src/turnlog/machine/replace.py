@@ -1,15 +1,17 @@
-"""Somebody else's file, replaced whole or not at all: its mode, its owner and links to it stay."""
+"""Reading other programs' files, and replacing them whole or not at all: mode, owner and links to them stay."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 
-from turnlog.errors import Conflict, Corrupt, Unavailable
+from turnlog.errors import Conflict, Corrupt, Invalid, Unavailable
 from turnlog.log.ids import word
 
 
 def read_bytes(path: str) -> bytes | None:
-    """What is in a file; None where there is no such."""
+    """The bytes of a file; None if there is none."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -20,15 +22,29 @@ def read_bytes(path: str) -> bytes | None:
 
 
 def text_of(path: str, data: bytes | None) -> str:
-    """The same as text."""
+    """The text of these bytes of a file; empty if there is no file. Raises `Corrupt` if it is not UTF-8."""
     try:
         return (data or b"").decode()
     except UnicodeDecodeError as error:
         raise Corrupt(f"{path} is not UTF-8 at byte {error.start}") from None
 
 
+@contextmanager
+def naming_file(path: str, owner: str | None = None) -> Generator[None]:
+    """Add the path of the file to the messages of errors raised inside, and its owner, if given, to their hint."""
+    try:
+        yield
+    except (Corrupt, Invalid) as error:
+        if error.message.startswith(path):
+            raise
+        if owner is None:
+            raise type(error)(f"{path}: {error.message}", hint=error.hint) from None
+        hint = f"{owner} would not read it as it is: mend it first; nothing was changed"
+        raise type(error)(f"{path}, {error.message}", hint=hint) from None
+
+
 def replace_file(path: str, before: bytes | None, after: bytes) -> None:
-    """Put it in the place of what was read `before`. Raises `Conflict` where that is something else by now."""
+    """Replace the file, which held `before`, by `after`. Raises `Conflict` if it holds something else by now."""
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     temporary = os.path.join(folder, f".{os.path.basename(target)[:60]}.{word(8)}.tmp")

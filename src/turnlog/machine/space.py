@@ -6,13 +6,14 @@ import os
 from typing import NamedTuple
 
 from turnlog.errors import Invalid
+from turnlog.layout import SPACE_LIMIT
 from turnlog.machine.environment import environment
 from turnlog.machine.replace import read_bytes, replace_file
 
 SPARE_BYTES = 2 * 10**9
 """With less than that free, nothing is kept by itself."""
 _MOST_BYTES, _SHARE = 10 * 10**9, 0.1
-_FILE, _VARIABLE = "limit", "TURNLOG_LIMIT"
+_VARIABLE = "TURNLOG_LIMIT"
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
@@ -39,7 +40,7 @@ def space(folder: str | None) -> Space:
 
 
 def free_bytes(folder: str) -> int | None:
-    """What this user may still write on the disk of a folder, there or not yet."""
+    """The bytes that this user may still write on the disk of a folder, which need not exist yet."""
     while folder and not os.path.isdir(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
     try:
@@ -50,8 +51,8 @@ def free_bytes(folder: str) -> int | None:
 
 
 def set_limit(folder: str, text: str) -> None:
-    """From now on that is the limit of the home in that folder."""
-    path = os.path.join(folder, _FILE)
+    """Set the limit of the home in that folder."""
+    path = os.path.join(folder, SPACE_LIMIT)
     size_of(text)
     replace_file(path, read_bytes(path), f"{text}\n".encode())
 
@@ -67,4 +68,4 @@ def size_of(text: str) -> int:
 
 
 def _configured(folder: str | None) -> str:
-    return (read_bytes(os.path.join(folder, _FILE)) or b"").decode(errors="replace") if folder is not None else ""
+    return (read_bytes(os.path.join(folder, SPACE_LIMIT)) or b"").decode(errors="replace") if folder is not None else ""

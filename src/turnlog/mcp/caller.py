@@ -53,7 +53,7 @@ class Caller:
         """What its agent calls its session, as far as that can be told."""
         natives = self._told(meta)
         call = meta.get("claudecode/toolUseId")
-        if isinstance(call, str) and call:
+        if isinstance(call, str) and call and call.isprintable():
             natives |= {card.id for card in self._lately(catalog) if not card.is_ours and _has(card, call.encode())}
         if not natives and self.agent:
             natives = {card.id for card in self._lately(catalog) if card.state == "running"}
@@ -108,7 +108,9 @@ def left_out(query: str, own: list[str]) -> tuple[list[Filter], bool]:
     """What keeps the caller's own session out, and whether calls of these tools are; unless they are asked for."""
     asked = parse(query).every_filter
     named = [value for one in asked if one.name == "session" and not one.negated for value in one.values]
-    hidden = tuple(id for id in own if not any(id.startswith(value.rpartition(":")[2]) for value in named))
+    hidden = tuple(
+        id for id in own if not any(id.startswith(value.rpartition(":")[2].removeprefix("=")) for value in named)
+    )
     tools = [value for one in asked if one.name == "tool" and not one.negated for value in one.values]
     skips_calls = not any(is_of_ours(value) or NAME in value for value in tools)
     return [Filter("session", hidden, negated=True)] if hidden else [], skips_calls

@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnlog.errors import AlreadyExists, Invalid, TurnlogError, Unsupported
-from turnlog.machine.edit import FileEdit, emptied, imprint_of, naming_file, restored
+from turnlog.interop.value import fields
+from turnlog.machine.edit import FileEdit, edit_without_us, imprint_of, restored
 from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.imprint import Imprints
-from turnlog.machine.launcher import is_this
-from turnlog.machine.replace import read_bytes, text_of
-from turnlog.machine.settings import MISSING, as_object, place_of, plain, value_at, with_value, without
-from turnlog.machine.toml import table_at, toml_value, with_table, without_table
+from turnlog.machine.launcher import starts_this_installation
+from turnlog.machine.replace import naming_file, read_bytes, text_of
+from turnlog.machine.settings import MISSING, parse_settings, position_of, value_at, with_value, without
+from turnlog.machine.settings.toml import table_at, toml_value, with_table, without_table
 from turnlog.mcp.agents import Entry, ServerAgent, server_agent, server_names
-from turnlog.reader.folder import project
-from turnlog.reader.hooking import filled_home, imprints
+from turnlog.reader.agents.hookedhome import home_for_settings, imprints
+from turnlog.reader.naming.here import project
 
 HOME = "TURNLOG_HOME"
 _ENVIRONS = ("env", "environment")
@@ -29,7 +30,7 @@ class ServerPlaces(NamedTuple):
     environ: Mapping[str, str]
     project: str
     imprints: Imprints
-    filled: str = ""
+    target_home: str = ""
     """The home that the server is to look into; empty for the usual one."""
 
     def file(self, agent: ServerAgent, scope: str) -> str:
@@ -50,7 +51,7 @@ class ServerPlaces(NamedTuple):
 
 def server_places(location: str | None) -> ServerPlaces:
     """The places of here, for a server that looks into that home."""
-    return ServerPlaces(user_folder(), environment(), project(), imprints(location, "mcp"), filled_home(location))
+    return ServerPlaces(user_folder(), environment(), project(), imprints(location, "mcp"), home_for_settings(location))
 
 
 class ServerStatus(NamedTuple):
@@ -85,7 +86,8 @@ def installing(
         entry = _entry_in(now, agent)
         _refuse_others(now, entry, agent, path)
         kept = _words(agent, entry)[2:] if entry is not None and options is None else []
-        wanted = agent.entry([program, "mcp", *(options or kept)], {HOME: places.filled} if places.filled else {})
+        environ = {HOME: places.target_home} if places.target_home else {}
+        wanted = agent.entry([program, "mcp", *(options or kept)], environ)
         after = _with_entry(now, _merged(entry or {}, wanted), agent)
         rest = restored(places.imprints, path, now, lambda then: _removed(now, agent, then), _reader(agent))
     was = rest.encode() if before is not None else None
@@ -105,7 +107,7 @@ def uninstalling(agent: ServerAgent, places: ServerPlaces, scope: str) -> list[F
             return []
         _refuse_others(now, entry, agent, path)
         rest = restored(places.imprints, path, now, lambda then: _removed(now, agent, then), _reader(agent))
-    return [emptied(agent.name, places.imprints, path, before, rest, is_empty=not _reader(agent)(rest))]
+    return [edit_without_us(agent.name, places.imprints, path, before, rest, is_empty=not _reader(agent)(rest))]
 
 
 def server_statuses(places: ServerPlaces) -> list[ServerStatus]:
@@ -130,7 +132,7 @@ def server_status(agent: ServerAgent, places: ServerPlaces, scope: str) -> Serve
     if entry is None:
         return empty
     program, *words = _words(agent, entry) or [""]
-    is_current = os.access(program, os.X_OK) and words[:1] == ["mcp"] and is_this(program)
+    is_current = words[:1] == ["mcp"] and _is_program(program) and starts_this_installation(program)
     return empty._replace(installed=True, program=program, arguments=tuple(words), is_current=is_current)
 
 
@@ -138,27 +140,34 @@ def server_status(agent: ServerAgent, places: ServerPlaces, scope: str) -> Serve
 
 
 def _reader(agent: ServerAgent) -> Callable[[str], Any]:
-    return lambda text: toml_value(text) if agent.dialect is None else plain(text, dialect=agent.dialect)
+    return lambda text: toml_value(text) if agent.syntax is None else parse_settings(text, syntax=agent.syntax)
 
 
 def _entry_in(text: str, agent: ServerAgent) -> Entry | None:
-    if agent.dialect is None:
+    if agent.syntax is None:
         entry = table_at(toml_value(text), agent.path)
     else:
         servers = agent.path[:1]
         for path in ((), servers):
-            value = value_at(text, path, dialect=agent.dialect)
+            value = value_at(text, path, syntax=agent.syntax)
             if value is not MISSING and not isinstance(value, dict):
-                where = place_of(text, path, dialect=agent.dialect)
+                where = position_of(text, path, syntax=agent.syntax)
                 raise Invalid(f"{where}: {'.'.join(path) or 'the whole'} is no object", hint="mend it first, by hand")
-        entry = value_at(text, agent.path, dialect=agent.dialect)
-    return None if entry is None or entry is MISSING else as_object(entry)
+        entry = value_at(text, agent.path, syntax=agent.syntax)
+    return None if entry is None or entry is MISSING else fields(entry)
 
 
 def _words(agent: ServerAgent, entry: Entry) -> list[str]:
-    """The command of an entry."""
-    command: Any = agent.command(entry)
-    return [str(word) for word in command] if isinstance(command, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    """The command of an entry; empty where it names no program."""
+    command = agent.command(entry)
+    return list(map(str, command)) if command and isinstance(command[0], str) else []
+
+
+def _is_program(path: str) -> bool:
+    try:
+        return os.access(path, os.X_OK)
+    except ValueError:
+        return False  # JSON has strings that no path can be
 
 
 def _refuse_others(text: str, entry: Entry | None, agent: ServerAgent, path: str) -> None:
@@ -176,23 +185,23 @@ def _merged(entry: Entry, wanted: Entry) -> Entry:
     merged = {**entry, **wanted}
     for name in _ENVIRONS:
         if name in entry or name in wanted:
-            merged[name] = {**as_object(entry.get(name)), **as_object(wanted.get(name))}
+            merged[name] = {**fields(entry.get(name)), **fields(wanted.get(name))}
     return merged
 
 
 def _with_entry(text: str, entry: Entry, agent: ServerAgent) -> str:
-    if agent.dialect is None:
+    if agent.syntax is None:
         return with_table(text, agent.path, entry)
-    return with_value(text, agent.path, entry, dialect=agent.dialect)
+    return with_value(text, agent.path, entry, syntax=agent.syntax)
 
 
 def _removed(text: str, agent: ServerAgent, before: Any) -> str:
     """The text without our entry; without what we made for it, where that was not there `before`."""
-    if agent.dialect is None:
+    if agent.syntax is None:
         return without_table(text, agent.path)
-    if value_at(text, agent.path, dialect=agent.dialect) is MISSING:
+    if value_at(text, agent.path, syntax=agent.syntax) is MISSING:
         return text
-    text = without(text, agent.path, dialect=agent.dialect)
+    text = without(text, agent.path, syntax=agent.syntax)
     servers = agent.path[:1]
-    is_empty = value_at(text, servers, dialect=agent.dialect) == {}
-    return text if not is_empty or servers[0] in as_object(before) else without(text, servers, dialect=agent.dialect)
+    is_empty = value_at(text, servers, syntax=agent.syntax) == {}
+    return text if not is_empty or servers[0] in fields(before) else without(text, servers, syntax=agent.syntax)

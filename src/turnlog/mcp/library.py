@@ -10,15 +10,15 @@ from turnlog.catalog import Card, Catalog
 from turnlog.errors import NotFound, TurnlogError
 from turnlog.mcp.quote import Quotes
 from turnlog.session.interior import interior
-from turnlog.thread.alias import session_of
+from turnlog.thread.home.alias import session_of
 from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from turnlog.formats import Source
     from turnlog.mcp.caller import Caller
     from turnlog.mcp.scope import Scope
-    from turnlog.reader.follow import FileStamps
-    from turnlog.reader.opener import OpenedSession
+    from turnlog.reader.opening.follow import FileStamps
+    from turnlog.reader.opening.opener import OpenedSession
     from turnlog.session import ReadOnlySession
 
 _PATIENCE_S = 3.0
@@ -30,6 +30,7 @@ _FRESH_S = 2.5
 class _Held(NamedTuple):
     """Another agent's session that was read, for as long as its file is as it was."""
 
+    name: str
     source: Source
     stamps: FileStamps
     opened: OpenedSession
@@ -37,7 +38,7 @@ class _Held(NamedTuple):
 
 
 class Library:
-    """One for a server. Nothing in it writes anything but the catalog."""
+    """What all tools of one server share. It writes nothing but the catalog."""
 
     def __init__(self, location: str | None, scope: Scope, caller: Caller, check: Callable[[], None]) -> None:
         self.location = location
@@ -55,7 +56,7 @@ class Library:
         return self.caller.sessions(self.catalog, meta)
 
     def notes(self) -> list[str]:
-        """What has to be known of an answer: of how much of all there is it is."""
+        """Notes about how complete an answer is."""
         notes: list[str] = []
         if self.catalog.is_partial:
             standing = self.catalog.standing()
@@ -73,7 +74,7 @@ class Library:
         """The session of that name, open for reading: ours in its log, another agent's where it lies."""
         card = self.scope.session(self.catalog, name)
         if card.is_ours:
-            from turnlog.reader.opener import OpenedSession
+            from turnlog.reader.opening.opener import OpenedSession
             from turnlog.session import open_home
 
             with open_home(self.location) as home, home.read(card.id) as session:
@@ -99,34 +100,35 @@ class Library:
 
     def _foreign(self, card: Card) -> OpenedSession:
         """Read once, as long as nothing is written to it: it is asked for page by page."""
-        from turnlog.exchange.kept import place_of
+        from turnlog.exchange.keeping.keptfile import KeptFiles
         from turnlog.formats import Source
-        from turnlog.reader.follow import stamp_of
-        from turnlog.reader.name import SessionRef
-        from turnlog.reader.opener import SessionOpener
+        from turnlog.reader.naming.sessionref import SessionRef
+        from turnlog.reader.opening.follow import stamp_of
+        from turnlog.reader.opening.opener import SessionOpener
 
         source = Source(card.agent or "", card.path, card.key)
-        stamps = stamp_of(place_of(self.location, source))
+        stamps = stamp_of(KeptFiles(self.location).file_of(source))
         if self._held is not None and (self._held.source, self._held.stamps) == (source, stamps):
             return self._held.opened
         self._let_go()
         with ExitStack() as stack:
             ref = SessionRef(card.id, source, card.workspace)
             opened = stack.enter_context(SessionOpener(self.location).read_foreign(ref))
-            self._held = _Held(source, stamps, opened, stack.pop_all())
+            self._held = _Held(card.name, source, stamps, opened, stack.pop_all())
         return opened
 
     def _let_go(self) -> None:
         if self._held is not None:
             held, self._held = self._held, None
             held.stack.close()
+            self.quotes.forget(held.name)
 
     def keep_up(self) -> None:
-        """Look what has changed. What goes wrong is told to who asks next."""
+        """Refresh the catalog while nobody waits for it."""
         try:
             self.catalog.refresh(at_once=True)
         except TurnlogError:
-            pass
+            pass  # the next request looks again, and reports the error
 
     def close(self) -> None:
         """Let go of all of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,13 +92,13 @@ _TOOLS: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
     "rewind": (
         "Rewind a session",
         "Take the files and the conversation of a session back to before a turn. The first call only shows the plan, "
-        "and gives a token for it in structuredContent.plan. Show the plan to the user; if they agree, call again with "
-        "the same arguments and confirm = that token.",
+        "and its id in structuredContent.plan. Show the plan to the user; if they agree, call again with the same "
+        "arguments and confirm = that id.",
         {
             "session": _about(_TEXT, "Its id"),
             "to": _about(_TEXT, "turn:3 for before turn 3, an entry, or a label; default: before the last turn"),
             "only": _about({"type": "array", "items": _TEXT}, "Only these paths; the conversation stays"),
-            "confirm": _about(_TEXT, "The token of the plan"),
+            "confirm": _about(_TEXT, "The id of the plan"),
         },
         ("session",),
     ),
@@ -131,7 +131,7 @@ def wrong_with(name: str, arguments: Mapping[str, Any]) -> str:
     for key, value in arguments.items():
         if key not in properties:
             return f"there is no argument {key!r:.40}: {', '.join(properties)}"
-        problem = _wrong_value(properties[key], value)
+        problem = _wrong_value(properties[key], value) or _wrong_text(value)
         if problem:
             return f"{key}: {value!r:.60} is {problem}"
     return ""
@@ -149,6 +149,16 @@ def _wrong_value(schema: dict[str, Any], value: object) -> str:
         return f"not {' or '.join(names[kind] for kind in reversed(kinds))}"
     if "enum" in schema and value not in schema["enum"]:
         return f"not one of {', '.join(schema['enum'])}"
+    return ""
+
+
+def _wrong_text(value: object) -> str:
+    """What is wrong with a text, or a list of texts, that no file and no database takes; empty if nothing is."""
+    for text in cast("list[object]", value) if isinstance(value, list) else [value]:
+        if not isinstance(text, str):
+            continue
+        if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+            return "not Unicode text: it has a NUL or half a surrogate pair"
     return ""
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.mcp.protocol import encoded
+from turnlog.reader.part import numbered
 
 SEARCH_BYTES, READING_BYTES = 4_000, 12_000
 _FRAME = 100
@@ -51,9 +52,10 @@ def offset_of(cursor: str | None) -> int:
     """Where a page begins."""
     if cursor is None:
         return 0
-    if not cursor.isdecimal() or int(cursor[:9]) > _FAR:
+    offset = numbered(cursor)
+    if offset is None or offset > _FAR:
         raise Invalid(f"cursor: {cursor!r:.60} is not a cursor", hint="pass the cursor of the answer before")
-    return int(cursor)
+    return offset
 
 
 def minute(at: datetime | None) -> str:

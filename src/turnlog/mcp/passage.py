@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from turnlog.log.entry import Custom, Message
 from turnlog.mcp.caller import is_of_ours
 from turnlog.mcp.page import minute
 from turnlog.view.number import count
-from turnlog.view.plain import attachment, folded
-from turnlog.view.row import Aside, Attachment, Call, Event, Output, Prose, Row, Rows, Speaker, Thought
+from turnlog.view.row import Attachment, Call, Event, Output, Preamble, Prose, Row, Speaker, Thought
+from turnlog.view.rowmaker import Rows
+from turnlog.view.terminal.line import HEAD, TAIL, folded
 from turnlog.view.visible import one_line, readable
 
 if TYPE_CHECKING:
     from turnlog.log.entry import AnyEntry
-    from turnlog.view.redact import Redactor
+    from turnlog.view.secret.redactor import Redactor
 
-HEAD, TAIL = 8, 4
 _WIDEST = 240
 _LONGEST = 1_600
 """How many characters of a message are shown at each end; another call gives the rest."""
@@ -38,31 +38,35 @@ class EntryText:
         return "\n".join(part for row in self.rows for part in self._parts(row, is_full)).strip("\n")
 
     def _parts(self, row: Row, is_full: bool) -> Iterator[str]:
-        if isinstance(row, Prose):
-            yield readable(row.text) if is_full else self._shortened(readable(row.text))
-        elif isinstance(row, (Thought, Aside)):
-            text = readable(row.text) if is_full else one_line(row.text)
-            if text:
-                yield f"({text if is_full or len(text) <= _THOUGHT else text[:_THOUGHT] + ' …'})"
-        elif isinstance(row, Call):
-            yield from self._call(row, is_full)
-        elif isinstance(row, Output):
-            yield from self._output(row, is_full)
-        elif isinstance(row, Attachment):
-            yield one_line(attachment(row))
-        elif isinstance(row, Event):
-            yield one_line(f"-- {row.kind}: {row.text}" if row.text else f"-- {row.kind}")
-            if row.body and is_full:
-                yield readable(row.body)
+        match row:
+            case Prose():
+                yield readable(row.text) if is_full else self._shortened(readable(row.text))
+            case Thought() | Preamble():
+                text = readable(row.text) if is_full else one_line(row.text)
+                if text:
+                    yield f"({text if is_full or len(text) <= _THOUGHT else text[:_THOUGHT] + ' …'})"
+            case Call():
+                yield from self._call(row, is_full)
+            case Output():
+                yield from self._output(row, is_full)
+            case Attachment():
+                yield one_line(row.label)
+            case Event():
+                yield one_line(f"-- {row.kind}: {row.text}" if row.text else f"-- {row.kind}")
+                if row.body and is_full:
+                    yield readable(row.body)
+            case Speaker():
+                return  # the head of the entry says it
+            case _:
+                assert_never(row)
 
     def _call(self, row: Call, is_full: bool) -> Iterator[str]:
-        plus, minus = sum(one.plus for one in row.changes), sum(one.minus for one in row.changes)
         about = one_line(row.about)
-        counts = f" +{plus} -{minus}" if row.changes else ""
+        counts = f" +{row.added} -{row.removed}" if row.changes else ""
         yield f"> {one_line(row.name)} {about if is_full else about[:_WIDEST]}{counts}".rstrip()
         if is_full and not is_of_ours(row.name):
             yield from (readable(line) for change in row.changes for line in change.lines)
-            if not row.changes and one_line(row.body) != about:
+            if not row.changes and row.has_more:
                 yield readable(row.body)
 
     def _output(self, row: Output, is_full: bool) -> Iterator[str]:

@@ -41,7 +41,7 @@ def offered_prompts() -> list[dict[str, Any]]:
 
 def filled(name: Any, arguments: Any) -> dict[str, Any]:
     """One of them, with what it is about."""
-    if name not in _PROMPTS:
+    if not isinstance(name, str) or name not in _PROMPTS:
         raise NotFound(f"no prompt {name!r:.80}: {', '.join(_PROMPTS)}")
     about, key, _, text = _PROMPTS[name]
     value = arguments.get(key) if isinstance(arguments, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

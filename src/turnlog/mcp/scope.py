@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.query import Filter, parse
 from turnlog.errors import Invalid, NotFound
-from turnlog.machine.folder import expand, refuses_checkpoints, workspace_path
-from turnlog.reader.folder import is_in, project
+from turnlog.machine.folder import expand, workspace_path
+from turnlog.machine.workspacetop import refuses_checkpoints
+from turnlog.reader.naming.here import is_in, project
 from turnlog.workspace.git import worktrees_of
 
 if TYPE_CHECKING:

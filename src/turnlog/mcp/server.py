@@ -70,7 +70,7 @@ class Server:
         asked: Any = params.get("protocolVersion")
         client: Any = params.get("clientInfo")
         name = cast("Params", client).get("name") if isinstance(client, dict) else ""
-        self._client_name = name if isinstance(name, str) else ""
+        self._client_name = name if isinstance(name, str) and name.isprintable() else ""
         return {
             "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
@@ -139,8 +139,8 @@ class Server:
         from turnlog.mcp.resource import read
 
         uri = params.get("uri")
-        if not isinstance(uri, str):
-            raise Refused(INVALID_PARAMS, "uri is missing")
+        if not isinstance(uri, str) or not uri.isprintable():
+            raise Refused(INVALID_PARAMS, "uri is missing, or is none")
         return {"contents": self._asked(lambda: read(self.library, uri), RESOURCE_NOT_FOUND, {"uri": uri})}
 
     def _prompts(self, params: dict[str, Any]) -> dict[str, Any]:

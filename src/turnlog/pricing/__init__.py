@@ -1,6 +1,6 @@
-"""What usage costs: at the prices of the day it happened, for the model that answered.
+"""The cost of usage: at the prices of the day of the request, for the model that answered.
 
-The prices are a list that comes along, as of a day; `book` reads it, and `generate` writes it from genai-prices.
+The prices are a bundled list, as of a day; `book` reads it, and `generate` writes it from genai-prices.
 """
 
 from __future__ import annotations
@@ -14,27 +14,30 @@ from msgspec import Struct
 
 from turnlog.log.entry import Compaction, Entry, Message, Spent
 from turnlog.log.usage import Usage
+from turnlog.machine.pricelist import stamp
 from turnlog.pricing.book import prices_of, rates_at
 
 
 class Cost(Struct, frozen=True):
-    """What some requests cost, in micro-dollars. What has no known price is in no sum: it is named instead."""
+    """The cost of requests, in micro-dollars. Usage without a known price is in no sum, but listed."""
 
     reported_micros: int = 0
-    """As the provider, or the agent it was imported from, said it."""
+    """The cost as reported by the provider, or by the agent that the entries were imported from."""
     computed_micros: int = 0
-    """From tokens and prices, where nobody said it."""
+    """The cost computed from tokens and prices, if it was not reported."""
     models: dict[str, int] = {}
-    """Both together, by the model that answered; "" where none is named."""
+    """The sum of both, by the model that answered; "" for an unknown model."""
     unpriced: dict[str, Usage] = {}
     """Usage without a known price, by model."""
     untiered: dict[str, Usage] = {}
-    """Usage that is in the sum at the lowest price of several, because it is a total: how large the single prompts
-    were, and so which price applied to them, cannot be known."""
+    """Usage that is in the sum at the lowest of several prices, because it is a total.
+
+    The sizes of its single prompts, and so the prices that apply to them, are unknown.
+    """
 
     @property
     def micros(self) -> int:
-        """Everything that has a price."""
+        """The sum of everything with a price."""
         return self.reported_micros + self.computed_micros
 
     @property
@@ -65,24 +68,25 @@ class CostReport(Struct, frozen=True):
 
     @property
     def total(self) -> Cost:
-        """Everything that led to where this session stands."""
+        """The cost of everything that led to the session's current state."""
         return self.own + self.inherited + self.subagents
 
 
 class Price(Struct, frozen=True):
-    """What one request costs. `is_lowest` where several prices could have applied and the lowest was taken."""
+    """The cost of one request. `is_lowest`: several prices could apply, and the lowest was taken."""
 
     dollars: Decimal
     is_lowest: bool = False
 
 
 def cost_of(entries: Iterable[Entry]) -> Cost:
-    """What these entries cost. A request that became several entries is paid once."""
+    """The cost of these entries. A request that became several entries is billed once."""
     paid: set[str] = set()
     reported: dict[str, int] = {}
     computed: dict[str, Decimal] = {}
     unpriced: dict[str, Usage] = {}
     untiered: dict[str, Usage] = {}
+    as_of = stamp()
     for entry in entries:
         if not isinstance(entry, (Message, Compaction, Spent)) or entry.usage is None:
             continue
@@ -97,7 +101,9 @@ def cost_of(entries: Iterable[Entry]) -> Cost:
         if usage == Usage():
             continue
         is_total = isinstance(entry, Spent) and entry.request is None
-        price = price_of(usage, model, entry.clock or entry.at, is_total=is_total)
+        at = entry.clock or entry.at
+        tariff = None if at is None else terms_of(model, at, as_of).tariff
+        price = None if tariff is None else tariff.price(usage, is_total=is_total)
         if price is None:
             unpriced = _sum(unpriced, {model: usage})
             continue
@@ -110,34 +116,34 @@ def cost_of(entries: Iterable[Entry]) -> Cost:
 
 
 def price_of(usage: Usage, model: str, at: datetime | None, *, is_total: bool = False) -> Price | None:
-    """What a request costs with the prices of that moment; None if nobody knows.
+    """The cost of a request at the prices of that moment; None if unknown.
 
-    Some prices depend on how large the prompt is, for all of its tokens. `is_total` means that the usage may be that of
-    several requests: then the lowest price is taken wherever that makes a difference.
+    Some prices depend on the size of the prompt, for all of its tokens. `is_total` means that the usage may be that of
+    several requests: then the lowest price is taken if the price depends on the size.
     """
     tariff = None if at is None else terms_of(model, at).tariff
     return None if tariff is None else tariff.price(usage, is_total=is_total)
 
 
 class Tariff(Struct, frozen=True):
-    """The prices of one model. Up to the next size of a prompt where they change, each token costs as much."""
+    """The prices of one model, in steps by the size of the prompt."""
 
     starts: list[int]
-    """Prompts longer than these cost otherwise."""
+    """The prompt sizes above which the next step applies."""
     has_input: bool
     has_output: bool
     rates: list[list[Decimal] | None]
-    """Up to each of those sizes and beyond: dollars for the request itself, and for one token of each kind."""
+    """For each step: dollars for the request itself, and for one token of each kind."""
 
     def price(self, usage: Usage, *, is_total: bool) -> Price | None:
-        """What a request costs; see `price_of`."""
+        """The cost of a request; see `price_of`."""
         counts = (
             usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens,
             usage.output_tokens,
         )  # fmt: skip
         size = sum(counts[:4])
         if (size and not self.has_input) or (counts[4] and not self.has_output) or min(counts) < 0:
-            return None  # many models are listed without prices; what is below zero, somebody else wrote
+            return None  # many models are listed without prices; a count below zero is invalid input
         step = bisect_left(self.starts, size)
         is_lowest = is_total and step > 0
         rates = self.rates[0 if is_lowest else step]
@@ -148,33 +154,33 @@ class Tariff(Struct, frozen=True):
 
 
 class Terms(Struct, frozen=True):
-    """A tariff, None if nobody knows it, and the days for which it holds: from `since` on, and before `until`."""
+    """A tariff, None if unknown, and the days on which it is valid: from `since` on, and before `until`."""
 
     tariff: Tariff | None
     since: date | None = None
     until: date | None = None
 
     def hold(self, at: datetime) -> bool:
-        """Whether they are good for a request of that time."""
+        """Whether the terms are valid for a request at that time."""
         day = at.astimezone(UTC).date()
         return (self.since is None or self.since <= day) and (self.until is None or day < self.until)
 
 
-def terms_of(model: str, at: datetime) -> Terms:
-    """What a request to a model costs at a time.
+def terms_of(model: str, at: datetime, as_of: str | None = None) -> Terms:
+    """The terms of a model at a time. `as_of` is a stamp of the price lists, if the caller has a fresh one.
 
     Hourly prices give an empty validity range, so they are looked up each time.
     """
-    prices = prices_of(model)
+    prices = prices_of(model, as_of)
     if not prices:
         return Terms(None)
     rates = rates_at(prices, at)
     tariff = Tariff(rates.starts, rates.has_input, rates.has_output, rates.per_token)
-    starts = sorted(one.since for one in prices if one.since is not None)
+    starts = sorted(dated.since for dated in prices if dated.since is not None)
     day = at.astimezone(UTC).date()
-    if any(one.hours is not None for one in prices):
+    if any(dated.hours is not None for dated in prices):
         return Terms(tariff, day, day)
-    before, after = [one for one in starts if one <= day], [one for one in starts if one > day]
+    before, after = [start for start in starts if start <= day], [start for start in starts if start > day]
     return Terms(tariff, before[-1] if before else None, after[0] if after else None)
 
 

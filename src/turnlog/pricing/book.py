@@ -1,28 +1,30 @@
-"""The list of prices: the one that comes with Turnlog or a newer one, and a person's own before either.
+"""The list of prices: the bundled one or a newer one; the user's own prices have precedence.
 
-All are files of JSON, read when the first price is needed; nothing is fetched.
+All are JSON files, read when the first price is needed, and again after they change; nothing is downloaded.
 """
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
 
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.log.text import pattern
-from turnlog.machine.pricelist import bundled, own, updated
+from turnlog.log.codec import BAD_JSON
+from turnlog.log.pattern import pattern
+from turnlog.machine.pricelist import bundled, own, stamp, updated
 
 _PER_MILLION_EXPONENT = -6
 _COMPACT_DATE = pattern(r"(?<=-)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
 _BEDROCK = ("anthropic.", "amazon.", "us.", "eu.", "apac.", "global.")
-"""How model ids of Amazon Bedrock begin."""
+"""The prefixes of model ids of Amazon Bedrock."""
 _RESELLER = "openrouter"
 _CLAUSES: dict[str, Callable[[str, str], bool]] = {
     "=": lambda text, pattern: text == pattern,
@@ -34,7 +36,7 @@ _CLAUSES: dict[str, Callable[[str, str], bool]] = {
 
 
 Clause = str | list[Any]
-"""Which names are meant: see `matches`."""
+"""A pattern for names: see `matches`."""
 
 
 class Rates(Struct, frozen=True, omit_defaults=True, dict=True):
@@ -42,16 +44,16 @@ class Rates(Struct, frozen=True, omit_defaults=True, dict=True):
 
     since: date | None = None
     hours: tuple[time, time] | None = None
-    """From, and before; in UTC."""
+    """The first time, and the time after the last; in UTC."""
     starts: list[int] = []
-    """Prompts longer than these have the next rates."""
+    """The prompt sizes above which the next rates apply."""
     has_input: bool = True
     has_output: bool = True
     rates: list[list[Decimal] | None] = []
     """For the request itself, input, cache read, cache write, cache write (1 h), output."""
 
     def hold(self, at: datetime) -> bool:
-        """Whether they are those of that time."""
+        """Whether these rates apply at that time."""
         if self.since is not None:
             return self.since <= at.date()
         if self.hours is None:
@@ -62,7 +64,7 @@ class Rates(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @cached_property
     def per_token(self) -> list[list[Decimal] | None]:
-        """The same for one token instead of a million; the first of each is for the request itself."""
+        """The rates for one token instead of a million; the first one of each step is for the request itself."""
         return [
             None if each is None else [each[0], *(rate.scaleb(_PER_MILLION_EXPONENT) for rate in each[1:])]
             for each in self.rates
@@ -70,31 +72,31 @@ class Rates(Struct, frozen=True, omit_defaults=True, dict=True):
 
 
 class Model(Struct, frozen=True, omit_defaults=True):
-    """One model: which names are its, and its prices. The last that holds counts."""
+    """One model: a pattern of its names, and its prices. The last one that applies counts."""
 
     id: str
     match: Clause
     prices: msgspec.Raw
-    """`Rates` that nobody has decoded yet: most are never asked for."""
+    """`Rates`, decoded only when they are needed: most never are."""
 
     def rates(self) -> list[Rates]:
-        """Its prices."""
+        """The decoded prices."""
         return msgspec.json.decode(self.prices, type=list[Rates])
 
 
 class Provider(Struct, frozen=True, omit_defaults=True):
-    """Who serves models: the names it goes by, and the models that are its unless another is named."""
+    """A provider of models: its names, and the models that belong to it unless another provider is named."""
 
     id: str
     names: Clause | None = None
     serves: Clause | None = None
     instead: list[str] = []
-    """Whose prices count for what it has no own for."""
+    """Providers whose prices apply to models that this one does not list."""
     models: msgspec.Raw = msgspec.Raw(b"[]")
-    """Each a `Model`; nobody has decoded them yet: most providers are never asked."""
+    """A list of `Model`, decoded only when it is needed: most never are."""
 
     def listed(self) -> list[Model]:
-        """Its models."""
+        """The decoded models."""
         return msgspec.json.decode(self.models, type=list[Model])
 
 
@@ -106,7 +108,7 @@ class Book(Struct, frozen=True):
     providers: list[Provider]
 
     def find(self, name: str, provider: str | None) -> Model | None:
-        """The model of that name, of that provider or else of one that serves it."""
+        """The model of that name: of `provider`, or else of the one that serves it."""
         name = name.lower()
         dashed = _COMPACT_DATE.sub(lambda match: "-".join(match.groups()) if _is_date(match) else match.group(), name)
         server = self._server(name) if provider is None else self._provider(provider.lower().strip())
@@ -114,30 +116,36 @@ class Book(Struct, frozen=True):
         return self._resold(name) if model is None and provider is None else model
 
     def _resold(self, name: str) -> Model | None:
-        """One that is not on the list of its maker: the reseller of all has them at their prices."""
-        others = (model for one in self.providers if one.id == _RESELLER for model in one.listed())
+        """A model that is not listed for its maker, at the price of the reseller, which offers all models."""
+        others = (model for provider in self.providers if provider.id == _RESELLER for model in provider.listed())
         return next((model for model in others if model.id.rpartition("/")[2] == name), None)
 
     def _server(self, name: str) -> Provider | None:
-        return next((one for one in self.providers if one.serves is not None and matches(one.serves, name)), None)
+        return next(
+            (provider for provider in self.providers if provider.serves is not None and matches(provider.serves, name)),
+            None,
+        )
 
     def _provider(self, name: str) -> Provider | None:
-        for one in self.providers:
-            if one.id == name:
-                return one
-        return next((one for one in self.providers if one.names is not None and matches(one.names, name)), None)
+        for provider in self.providers:
+            if provider.id == name:
+                return provider
+        return next(
+            (provider for provider in self.providers if provider.names is not None and matches(provider.names, name)),
+            None,
+        )
 
     def _of(self, provider: Provider, name: str) -> Model | None:
-        others = (one for other in provider.instead for one in self.providers if one.id == other)
-        for one in (provider, *others):
-            for model in one.listed():
+        others = (source for other_id in provider.instead for source in self.providers if source.id == other_id)
+        for source in (provider, *others):
+            for model in source.listed():
                 if matches(model.match, name):
                     return model
         return None
 
 
 class _Own(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person writes: dollars for a million tokens."""
+    """A price in the user's own file: dollars for a million tokens."""
 
     input: Decimal
     output: Decimal
@@ -162,20 +170,37 @@ def _is_date(match: re.Match[str]) -> bool:
 
 
 def matches(clause: Clause, text: str) -> bool:
-    """Whether a name is meant: `=whole`, `^beginning`, `$end`, `~part`, `/expression`, or a list of `any` or `all`."""
+    """Whether a name matches: `=whole`, `^beginning`, `$end`, `~part`, `/expression`, or a list with `any` or `all`."""
     if not isinstance(clause, str):
         how, *parts = clause
         return (any if how == "any" else all)(matches(part, text) for part in parts)
     return _CLAUSES[clause[0]](text, clause[1:])
 
 
-@cache
 def book() -> Book:
-    """The newest list there is."""
+    """The newest list of prices."""
+    return _book(stamp())
+
+
+def own_prices() -> dict[str, list[Rates]]:
+    """The user's own prices, by model; a name with `*` at its end is a prefix."""
+    return _own_prices(stamp())
+
+
+def prices_of(model: str, as_of: str | None = None) -> list[Rates]:
+    """The prices of a model, with or without the provider in front: `gpt-5.5`, `openai/gpt-5.5`, `openai:gpt-5.5`.
+
+    `as_of` is a stamp of the lists: whoever asks many times looks once whether they changed.
+    """
+    return _prices_of(model, stamp() if as_of is None else as_of)
+
+
+@lru_cache(maxsize=1)
+def _book(as_of: str) -> Book:
     ours = _read(bundled())
     try:
         newer = _read(updated())
-    except (OSError, msgspec.DecodeError):  # there is none, or none that this version knows
+    except (OSError, *BAD_JSON):  # there is no newer list, or it is in an unknown format
         return ours
     return newer if newer.date > ours.date else ours
 
@@ -185,32 +210,30 @@ def _read(path: str) -> Book:
         return msgspec.json.decode(file.read(), type=Book)
 
 
-@cache
-def own_prices() -> dict[str, list[Rates]]:
-    """A person's own, by the name of the model; one with `*` at its end is for all that begin so."""
+@lru_cache(maxsize=1)
+def _own_prices(as_of: str) -> dict[str, list[Rates]]:
     try:
         with open(own(), "rb") as file:
             listed = msgspec.json.decode(file.read(), type=dict[str, _Own | list[_Own]])
-    except FileNotFoundError:
-        return {}
     except OSError as error:
+        if not os.path.exists(own()):
+            return {}  # there is none, or it lies in a folder that this user may not enter, as that of another user
         raise Invalid(f"{own()} could not be read: {error.strerror}") from None
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         hint = '{"my-model": {"input": 1.5, "output": 6}}, in dollars for a million tokens'
         raise Invalid(f"{own()}: {error}", hint=hint) from None
     return {
-        name.lower(): [one.rates() for one in (prices if isinstance(prices, list) else [prices])]
+        name.lower(): [price.rates() for price in (prices if isinstance(prices, list) else [prices])]
         for name, prices in listed.items()
     }
 
 
 @lru_cache(maxsize=256)
-def prices_of(model: str) -> list[Rates]:
-    """Those of a model, with or without the provider in front: `gpt-5.5`, `openai/gpt-5.5`, `openai:gpt-5.5`."""
+def _prices_of(model: str, as_of: str) -> list[Rates]:
     model = model.removeprefix("litellm/")
     if not model:
         return []
-    mine = own_prices()
+    mine = _own_prices(as_of)
     name = model.lower()
     starred = [key for key in mine if key.endswith("*") and name.startswith(key[:-1])]
     if name in mine or starred:
@@ -223,13 +246,13 @@ def prices_of(model: str) -> list[Rates]:
     if model.startswith(_BEDROCK):
         tries.insert(0, (model, "aws"))
     for name, provider in tries:
-        priced = book().find(name, provider)
+        priced = _book(as_of).find(name, provider)
         if priced is not None:
             return priced.rates()
     return []
 
 
 def rates_at(prices: list[Rates], at: datetime) -> Rates:
-    """Those of a time: the last that hold, else the first."""
+    """The rates at a time: the last ones that apply, or else the first."""
     moment = at.astimezone(UTC)
-    return next((one for one in reversed(prices) if one.hold(moment)), prices[0])
+    return next((rates for rates in reversed(prices) if rates.hold(moment)), prices[0])

@@ -1,6 +1,6 @@
-"""Writes the list of prices from the genai-prices that is installed: `python -m turnlog.pricing.generate`.
+"""Writing the list of prices from the installed genai-prices: `python -m turnlog.pricing.generate`.
 
-That is the list that comes with Turnlog; `turnlog prices --update` writes one for a person who has a newer library.
+This makes the bundled list; `turnlog prices --update` makes one for a user with a newer library.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ _JSON = msgspec.json.Encoder(decimal_format="number")
 
 
 def generated(day: date) -> bytes:
-    """The list, as of that day, with a line for each model."""
+    """The list of prices as of that day, with a line for each model."""
     try:
         from genai_prices import data_snapshot
     except ModuleNotFoundError as error:
         hint = "pip install -U 'turnlog[prices]'"
         raise Unsupported(f"newer prices come with genai-prices; missing: {error.name}", hint=hint) from None
     source = f"genai-prices {version('genai-prices')}"
-    providers = [_provider(one) for one in data_snapshot.get_snapshot().providers]
+    providers = [_provider(provider) for provider in data_snapshot.get_snapshot().providers]
     text = _JSON.encode(Book(day, source, providers))
     return text.replace(b'{"id":', b'\n{"id":') + b"\n"
 
 
 def _provider(theirs: types.Provider) -> Provider:
-    models = [Model(one.id, _clause(one.match), msgspec.Raw(_JSON.encode(_prices(one)))) for one in theirs.models]
+    models = [
+        Model(model.id, _clause(model.match), msgspec.Raw(_JSON.encode(_prices(model)))) for model in theirs.models
+    ]
     return Provider(
         theirs.id,
         _clause(theirs.provider_match),
@@ -51,7 +53,7 @@ def _provider(theirs: types.Provider) -> Provider:
 
 
 def _clause(theirs: Any) -> Any:
-    """See `book.matches`. Names are compared in lower case."""
+    """A pattern for `book.matches`. Names are compared in lower case."""
     if theirs is None:
         return None
     fields = cast("dict[str, Any]", vars(theirs))
@@ -67,11 +69,11 @@ def _prices(model: types.ModelInfo) -> list[Rates]:
     if isinstance(model.prices, ModelPrice):
         return [_rates_of(model.prices)]
     rates: list[Rates] = []
-    for one in model.prices:
-        limit = one.constraint
+    for dated in model.prices:
+        limit = dated.constraint
         since = limit.start_date if isinstance(limit, StartDateConstraint) else None
         hours = (_utc(limit.start_time), _utc(limit.end_time)) if isinstance(limit, TimeOfDateConstraint) else None
-        rates.append(msgspec.structs.replace(_rates_of(one.prices), since=since, hours=hours))
+        rates.append(msgspec.structs.replace(_rates_of(dated.prices), since=since, hours=hours))
     return rates
 
 
@@ -95,7 +97,7 @@ def _rates_of(prices: types.ModelPrice) -> Rates:
 
 
 def _rates(named: Mapping[str, Decimal | types.TieredPrices], size: int) -> list[Decimal] | None:
-    """What the request itself costs, and a million tokens of each kind, with a prompt of at least that size."""
+    """The price of the request itself, and of a million tokens of each kind, for prompts of at least that size."""
     ones = [tuple(int(index == kind) + size * (index == 0) for index in range(5)) for kind in range(-1, 5)]
     totals = [total for counts in ones if (total := _total(named, counts)) is not None]
     if len(totals) < len(ones):
@@ -105,7 +107,7 @@ def _rates(named: Mapping[str, Decimal | types.TieredPrices], size: int) -> list
 
 
 def _short(number: Decimal) -> Decimal:
-    """Without zeros that say nothing, and without an exponent."""
+    """The number without trailing zeros and without an exponent."""
     return Decimal(format(number.normalize(), "f"))
 
 

@@ -17,7 +17,7 @@ _NAMED = 8
 
 
 class Part(Struct, frozen=True):
-    """From where to where, on the way to which head."""
+    """The entries of a conversation after `after` and up to `until`, on the way to `head`."""
 
     head: int
     after: int = 0
@@ -70,6 +70,11 @@ class Part(Struct, frozen=True):
                 yield history.whole(entry)
 
 
+def numbered(word: str) -> int | None:
+    """The number that a word is; None if it is none, or larger than any in a log."""
+    return int(word) if word.isascii() and word.isdecimal() and len(word) < 19 else None
+
+
 def _is_title(entry: AnyEntry, session: SessionReader) -> bool:
     """Whether it only says what stands above the conversation anyway."""
     return isinstance(entry, Set) and entry.key == "title" and entry.value == session.title
@@ -101,10 +106,9 @@ def part_of(session: SessionReader, *, last: int | None, at: str | None, branch:
 
 
 def _seq(session: SessionReader, word: str) -> int:
-    if word.isdecimal() and len(word) < 19:
-        seq = int(word)
-        if any(True for entry in session.entries(after=seq - 1) if entry.seq == seq):
-            return seq
+    seq = numbered(word)
+    if seq is not None and history_of(session).at(seq) is not None:
+        return seq
     entry = session.find(word)
     if entry is None:
         hint = f"its last is {session.seq}; `turnlog log SESSION` shows them"
@@ -114,8 +118,9 @@ def _seq(session: SessionReader, word: str) -> int:
 
 def _branch(session: SessionReader, word: str) -> int:
     ends = [branch.head for branch in session.branches()]
-    if word.isdecimal() and (int(word) in ends or _is_node(session, int(word))):
-        return int(word)
+    head = numbered(word)
+    if head is not None and (head in ends or _is_node(session, head)):
+        return head
     some = ", ".join(map(str, ends[:_NAMED])) + (" …" if len(ends) > _NAMED else "")
     raise NotFound(
         f"no branch {word!r:.80} in session {session.id}", hint=f"there are {some}; `turnlog tree` shows them"

@@ -7,14 +7,14 @@ before-lunch  the newest checkpoint of that name; label:12 where a name looks li
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint, Head, Message, Turn
-from turnlog.log.shown.promptmessage import is_prompt
+from turnlog.log.prompt.promptmessage import is_prompt
+from turnlog.reader.part import Part, numbered
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.thread.reader import history_of
 from turnlog.thread.target import number_turn
@@ -35,6 +35,8 @@ class Turns(Struct, frozen=True):
     numbers: dict[str, int]
     begins: dict[int, int]
     """The entry before which each began: its first checkpoint, or its first line."""
+    covered: int | None
+    """The last one that has a checkpoint at its beginning."""
 
 
 def turns_of(session: ReadOnlySession) -> Turns:
@@ -47,7 +49,29 @@ def turns_of(session: ReadOnlySession) -> Turns:
             first.setdefault(entry.turn, entry.seq)
         elif (number := number_turn(numbers, entry)) is not None:
             begins[number] = first.get(entry.turn or "", entry.seq)
-    return Turns(numbers, begins)
+    covered = max((number for turn, number in numbers.items() if turn in first), default=None)
+    return Turns(numbers, begins, covered)
+
+
+def entries_of_turn(session: ReadOnlySession, number: int) -> tuple[Message | None, Iterator[AnyEntry]]:
+    """What belongs to a turn, oldest first, and the answer before it whose calls may have their results in it.
+
+    Turns count as for `turn:3`. A bracketed turn has all of its entries, also if a rewind left it behind, and those
+    that were imported after the next one began.
+    """
+    numbers = turns_of(session).numbers
+    history = history_of(session)
+    if numbers:
+        turn = next((turn for turn, of_turn in numbers.items() if of_turn == number), None)
+        if turn is None:
+            raise NotFound(f"no turn {number}: the session has {len(numbers)}")
+        entries = (entry for entry in history.forward() if entry.turn == turn)
+        return None, (history.whole(entry) for entry in entries if entry.parent is not None or entry.is_shown)
+    begins = _prompts(session)
+    if number not in begins:
+        raise NotFound(f"no turn {number}: the session has {len(begins)}")
+    part = Part(session.head, after=begins[number], until=begins.get(number + 1, 0))
+    return part.before(session), part.entries(session)
 
 
 def place_of(session: ReadOnlySession, text: str | None) -> Place:
@@ -57,16 +81,17 @@ def place_of(session: ReadOnlySession, text: str | None) -> Place:
     kind, colon, rest = text.partition(":")
     if colon and kind == "turn":
         begins = turns_of(session).begins or _prompts(session)
-        if not rest.isdecimal() or int(rest) not in begins:
-            raise NotFound(f"no turn {rest!r} in session {session.handle}: it has {len(begins)}", hint=_HINT)
-        return Place(begins[int(rest)], f"before turn {int(rest)}")
-    if re.fullmatch(r"\d{1,18}", text):
-        return Place(int(text), f"entry {int(text)}" if int(text) else "the beginning")
+        number = numbered(rest)
+        if number is None or number not in begins:
+            raise NotFound(f"no turn {rest!r:.80} in session {session.handle}: it has {len(begins)}", hint=_HINT)
+        return Place(begins[number], f"before turn {number}")
+    if (seq := numbered(text)) is not None:
+        return Place(seq, f"entry {seq}" if seq else "the beginning")
     label = rest if colon and kind == "label" else text
     for checkpoint in reversed(session.checkpoints()):
         if checkpoint.label == label:
             return Place(checkpoint.seq, f"“{label}”, entry {checkpoint.seq}")
-    raise NotFound(f"no checkpoint {label!r} in session {session.handle}", hint=_HINT)
+    raise NotFound(f"no checkpoint {label!r:.80} in session {session.handle}", hint=_HINT)
 
 
 def _prompts(session: ReadOnlySession) -> dict[int, int]:
@@ -78,7 +103,7 @@ def _prompts(session: ReadOnlySession) -> dict[int, int]:
 def _last(session: ReadOnlySession) -> Place:
     turns = turns_of(session)
     path = {message.seq for message in session.messages()}
-    for entry in _standing(session):
+    for entry in _not_rewound(session):
         number = turns.numbers.get(entry.turn) if entry.turn is not None else None
         is_asked = isinstance(entry, Message) and entry.seq in path and is_prompt(entry)
         if number is not None and (is_asked or (isinstance(entry, Turn) and entry.state == "begin")):
@@ -94,8 +119,8 @@ def _last(session: ReadOnlySession) -> Place:
     raise NotFound(f"session {session.handle} has no turn and no checkpoint to go back to", hint=hint)
 
 
-def _standing(session: ReadOnlySession) -> Iterator[AnyEntry]:
-    """What was not left by a rewind, the newest first; where another agent went on from is another matter."""
+def _not_rewound(session: ReadOnlySession) -> Iterator[AnyEntry]:
+    """What was not left by a rewind, the newest first. A head entry of another agent hides nothing."""
     until: int | None = None
     for entry in session.entries(reverse=True):
         if until is not None and entry.seq > until:

@@ -12,13 +12,15 @@ from turnlog.reader.place import checkpoint_at, place_of
 from turnlog.session.interior import interior
 from turnlog.thread.outline import PROMPT
 from turnlog.thread.reader import history_of
-from turnlog.workspace.plan import Plan
+from turnlog.workspace.plan import Plan, Step
+from turnlog.workspace.tree import path_bytes, path_text
 
 if TYPE_CHECKING:
     from turnlog.log.entry import Head
-    from turnlog.reader.desk import LookedAt
-    from turnlog.session import Home, Session
+    from turnlog.reader.viewing.viewedsession import ViewedSession
+    from turnlog.session.home import Home
     from turnlog.session.readonly import ReadOnlySession
+    from turnlog.session.session import Session
     from turnlog.workspace.restore import Outcome
 
 BACK = {"rewind": "undo", "undo": "redo", "redo": "undo"}
@@ -27,27 +29,32 @@ NO_CHECKPOINT = "there is no checkpoint that far back, so files stay as they are
 
 
 class TurnRow(NamedTuple):
-    """A turn that was bracketed: its number, the prompt that it began with, and its first entry."""
+    """A turn with checkpoints: its number among all turns, the prompt that it began with, and its first entry."""
 
     number: int
     label: str
     seq: int
 
 
-def turns_in(looked: LookedAt) -> list[TurnRow]:
+def turns_in(viewed: ViewedSession) -> list[TurnRow]:
     """Every turn that has checkpoints around it, oldest first."""
-    outline = looked.pieces.outline
+    covered = {checkpoint.turn for checkpoint in viewed.checkpoints() if checkpoint.when == "begin"}
+    if not covered:
+        return []
+    outline = viewed.pieces.outline
     begun: dict[str, int] = {}
     for kind, turn, seq in zip(outline.kinds, outline.turns, outline.seqs, strict=True):
-        if kind == "turn" and outline.labels.get(seq) == "begin":
+        if turn and kind == "turn" and outline.labels.get(seq) == "begin":
             begun.setdefault(turn, seq)  # one that is told again keeps its number
-    if not begun:
-        return []
     prompts: dict[str, str] = {}
     for flags, turn, seq in zip(outline.flags, outline.turns, outline.seqs, strict=True):
         if flags & PROMPT and turn:
             prompts.setdefault(turn, outline.labels.get(seq, ""))
-    return [TurnRow(number, prompts.get(turn, ""), seq) for number, (turn, seq) in enumerate(begun.items(), 1)]
+    return [
+        TurnRow(number, prompts.get(turn, ""), seq)
+        for number, (turn, seq) in enumerate(begun.items(), 1)
+        if turn in covered
+    ]
 
 
 class ProposedRewind(NamedTuple):
@@ -97,6 +104,26 @@ class DoneRewind(NamedTuple):
 
     entry: Head
     problems: list[Outcome]
+    workspace: str | None
+
+    def staying(self) -> list[str]:
+        """For each path that could not be changed: its name, and why."""
+        return [f"{shown_path(one.step, self.workspace)} stays as it is: {one.problem}" for one in self.problems]
+
+
+def shown_path(step: Step, workspace: str | None) -> str:
+    """The path of a step as text: in the workspace from there, elsewhere from the root of the file system."""
+    return path_text(raw_path(step, workspace)) or "."
+
+
+def raw_path(step: Step, workspace: str | None) -> bytes:
+    """The path of a step as bytes."""
+    if not step.raw:
+        return path_bytes(step.root)
+    if not step.root:
+        return step.raw
+    path = path_bytes(step.root) + b"/" + step.raw
+    return path.removeprefix(path_bytes(workspace) + b"/") if workspace else path
 
 
 def carry_out(
@@ -116,7 +143,7 @@ def carry_out(
                 proposed.place, files=proposed.has_files, conversation=not only, only=only,
                 plan=digest if proposed.has_files else None,
             )  # fmt: skip
-        return DoneRewind(entry, session.problems())
+        return DoneRewind(entry, session.problems(), session.workspace)
 
 
 def note_asked(session: Session, what: str, who: str | None) -> None:
@@ -131,7 +158,7 @@ def undisturbed(home: Home, session: Session) -> Generator[None]:
     if not history_of(session).state.is_relayed:
         yield
         return
-    from turnlog.live.follow import one_at_a_time
+    from turnlog.exchange.turnlock import one_at_a_time
 
     with one_at_a_time(interior(home).store, session.id):
         session.refresh()

@@ -1,4 +1,4 @@
-"""Agents that ran inside a `turnlog run`, and tell of their turns themselves."""
+"""Agents that ran inside a `turnlog run`, and report their turns themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from turnlog.thread.report import info_of
 
 
 def told_within(store: Store, workspace: str | None, turn: str) -> list[str]:
-    """The sessions in a folder with turns that are parts of that one: agents that ran in it, and tell what they do."""
+    """The sessions in a folder with turns that are parts of that one: agents that ran in it."""
     ids: list[str] = []
     for row in store.listing():
         info = info_of(row)

@@ -1,4 +1,4 @@
-"""The ends of a turn, with the files as they are then. No turn is lost because of its files."""
+"""Appending the ends of turns, each with a checkpoint. A turn is never lost because of its files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from turnlog.errors import TurnlogError, Unavailable
 from turnlog.log.entry import Entry, Turn
 from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.nocheckpoint import no_checkpoint, reason_of
-from turnlog.rewind.register import Worker, enter, here, leave
+from turnlog.rewind.register import Worker, enter, leave, this_worker
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
 
 _LOOK_BACK = 200
-"""A refusal that was noted in so many entries is not noted again."""
+"""A refusal that was noted within this many entries is not noted again."""
 
 
 class Bracket:
@@ -30,22 +30,22 @@ class Bracket:
         self._begun: str | None = None
         """The turn that began with a checkpoint."""
         self._gone: set[str] = set()
-        """Processes of which the log says that they are gone."""
+        """Processes that the log already reports as gone."""
 
     def append(self, turn: Turn, when: str) -> None:
-        """The end of a turn, after a checkpoint; where that cannot be had, after a note that says why."""
-        is_inside = self._begun == turn.turn  # what was there at the beginning may be gone at the end
+        """Append an end of a turn, after a checkpoint; if none can be taken, after a note that says why."""
+        is_inside = self._begun == turn.turn  # a workspace that existed at the beginning may be missing at the end
         with self._store.keeping():
-            gone = self.known_gone(here()) if when == "begin" and turn.turn is not None else []
+            gone = self.known_gone(this_worker()) if when == "begin" and turn.turn is not None else []
             before = self.files_at(turn, when, gone=gone, is_inside=is_inside)
             self._append([*before, turn])
         if when == "end" and turn.turn is not None:
             leave(self._store, turn.turn)
 
     def files_at(self, turn: Turn, when: str, *, gone: list[str], is_inside: bool) -> list[Entry]:
-        """What is to stand before an end of a turn: a checkpoint, or a note that says why there is none.
+        """The entries before an end of a turn: a checkpoint, or a note that says why there is none.
 
-        The caller is inside `keeping` until it is in the log. `is_inside`: the turn began with a checkpoint.
+        The caller is inside `keeping` until they are in the log. `is_inside`: the turn began with a checkpoint.
         """
         refused = self._files.why_not()
         if not refused and not is_inside:
@@ -61,7 +61,10 @@ class Bracket:
         return [replace(taken, turn=turn.turn, gone=gone)]
 
     def known_gone(self, worker: Worker) -> list[str]:
-        """Asked before anything is looked at: what those processes did is in the checkpoint."""
+        """Processes that are newly known to be gone.
+
+        Call it before a scan: then their changes are in the checkpoint.
+        """
         gone = [word for word in enter(self._store, worker) if word not in self._gone]
         self._gone.update(gone)
         return gone

@@ -1,4 +1,4 @@
-"""What of a session's files is covered by checkpoints, and taking one: all that a turn needs, and quick to load."""
+"""Which files of a session checkpoints cover, and taking one. Small, because every turn loads it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import os
 
 from turnlog.errors import Invalid, NotFound, OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint
-from turnlog.machine.folder import refuses_checkpoints
+from turnlog.machine.workspacetop import refuses_checkpoints
 from turnlog.rewind.snapshot import Progress, Snapshots
 from turnlog.store import Store
 from turnlog.thread.history import History
-from turnlog.thread.settings import Settings
-from turnlog.workspace.folder import permissions_of
+from turnlog.thread.home.settings import Settings
+from turnlog.workspace.rootfolder import permissions_of
+from turnlog.workspace.sink import DigestOnlySink
 from turnlog.workspace.tree import path_bytes
 
 
 class Coverage:
-    """The files of one session, as far as checkpoints are taken of them."""
+    """The files of one session that checkpoints cover."""
 
     def __init__(self, store: Store, history: History, settings: Settings) -> None:
         self._store = store
@@ -24,10 +25,10 @@ class Coverage:
         self._settings = settings
         self._snapshots = Snapshots(store, settings)
         self.is_full = False
-        """Whether there was no room for a checkpoint."""
+        """Whether a checkpoint failed for lack of space."""
 
     def why_not(self) -> str:
-        """Why there are no checkpoints of this session; empty if there are."""
+        """The reason why this session has no checkpoints; empty if it can have some."""
         workspace = self._history.state.wide.get("workspace")
         if not workspace:
             return "" if self._history.state.tracked else "the session has no workspace"
@@ -35,7 +36,7 @@ class Coverage:
         return f"{workspace} is never scanned: {refused}" if refused else ""
 
     def missing(self) -> str:
-        """What is to be said where the workspace is not there now; empty if it is."""
+        """The reason why the workspace is missing; empty if it exists."""
         workspace = self._history.state.wide.get("workspace")
         if not workspace:
             return ""
@@ -48,27 +49,34 @@ class Coverage:
     def take(
         self, *, label: str | None = None, when: str | None = None, progress: Progress | None = None
     ) -> Checkpoint:
-        """A draft of a checkpoint: the files as they are now. What is new is on the disk when this returns.
+        """Take a checkpoint of the files as they are now, as a draft. New content is durable when this returns.
 
         The caller is inside `keeping` until the entry is in the log.
         """
-        self._refuse()
+        self.refuse()
         if when in (None, "begin") and (missing := self.missing()):
             raise NotFound(f"no checkpoint: {missing}", hint="`turnlog rewind` brings it back")
-        tell = progress or self._telling("scanning")
+        tell = progress or self.progress("scanning")
         try:
             return self._snapshots.take(self._history.state, label=label, when=when, progress=tell)
         except OutOfSpace:
             self.is_full = True
             raise
 
-    def _refuse(self) -> None:
+    def look(self) -> tuple[Checkpoint, DigestOnlySink]:
+        """Examine the files as they are now; nothing is written. The sink has the trees."""
+        self.refuse()
+        return self._snapshots.look(self._history.state, self.progress("scanning"))
+
+    def refuse(self) -> None:
+        """Raise `Invalid` if this session has no checkpoints."""
         refused = self.why_not()
         if refused:
             raise Invalid(
                 f"no checkpoint: {refused}", hint="create it with a project folder as workspace, or s.track(path)"
             )
 
-    def _telling(self, what: str) -> Progress | None:
+    def progress(self, what: str) -> Progress | None:
+        """Where to report the progress of this work."""
         tell = self._settings.progress
         return None if tell is None else lambda number: tell(what, number)

@@ -1,4 +1,4 @@
-"""A change of files that is written down before it is begun: making that entry, reading it, carrying it out."""
+"""Intents: the entry that records a change of files before it begins. Writing it, reading it, carrying it out."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt, OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.ids import new_id, word_of
-from turnlog.machine.process import is_alive, this_process
+from turnlog.machine.process import may_run, this_process
 from turnlog.thread.history import History
-from turnlog.workspace.folder import close_root, make_root
-from turnlog.workspace.ignore import ALWAYS
-from turnlog.workspace.plan import Plan, Step
+from turnlog.workspace.ignorerule import ALWAYS
+from turnlog.workspace.plan import Plan, Step, action_of
 from turnlog.workspace.restore import FULL, Outcome, Restorer
+from turnlog.workspace.rootfolder import close_root, make_root
 from turnlog.workspace.tree import Extra, TreeNode, path_bytes, path_text
 
 HINT = "`turnlog rewind --continue` finishes it, `--abort` takes it back"
 _running: set[str] = set()
-"""The intents that this process is carrying out."""
+"""The ids of intents that this process is carrying out."""
 
 
 class _Saved(Struct, array_like=True):
-    """What is at a path, as an intent says it."""
+    """The content at a path, as an intent stores it."""
 
     kind: str
     mode: int
@@ -43,7 +43,7 @@ Covered = dict[str, tuple[frozenset[bytes], bool]]
 
 
 def make_intent(plan: Plan, before: Checkpoint, head: Head) -> Intent:
-    """What is about to be done, so that it can be finished or taken back should it be interrupted."""
+    """The intent for a plan, so that an interrupted change can be finished or taken back."""
     steps = [[s.root, s.path, _saved(s.now), _saved(s.then)] for s in plan.to_do]
     plain = msgspec.to_builtins(replace(head, id=new_id()), str_keys=True)
     return Intent(host=this_process()["host"], before=before.seq, steps=steps, head=plain)
@@ -60,19 +60,20 @@ def _saved(node: TreeNode | None) -> Any:
 
 
 def steps_of(intent: Intent) -> list[Step]:
-    """The steps that an intent names."""
+    """The steps of an intent."""
     try:
         rows = msgspec.convert(intent.steps, list[tuple[str, str, _Saved | None, _Saved | None]])
+        nodes = ((root, path, _node(now), _node(then)) for root, path, now, then in rows)
         return [
-            Step(path_bytes(path), "modify", "interrupted", _node(now), _node(then), root=root)
-            for root, path, now, then in rows
+            Step(path_bytes(path), action_of(now, then), "interrupted", now, then, root=root)
+            for root, path, now, then in nodes
         ]
     except (msgspec.ValidationError, ValueError):
         raise _unreadable(intent) from None
 
 
 def makes_root(intent: Intent) -> bool:
-    """Whether it is about a folder that was gone as a whole."""
+    """Whether the intent creates a folder that was missing as a whole."""
     try:
         return any(not step.raw and step.now is None for step in steps_of(intent))
     except Corrupt:
@@ -80,7 +81,7 @@ def makes_root(intent: Intent) -> bool:
 
 
 def head_of(intent: Intent) -> Head:
-    """The head entry that is to follow."""
+    """The head entry that follows the intent."""
     try:
         return msgspec.convert(intent.head, Head, str_keys=True)
     except (msgspec.ValidationError, ValueError):
@@ -88,12 +89,12 @@ def head_of(intent: Intent) -> Head:
 
 
 def step_path(step: Step) -> str:
-    """Where a step is, whatever the root."""
+    """The absolute path of a step."""
     return path_text(path_bytes(step.root) + b"/" + step.raw)
 
 
 def paths_of(intent: Intent, head: Head) -> frozenset[str]:
-    """What a rewind changed: not all that differs between the checkpoints before and after it was its doing."""
+    """The files that a rewind changed: other files may differ between its two checkpoints, too."""
     try:
         return frozenset(step_path(step) for step in steps_of(intent)).difference(head.kept)
     except Corrupt:
@@ -118,31 +119,31 @@ def _unreadable(intent: Intent) -> Corrupt:
 
 
 def pending_in(history: History) -> Intent | None:
-    """A change of files that was begun and not finished, running or not."""
+    """The change of files that is begun and not finished, running or not."""
     seq = history.state.intent
     entry = history.at(seq) if seq else None
     return history.whole(entry) if isinstance(entry, Intent) else None
 
 
 def interrupted_in(history: History) -> Intent | None:
-    """A change of files that was begun and not finished, and that nobody here is carrying out."""
+    """The change of files that is begun and not finished, and that no process of this machine is carrying out."""
     intent = pending_in(history)
     return None if intent is None or running_in(intent, history.state.writers) else intent
 
 
 def is_elsewhere(intent: Intent) -> bool:
-    """Whether it was begun on another machine: nobody here can tell what became of it."""
+    """Whether the intent was begun on another machine, so that its progress is unknown here."""
     return intent.host != this_process()["host"]
 
 
 def running_in(intent: Intent, writers: dict[str, dict[str, Any]]) -> int:
-    """The process on this machine that is carrying it out right now; 0 if none is."""
+    """The id of the process on this machine that is carrying out the intent; 0 if there is none."""
     if intent.id in _running:
         return os.getpid()
     who = writers.get(word_of(intent.id))
     if who is None or is_elsewhere(intent) or who.get("pid") == os.getpid():
         return 0
-    return int(who.get("pid") or 0) if is_alive(who) else 0
+    return int(who.get("pid") or 0) if may_run(who) else 0
 
 
 def carry_out(
@@ -154,7 +155,7 @@ def carry_out(
     again: bool,
     tell: Callable[[int], None] | None = None,
 ) -> list[Outcome]:
-    """Do what an intent says, folder by folder, only in the folders of the session. `again`: somebody tried before."""
+    """Carry out an intent, folder by folder, only in folders of the session. `again`: it was begun before."""
     outcomes: list[Outcome] = []
     try:
         _running.add(intent.id)

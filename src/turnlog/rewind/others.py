@@ -1,29 +1,28 @@
-"""What other sessions did in the same folders, so that a rewind does not take it back."""
+"""The work of other sessions in the same folders, so that a rewind does not take it back."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.log.entry import Checkpoint, Root, Turn, Writer
+from turnlog.log.entry import Checkpoint, Turn, Writer
 from turnlog.log.ids import word_of
-from turnlog.rewind.appearance import Appearances
-from turnlog.rewind.chronology import folder_path
+from turnlog.log.part import Root
+from turnlog.rewind.attribution import Attribution
+from turnlog.rewind.lateroot import LateRoots
 from turnlog.rewind.overlay import Overlay
 from turnlog.rewind.snapshot import WORKSPACE, roots_of
 from turnlog.rewind.span import Span, paths_in, spans
-from turnlog.rewind.testimony import Testimony
+from turnlog.rewind.timelinereader import each_opened, folder_path
 from turnlog.store import Store
-from turnlog.thread.history import History, opened
+from turnlog.thread.history import History
 from turnlog.thread.report import Info, info_of
 from turnlog.workspace.git import repository_place
-from turnlog.workspace.plan import is_same
+from turnlog.workspace.plan import ForeignWork, is_same
 from turnlog.workspace.tree import Tree, lookup, path_bytes, path_text
 
 
@@ -33,41 +32,65 @@ class ForeignSpan(Struct, frozen=True):
     begin: Checkpoint
     end: Checkpoint | None
     until: Checkpoint | None
-    """Where it has no end: the checkpoint of ours at which it was over; None if it may go on."""
+    """For a span without an end: our checkpoint by which it was over; None if it may go on."""
     what: str
     paths: frozenset[str] | None
     is_turn: bool
     session: str
     workspace: str
-    """Where its workspace lies now."""
+    """The current path of the session's workspace."""
 
 
 class _Ours(Struct):
-    """What our own log says that matters for the work of others."""
+    """The part of our own log that matters for the work of others."""
 
     checkpoints: set[str]
     gone: dict[str, Checkpoint]
-    """Processes that were gone, by their words, and the first checkpoint that says so."""
-    writers: dict[str, dict[str, Any]]
+    """The words of processes that were gone, with the first checkpoint that reports each."""
+    writers: dict[str, Writer]
     turns: set[str]
     within: set[str]
-    """Turns of others that ours are parts of: what an agent did in a `turnlog run` is not another's work."""
+    """Turns of others that contain turns of ours: an agent's work in a `turnlog run` is not another session's."""
 
 
 def work_of_others(
     store: Store, history: History, since: Checkpoint, until: Checkpoint | None = None
 ) -> list[ForeignSpan]:
-    """Stretches of other sessions' work that ended, or may have gone on, after that checkpoint; not what came later.
+    """Other sessions' work that ended, or may have continued, after checkpoint `since`, and began before `until`.
 
-    Asked is every session whose folder is one of those that are covered, lies in one or is around one; and those of
-    other worktrees of the same repository, for they may have come here.
+    This considers sessions with a folder that is covered here, inside a covered one or around one, and those in other
+    worktrees of the same repository, because they may have come here.
     """
+    if since.at is None:
+        return []
     ours = _ours(history)
+    works: list[ForeignSpan] = []
+    for row, theirs in each_opened(store, _neighbours(store, history, since, until)):
+        is_before = row.updated_at is not None and row.updated_at < since.at
+        if not is_before or theirs.state.turn is not None:
+            works += _work_of(store, theirs, row, since, ours)
+    return works
+
+
+def _neighbours(store: Store, history: History, since: Checkpoint, until: Checkpoint | None) -> list[Info]:
+    """The sessions that may have worked in the same folders, newest first, if they began before `until`."""
+    is_near = _nearness(history, since)
+    last = None if until is None else until.at
+    rows = map(info_of, sorted(store.listing(), key=lambda row: row.order, reverse=True))
+    return [
+        row
+        for row in rows
+        if row.id != history.id and row.workspace is not None and is_near(row.workspace)
+        if last is None or row.created_at is None or row.created_at <= last
+    ]
+
+
+def _nearness(history: History, since: Checkpoint) -> Callable[[str], bool]:
+    """A test whether a workspace is a covered folder, inside one, around one, or in the same repository."""
     workspace = history.state.wide.get("workspace")
     now = [path_text(os.fsencode(root.path)) for root in roots_of(history.state)]
     then = [_where(root, workspace) for root in since.roots if not root.is_private]
     places = [folder_path(path) for path in {*now, *then}]
-    last = None if until is None else until.at
     repositories = {_repository(place) for place in places} - {None}
 
     @cache
@@ -77,17 +100,7 @@ def work_of_others(
             return True
         return bool(repositories) and _repository(here) in repositories
 
-    works: list[ForeignSpan] = []
-    for row in map(info_of, sorted(store.listing(), key=lambda row: row.order, reverse=True)):
-        if row.id == history.id or row.workspace is None or since.at is None:
-            continue
-        if not is_near(row.workspace) or (last is not None and row.created_at is not None and row.created_at > last):
-            continue
-        with opened(store, store.open(row.id, read_only=True)) as theirs:
-            if row.updated_at is not None and row.updated_at < since.at and theirs.state.turn is None:
-                continue
-            works += _of_one(store, theirs, row, since, ours)
-    return works
+    return is_near
 
 
 def _ours(history: History) -> _Ours:
@@ -98,25 +111,25 @@ def _ours(history: History) -> _Ours:
             for word in entry.gone:
                 ours.gone.setdefault(word, entry)
         elif isinstance(entry, Writer):
-            ours.writers[entry.word] = asdict(entry)
+            ours.writers[entry.word] = entry
         elif isinstance(entry, Turn) and entry.state == "begin" and entry.turn is not None:
             ours.turns.add(entry.turn)
             ours.within |= {entry.within} if entry.within is not None else set()
     return ours
 
 
-def _of_one(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _Ours) -> Iterator[ForeignSpan]:
+def _work_of(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _Ours) -> Iterator[ForeignSpan]:
     entries = list(theirs.forward())
     shared = [entry for entry in entries if isinstance(entry, Checkpoint) and entry.id in ours.checkpoints]
-    writers = {entry.word: asdict(entry) for entry in entries if isinstance(entry, Writer)}
-    target = shared[-1] if shared else None  # a fork has its parent's work, and did not do it
-    came = Appearances(entry for entry in entries if isinstance(entry, Checkpoint))
-    parts = {entry.turn for entry in entries if isinstance(entry, Turn) and entry.within in ours.turns}
+    writers = {entry.word: entry for entry in entries if isinstance(entry, Writer)}
+    target = shared[-1] if shared else None  # a fork inherits its parent's work, but did not do it
+    late_roots = LateRoots(entry for entry in entries if isinstance(entry, Checkpoint))
+    nested = {entry.turn for entry in entries if isinstance(entry, Turn) and entry.within in ours.turns}
     for span in spans(store, theirs, entries, target):
-        if span.is_turn and (span.turn in ours.within or span.turn in parts):
+        if span.is_turn and (span.turn in ours.within or span.turn in nested):
             continue
         if span.doubt and span.is_turn and span.began <= theirs.inherited_to:
-            continue  # it went on in the session that it was forked from, if at all
+            continue  # it continued in the session that was forked, if at all
         until = ours.gone.get(word_of(span.turn or "")) if span.end is None else None
         is_over = until is not None and until.seq <= since.seq
         if is_over or (span.end is None and _was_over(span, writers, since, ours)):
@@ -124,53 +137,50 @@ def _of_one(store: Store, theirs: History, row: Info, since: Checkpoint, ours: _
         if span.end is None or span.end.at is None or since.at is None or span.end.at >= since.at:
             how = "may have changed it, too" if span.doubt else "changed it at the same time"
             what = f"session {row.handle}, {span.what}, {how}"
-            begin = came.fill(span.begin, span.end)
+            begin = late_roots.fill(span.begin, span.end)
             yield ForeignSpan(begin, span.end, until, what, span.paths, span.is_turn, row.id, row.workspace or "")
 
 
-def _was_over(span: Span, writers: dict[str, dict[str, Any]], since: Checkpoint, ours: _Ours) -> bool:
-    """Whether the machine was started anew between a turn without an end and that checkpoint."""
+def _was_over(span: Span, writers: dict[str, Writer], since: Checkpoint, ours: _Ours) -> bool:
+    """Whether the machine was rebooted between a turn without an end and that checkpoint."""
     theirs = writers.get(word_of(span.turn or ""))
     mine = ours.writers.get(word_of(since.id)) or ours.writers.get(word_of(since.turn or ""))
-    if theirs is None or mine is None or theirs["host"] != mine["host"]:
+    if theirs is None or mine is None or theirs.host != mine.host:
         return False
-    return theirs["boot"] != mine["boot"] and None not in (theirs["boot"], mine["boot"])
+    return theirs.boot != mine.boot and None not in (theirs.boot, mine.boot)
 
 
-class _View(Struct):
-    """A folder as another session saw it before a stretch of its work, and as it was when that was over."""
+class _ForeignView(Struct):
+    """A folder as another session saw it before a stretch of its work, and after it."""
 
     place: bytes
     before: Tree | None
-    """None, here and below, where nobody can look any more."""
+    """None, here and below, if it cannot be read any more."""
     after: Tree | None
     is_ours: bool
-    """Whether `after` is what we saw: of our own folder."""
+    """Whether `after` is our own folder as we saw it."""
     paths: frozenset[bytes] | None
     what: str
     is_turn: bool
 
 
 def seen_by_others(
-    root: Root, folder: str, others: list[ForeignSpan], now: Checkpoint, overlay: Overlay, testimony: Testimony
-) -> Callable[[bytes], str | None]:
-    """Says of a path in a root, which lies there now, which of these stretches may have changed it, too.
-
-    Nothing if none did; None where it was another session, and not this one.
-    """
+    root: Root, folder: str, others: list[ForeignSpan], now: Checkpoint, overlay: Overlay, attribution: Attribution
+) -> Callable[[bytes], ForeignWork]:
+    """A function that returns which of these spans may also have changed a path of this root, now at `folder`."""
     here, get = folder_path(folder), overlay.get
-    views = [view for work in others for view in _views(work, root, here, now, overlay)]
+    views = [view for work in others for view in _views_of(work, root, here, now, overlay)]
 
-    def who(path: bytes) -> str | None:
+    def done_by_others(path: bytes) -> ForeignWork:
         seen = [view for view in views if has_seen(view, path)]
         if not seen:
-            return ""
-        # Only turns are told apart, and only where all of them can be looked at.
+            return ForeignWork()
+        # Changes can only be attributed if all of these are turns with readable trees.
         is_clear = all(view.is_turn and view.before is not None and view.after is not None for view in seen)
-        is_ours = testimony.is_ours(here + path) if is_clear else None
-        return seen[0].what if is_ours is None else "" if is_ours else None
+        is_ours = attribution.is_ours(here + path) if is_clear else None
+        return ForeignWork(seen[0].what if is_ours is None else "", is_only_theirs=is_ours is False)
 
-    def has_seen(view: _View, path: bytes) -> bool:
+    def has_seen(view: _ForeignView, path: bytes) -> bool:
         if not (here + path).startswith(view.place):
             return False
         inside = (here + path)[len(view.place) :]
@@ -181,13 +191,13 @@ def seen_by_others(
         after = lookup(view.after, path if view.is_ours else inside, get)
         return not is_same(lookup(view.before, inside, get), after)
 
-    return who
+    return done_by_others
 
 
-def _views(work: ForeignSpan, ours: Root, here: bytes, now: Checkpoint, overlay: Overlay) -> Iterator[_View]:
+def _views_of(work: ForeignSpan, ours: Root, here: bytes, now: Checkpoint, overlay: Overlay) -> Iterator[_ForeignView]:
     for root in work.begin.roots:
         if root.is_private:
-            continue  # it lies over that of the workspace
+            continue  # its tree is laid over that of the workspace
         folder = folder_path(_where(root, work.workspace))
         if not (here.startswith(folder) or folder.startswith(here)):
             continue
@@ -200,11 +210,11 @@ def _views(work: ForeignSpan, ours: Root, here: bytes, now: Checkpoint, overlay:
             paths = tracked if paths is None else paths & tracked
         end, seen = (work.end, root) if work.end is not None else (work.until or now, ours)
         look = overlay.comparable(work.begin, end, root)
-        before, after = _looked(look, work.begin, root), _looked(look, end, seen)
-        yield _View(folder, before, after, work.end is None, paths, work.what, work.is_turn)
+        before, after = _readable(look, work.begin, root), _readable(look, end, seen)
+        yield _ForeignView(folder, before, after, work.end is None, paths, work.what, work.is_turn)
 
 
-def _looked(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Checkpoint, root: Root) -> Tree | None:
+def _readable(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Checkpoint, root: Root) -> Tree | None:
     try:
         return look(checkpoint, root)
     except (NotFound, Corrupt):
@@ -212,7 +222,7 @@ def _looked(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Checkpo
 
 
 def _where(root: Root, workspace: str | None) -> str:
-    """Where a root lies now: a project may have moved since."""
+    """Where a root is now: the project may have moved."""
     return workspace if root.name == WORKSPACE and workspace else root.path
 
 

@@ -1,6 +1,6 @@
-"""The folder of a checkpoint as one tree: what the workspace's own tree has, and the ignored files beside it.
+"""The folder of a checkpoint as one tree: the tree of the workspace, and the ignored files beside it.
 
-They are kept apart because the contents of ignored files stay in this home. Callers see one tree, because a changed
+They are stored apart because the contents of ignored files stay in this home. Callers see one tree, because a changed
 ignore rule moves a file between the two without changing it.
 """
 
@@ -12,21 +12,22 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from turnlog.errors import NotFound
-from turnlog.log.entry import Checkpoint, Root
-from turnlog.workspace.ignored import NEVER_KEPT
+from turnlog.log.entry import Checkpoint
+from turnlog.log.part import Root
+from turnlog.workspace.ignoredscan import NEVER_KEPT
 from turnlog.workspace.tree import FOLDER, GetTree, Tree, decode_tree, lookup
 
 
 def same_root(checkpoint: Checkpoint, root: Root) -> Root | None:
-    """That root in another checkpoint: by what it is, for a project may have moved in between."""
-    return next((one for one in checkpoint.roots if one.name == root.name and not one.is_private), None)
+    """The root of the same name in another checkpoint; its path may differ, because a project can move."""
+    return next((other for other in checkpoint.roots if other.name == root.name and not other.is_private), None)
 
 
 def private_root(checkpoint: Checkpoint, root: Root) -> Root | None:
-    """The ignored files beside that root in another checkpoint."""
+    """The root of ignored files that belongs to the same root in another checkpoint."""
     own = same_root(checkpoint, root)
     path = None if own is None else own.path
-    return next((one for one in checkpoint.roots if one.is_private and one.path == path), None)
+    return next((other for other in checkpoint.roots if other.is_private and other.path == path), None)
 
 
 class Overlay:
@@ -44,12 +45,12 @@ class Overlay:
         return decode_tree(self._load(name))
 
     def tree(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
-        """What a checkpoint has of that folder; None if it does not cover it."""
+        """The tree of a folder in a checkpoint; None if the checkpoint does not cover it."""
         own, private = self._own(checkpoint, root), self.private(checkpoint, root)
         return own if own is None or private is None else self._laid_over(own, private)
 
     def trees(self, before: Checkpoint, after: Checkpoint, root: Root) -> tuple[Tree, Tree] | None:
-        """That folder in two checkpoints, to be compared."""
+        """The trees of a folder in two checkpoints, to be compared."""
         look = self.comparable(before, after, root)
         old, new = look(before, root), look(after, root)
         return None if old is None or new is None else (old, new)
@@ -57,7 +58,7 @@ class Overlay:
     def comparable(
         self, before: Checkpoint, after: Checkpoint, root: Root
     ) -> Callable[[Checkpoint, Root], Tree | None]:
-        """How to look at two checkpoints that are to be compared: at ignored files only if both know them."""
+        """A function that reads trees of two checkpoints for comparison: with ignored files only if both have them."""
         knows = [self.private(point, root) is not None for point in (before, after)]
         return self.tree if knows[0] == knows[1] else self._own
 
@@ -66,7 +67,7 @@ class Overlay:
         return None if own is None else self.get(own.tree)
 
     def private(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
-        """The ignored files of that folder; None if nobody knows them: not covered, or in another home."""
+        """The ignored files of a folder; None if they are unknown: not covered, or in another home."""
         own = private_root(checkpoint, root)
         if own is None:
             return None
@@ -85,8 +86,8 @@ class Overlay:
                 tree[name] = replace(one, digest=both)
         return tree
 
-    def is_known(self, private: Tree | None, path: bytes) -> bool:
-        """Whether an ignored path that is in none of the trees was not there."""
+    def is_proved_absent(self, private: Tree | None, path: bytes) -> bool:
+        """Whether a path that is not in the workspace's tree did not exist: not among the ignored files either."""
         if private is None or NEVER_KEPT.intersection(path.split(b"/")):
             return False
         return lookup(private, path, self.get) is None

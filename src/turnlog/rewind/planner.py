@@ -1,69 +1,92 @@
-"""What a rewind, an undo or a redo would do to files. Nothing is touched and nothing is written."""
+"""Plans for a rewind, an undo or a redo. Nothing is changed and nothing is written."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.fold import Undoable
-from turnlog.rewind.chronology import folder_path
+from turnlog.log.part import Root
+from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.files import Files
 from turnlog.rewind.intent import paths_of
-from turnlog.rewind.others import work_of_others
-from turnlog.rewind.span import Span
-from turnlog.store import Store
-from turnlog.thread.history import History
-from turnlog.workspace.diff import Difference
+from turnlog.rewind.others import ForeignSpan, work_of_others
+from turnlog.rewind.overlay import same_root
+from turnlog.rewind.rootplan import PlanRequest, RootPlanner
+from turnlog.rewind.selection import EVERYTHING, Selection, selection
+from turnlog.rewind.span import Span, spans
+from turnlog.workspace.git import git_left
 from turnlog.workspace.plan import Plan
-from turnlog.workspace.tree import path_bytes
 
 
 class Planner:
     """Plans for one session."""
 
-    def __init__(self, store: Store, history: History, files: Files) -> None:
-        self._store = store
-        self._history = history
+    def __init__(self, files: Files) -> None:
         self._files = files
+        self._coverage = files.coverage
+        self._store = files.store
+        self._history = files.history
+
+    # ── rewinds ───────────────────────────────────────────────────────────────────────────────────
 
     def target(self, asof: int) -> Checkpoint | None:
-        """The checkpoint that files go back to for a conversation as of that entry."""
-        checkpoint = None if self._files.why_not() else self._files.at_or_before(asof)
+        """The checkpoint that files go back to for a conversation as of entry `asof`."""
+        checkpoint = None if self._coverage.why_not() else self._files.at_or_before(asof)
         if checkpoint is not None:
             self._files.refuse_missing()
         return checkpoint
 
-    def plan(self, asof: int, *, only: list[str] | None = None, force: bool = False) -> Plan:
-        """What a rewind would do, as the files are now."""
-        target = self.target(asof)
+    def plan(self, asof: int, *, only: Sequence[str] = (), force: bool = False) -> Plan:
+        """The plan of a rewind, for the files as they are now."""
+        target, selected = self.target(asof), self.selection(only)
         if target is None:
             return self.no_files()
-        return self.plan_to(target, self._files.look(), only, force)
+        return self.plan_to(target, self._files.look(), selected, force)
 
-    def plan_to(self, target: Checkpoint, now: Checkpoint, only: list[str] | None, force: bool) -> Plan:
-        """What going back from one checkpoint to another would do, but for what others did meanwhile."""
+    def selection(self, paths: Sequence[str]) -> Selection:
+        """The selection of these paths; without any, of everything."""
+        return selection(paths, self._history.state.wide.get("workspace"))
+
+    def plan_to(self, target: Checkpoint, now: Checkpoint, selected: Selection, force: bool) -> Plan:
+        """The plan for going back from checkpoint `now` to `target`, without the work of others."""
         others = work_of_others(self._store, self._history, target)
-        return self._files.plan(target, now, self._files.spans_since(target), others=others, only=only, force=force)
+        own = self._spans_since(target)
+        if own is None:
+            note = "no turn of the session since, so everything that changed counts as the session's"
+            own = [Span(target, now, "the time since the checkpoint")]
+        elif any(span.is_theirs for span in own):
+            note = "no turn of the session since, so whatever else changed was changed by somebody else"
+        else:
+            note = ""
+        return self._plan_between(target, now, own, others, selected, force=force, note=note)
 
-    def without_others(self, before: Checkpoint, after: Checkpoint, differences: list[Difference]) -> list[Difference]:
-        """The same differences without those that are surely of other sessions, which worked at the same time."""
-        others = {work.session for work in work_of_others(self._store, self._history, before, after)}
-        if not others or not differences:
-            return differences
-        testimony = self._files.testimony(others, before, after)
-        folder = folder_path(str(self._history.state.wide.get("workspace") or "/"))
-        return [
-            item for item in differences if testimony.is_ours(os.path.join(folder, path_bytes(item.path))) is not False
-        ]
+    def _spans_since(self, target: Checkpoint) -> list[Span] | None:
+        """The session's own work after a checkpoint, in order. A turn that contains the checkpoint counts from there.
+
+        None if everything since goes back: for a caller that never brackets its turns, even if it rewound, and for an
+        explicit checkpoint that no turn came after.
+        """
+        history = self._history
+        if not any(isinstance(entry, Checkpoint) and entry.when == "begin" for entry in history.forward()):
+            return None
+        is_asked_for = target.when is None and target.turn is None
+        if is_asked_for and all(entry.turn is None for entry in history.forward(target.seq)):
+            return None
+        found = spans(self._store, history, history.forward(), target)
+        if not any(span.is_turn for span in found):
+            found.append(Span(target, None, "the time since the checkpoint", is_theirs=True))
+        return found
+
+    # ── undo and redo ─────────────────────────────────────────────────────────────────────────────
 
     def plan_back(self, move: Undoable, *, force: bool = False) -> Plan:
-        """What taking a move back would do, as the files are now."""
+        """The plan for taking a move back, for the files as they are now."""
         plan = self.planner_back(move, force=force)
         return self.no_files("no files were moved then") if plan is None else plan(self._files.look())
 
     def planner_back(self, move: Undoable, *, force: bool) -> Callable[[Checkpoint], Plan] | None:
-        """The same for a checkpoint of now that is yet to be taken; None where that move changed no files."""
+        """A function that makes that plan, given a checkpoint of now; None if the move changed no files."""
         mark = self._history.at(move.back + 1)
         before = self._files.kept_at(mark.before) if isinstance(mark, Head) else None
         after = self._files.kept_at(mark.after) if isinstance(mark, Head) else None
@@ -72,11 +95,39 @@ class Planner:
         intent = self._history.at(mark.intent) if mark.intent else None
         paths = paths_of(self._history.whole(intent), mark) if isinstance(intent, Intent) else None
         span = Span(before, after, f"{mark.why} {mark.seq}", paths)
-        if self._files.why_not():
+        if self._coverage.why_not():
             return None
         self._files.refuse_missing()
-        return lambda now: self._files.plan(before, now, [span], force=force)
+        return lambda now: self._plan_between(before, now, [span], (), EVERYTHING, force=force)
+
+    # ── both ──────────────────────────────────────────────────────────────────────────────────────
 
     def no_files(self, why: str = "there is no checkpoint that far back") -> Plan:
-        """The plan where files stay as they are, and why they do."""
-        return Plan([], f"only the conversation moves: {self._files.why_not() or why}")
+        """An empty plan, with the reason why no files move."""
+        return Plan([], f"only the conversation moves: {self._coverage.why_not() or why}")
+
+    def _plan_between(
+        self,
+        target: Checkpoint,
+        now: Checkpoint,
+        own: list[Span],
+        others: Collection[ForeignSpan],
+        selected: Selection,
+        *,
+        force: bool,
+        note: str = "",
+    ) -> Plan:
+        """The plan for going back to `target`, given the session's own work since and that of others."""
+        attribution = Attribution(self._files, {work.session for work in others}, target, now)
+        filled = self._files.filled(target, None)
+        request = PlanRequest(filled, now, own, list(others), attribution, selected, force)
+        # The tree of a private root is laid over that of the workspace.
+        roots = [root for root in filled.roots if not root.is_private]
+        steps = [step for root in roots for step in RootPlanner(self._files, request, root).steps()]
+        late = [f"what happened in {root.path} before it was first seen stays" for root in _added(target, filled)]
+        return Plan(steps, "; ".join(filter(None, (note, git_left(target.git, now.git), *late))))
+
+
+def _added(before: Checkpoint, after: Checkpoint) -> list[Root]:
+    """The folders that only `after` has."""
+    return [root for root in after.roots if not root.is_private and same_root(before, root) is None]

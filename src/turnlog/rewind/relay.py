@@ -1,7 +1,7 @@
-"""Turns across processes: one begins a turn, others tell what its tools did, another one ends it.
+"""Turns across processes: one process begins a turn, others report what its tools did, another one ends it.
 
-So it is where the hooks of an agent tell of its turns: each is a process of its own, and gone at once. The turn belongs
-to the agent's process, and goes by the agent's own id for it.
+The hooks of agents work like this: each is a short process of its own. The turn belongs to the agent's process, and has
+the agent's own id for it.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from turnlog.rewind.nocheckpoint import no_checkpoint
 from turnlog.rewind.register import Worker
 from turnlog.store import Store
 from turnlog.thread.appender import Appender
-from turnlog.thread.content import given_up
+from turnlog.thread.space.checkpointcontent import given_up
 from turnlog.version import __version__
 
 LATE = "late"
-"""When a checkpoint was taken that was to be that of a beginning, and took too long: of some time in the turn."""
+"""The `when` of a checkpoint for the beginning of a turn that took too long: it is of some time in the turn."""
 
 
 _NATIVE = "-turn:"
 
 
 def native_of(turn: str | None) -> str | None:
-    """The agent's own id of a turn; None for one that no hooks tell of."""
+    """The agent's own id of a turn; None for a turn that hooks do not report."""
     return turn.partition(_NATIVE)[2] or None if turn is not None else None
 
 
 def worker_of(who: dict[str, Any] | None) -> Worker:
-    """The process that a turn belongs to; where it is not known, nobody can say that it still runs."""
+    """The process that a turn belongs to; an unknown process never counts as running."""
     if who is None:
         return Worker(word(12), {})
     return Worker(word_for(msgspec.json.encode(who, order="sorted")), who)
 
 
 class TurnRelay:
-    """Appends what is told of the turns of one session. The appender is a guest's."""
+    """Appends what hooks report of the turns of one session. The appender is a guest."""
 
     def __init__(self, store: Store, appender: Appender, files: Coverage) -> None:
         self._store = store
@@ -55,7 +55,7 @@ class TurnRelay:
 
     @property
     def open_turn(self) -> str | None:
-        """The turn that goes on."""
+        """The turn that is open."""
         return self._appender.state.turn
 
     def _is_open(self, native: str | None) -> bool:
@@ -63,9 +63,9 @@ class TurnRelay:
         return turn is not None and native in (None, native_of(turn))
 
     def begin(self, native: str, worker: Worker, refused: str = "", within: str | None = None) -> bool:
-        """A turn begins. One that is still open was interrupted: it ended where its last tool ended.
+        """Begin a turn. A turn that is still open was interrupted: it ended where its last tool ended.
 
-        Idempotent; returns whether the turn was new. `refused` says why there is to be no checkpoint.
+        Idempotent; returns whether the turn was new. `refused` is the reason for taking no checkpoint.
         """
         if self._has_begun(native):
             return False
@@ -73,13 +73,15 @@ class TurnRelay:
         with self._store.keeping():
             gone = self._bracket.known_gone(worker) if worker.who else []
             files = self._files_at(turn, "begin", refused, gone)
-            return self._append(lambda: None if self._has_begun(native) else [*self._left(worker), *files, turn])
+            return self._append(
+                lambda: None if self._has_begun(native) else [*self._opening_entries(worker), *files, turn]
+            )
 
     def _has_begun(self, native: str) -> bool:
         state = self._appender.state
         return native in (native_of(state.turn), native_of(state.turn_before))
 
-    def _left(self, worker: Worker) -> list[Entry]:
+    def _opening_entries(self, worker: Worker) -> list[Entry]:
         """Report which process works in the turn, if it is new, and the end of the turn that was open until now."""
         state = self._appender.state
         entries: list[Entry] = []
@@ -89,8 +91,8 @@ class TurnRelay:
             entries.append(Turn(state="aborted", turn=state.turn))
         return entries
 
-    def enter(self, folder: str) -> None:
-        """The agent works in that folder by now, too: checkpoints cover it from here on."""
+    def cover_folder(self, folder: str) -> None:
+        """Record that the agent also works in this folder: checkpoints cover it from here on."""
         turn = self.open_turn
         self._append(
             lambda: (
@@ -98,10 +100,10 @@ class TurnRelay:
             )
         )
 
-    def tool(self, native: str | None, changed: Sequence[str] = (), tracked: Sequence[str] = ()) -> bool:
-        """A tool ended in the open turn; `changed` are the files that it says it edited, `tracked` those outside.
+    def record_tool(self, native: str | None, changed: Sequence[str] = (), tracked: Sequence[str] = ()) -> bool:
+        """Record that a tool ended in the open turn. `changed` are the files it reports, `tracked` those outside.
 
-        Of a tool that changed nothing, nothing is written.
+        If the tool changed nothing, nothing is written.
         """
         if not self._is_open(native) or self._files.why_not():
             return False
@@ -114,11 +116,11 @@ class TurnRelay:
             seen = replace(self._files.take(when="tool"), turn=turn)
             if not drafts and self._is_last(seen):
                 return False
-            # What was declared lies between this checkpoint and the one before, whether it is news or not.
+            # The declared changes are between this checkpoint and the previous one, so it is written even without news.
             return self._append(lambda: [*drafts, seen] if self.open_turn == turn else None)
 
     def _is_last(self, seen: Checkpoint) -> bool:
-        """Whether the last checkpoint of the turn says the same."""
+        """Whether the turn's last checkpoint has the same content."""
         for entry in self.history.back():
             if isinstance(entry, Checkpoint):
                 is_same = (entry.turn, entry.roots, entry.skipped) == (seen.turn, seen.roots, seen.skipped)
@@ -126,7 +128,7 @@ class TurnRelay:
         return False
 
     def end(self, native: str | None, state: TurnState = "completed", refused: str = "") -> bool:
-        """The open turn ends; one that did not begin does not end. Gives whether it did."""
+        """End the open turn, if it is this one. Returns whether it was ended."""
         turn = self.open_turn
         if turn is None or not self._is_open(native):
             return False
@@ -140,27 +142,27 @@ class TurnRelay:
             return [no_checkpoint(f"no checkpoint at the {when} of this turn", refused, turn)]
         return self._bracket.files_at(turn, when, gone=gone, is_inside=when == "end")
 
-    def look(self) -> None:
-        """The files as they are some time in a turn, where its beginning took too long: it helps the next one."""
+    def take_late_checkpoint(self) -> None:
+        """Take a checkpoint at some time in a turn whose first one took too long: its scan speeds up the next one."""
         if not self._files.why_not():
             with self._store.keeping():
                 self._appender.append([self._files.take(when=LATE)])
 
-    def cut(self, native: str | None = None) -> bool:
-        """The process of the open turn died or left it: the turn ended where its last tool ended."""
+    def abort(self, native: str | None = None) -> bool:
+        """Abort the open turn after its process died or left it: the turn ended where its last tool ended."""
         turn = self.open_turn
         if turn is None or native_of(turn) is None or not self._is_open(native):
-            return False  # the process that began it ends it
+            return False  # the process that began the turn ends it
         return self._append(lambda: [Turn(state="aborted", turn=turn)] if self.open_turn == turn else None)
 
-    def stop(self, native: str | None, refused: str = "") -> None:
-        """Somebody stopped the open turn. Changes after this checkpoint are the user's."""
-        if self.cut(native) and not refused and not self._files.why_not():
+    def abort_by_user(self, native: str | None, refused: str = "") -> None:
+        """Abort the open turn after a user stopped it. Changes after the checkpoint taken here are the user's."""
+        if self.abort(native) and not refused and not self._files.why_not():
             with self._store.keeping():
                 self._appender.append([self._files.take(when="end")])
 
     def _append(self, make: Callable[[], Sequence[Entry] | None]) -> bool:
-        """One batch behind all that is known; where somebody was faster, it is asked again what is to be written."""
+        """Append one batch at the end of the log; after a concurrent append, `make` is called again."""
         while True:
             entries = make()
             if entries is None:

@@ -1,4 +1,4 @@
-"""The files of a session as they are now: kept for a checkpoint, or only looked at."""
+"""The files of a session as they are now: stored for a checkpoint, or only examined."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import OutOfSpace, Unavailable
-from turnlog.log.entry import Checkpoint, Root
+from turnlog.log.entry import Checkpoint
 from turnlog.log.fold import State
+from turnlog.log.part import Root
 from turnlog.log.payload import digest
 from turnlog.machine.environment import config_folder, user_folder
 from turnlog.machine.folder import expand
 from turnlog.store import AddBlob, OpenFile, Store, derived
-from turnlog.thread.settings import Settings
+from turnlog.thread.home.settings import Settings
 from turnlog.workspace import cache
-from turnlog.workspace.exclude import global_excludes, outside_rules
-from turnlog.workspace.folder import permissions_of
 from turnlog.workspace.folderscan import Scan
 from turnlog.workspace.git import git_now
-from turnlog.workspace.ignore import Outside, rules_of_tree
-from turnlog.workspace.ignored import IgnoredScanner
-from turnlog.workspace.read import Glance, Sink
+from turnlog.workspace.ignoredscan import IgnoredScanner
+from turnlog.workspace.ignorerule import Outside, rules_of_tree
+from turnlog.workspace.outsiderule import global_excludes, outside_rules
+from turnlog.workspace.rootfolder import permissions_of
 from turnlog.workspace.scan import Scanner
+from turnlog.workspace.sink import DigestOnlySink, Sink
 from turnlog.workspace.tree import encode_tree, path_bytes, path_text
 
 WORKSPACE = "workspace"
 IGNORED = "ignored"
 _MOST_SKIPPED = 1000
-_GONE, _UNREAD = -1, -2
 _RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
 _MORE_FILES = "let this process open more files (`ulimit -n`), or end what has many open; then try again"
 _HINTS = {
@@ -46,7 +46,7 @@ Progress = Callable[[int], None]
 
 
 class _Batch:
-    """See `Sink`: what is in the files becomes blobs."""
+    """A sink that makes blobs of the content of files; see `Sink`."""
 
     def __init__(self, add: AddBlob) -> None:
         self.add = add
@@ -63,30 +63,30 @@ class CoveredRoot(Struct, frozen=True):
     path: str
     tracked: frozenset[bytes] = frozenset()
     is_partial: bool = False
-    """Whether only what is tracked in it is covered."""
+    """Whether only tracked files in it are covered."""
 
     def root(self, tree: str, *, rules: str | None = None, mode: int | None = None, is_gone: bool = False) -> Root:
-        """It, as a checkpoint has it."""
+        """The folder as the root of a checkpoint."""
         names = sorted(path_text(item) for item in self.tracked)
         path = path_text(os.fsencode(self.path))
         return Root(self.name, path, tree, rules, names, self.is_partial, mode, is_gone=is_gone)
 
 
-class _Look(Struct, frozen=True):
-    """How folders are looked at."""
+class _ScanSettings(Struct, frozen=True):
+    """The settings of a scan."""
 
     sink: Sink
     """Where new content goes."""
     has: Callable[[str], bool]
     packs: frozenset[str]
-    """What holds the blobs: what an earlier scan saw may be relied on if all of its are there."""
+    """The packs that hold the blobs: an earlier scan can be relied on if all of its packs are there."""
     progress: Progress | None
     is_start: bool = False
-    """What is not there now may come any time, as a disk does, and is not covered yet."""
+    """Whether a turn begins: a missing folder, such as an unmounted disk, is then not covered yet."""
 
 
 class _RootScan(Struct, frozen=True):
-    """What a scan of one folder gave."""
+    """The result of the scan of one folder."""
 
     roots: list[Root] = []
     skipped: list[dict[str, Any]] = []
@@ -100,38 +100,39 @@ class Snapshots:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._news: dict[str, bytes] = {}
-        """What may be remembered when a checkpoint is kept."""
+        self._pending_values: dict[str, bytes] = {}
+        """Values that are cached once the checkpoint is stored."""
 
     def take(self, state: State, *, label: str | None, when: str | None, progress: Progress | None) -> Checkpoint:
-        """A draft of a checkpoint. What is new is on the disk when this returns."""
+        """Take a checkpoint, as a draft. New content is durable when this returns."""
         quota = self._settings.quota_bytes
-        # What a rewind did has to be recorded, or it could not be undone.
-        within = self._within(quota) if quota is not None and when != "after" else None
-        with self._store.add(progress=within) as add, _whole(state):
+        # The checkpoint after a rewind is exempt, or the rewind could not be undone.
+        check = self._quota_check(quota) if quota is not None and when != "after" else None
+        with self._store.add(progress=check) as add, _whole(state):
             is_start = when in (None, "begin")
             before = derived.packs(self._store, add)
-            draft, scans = self._scan(state, _Look(_Batch(add), self._store.has, before, progress, is_start=is_start))
-        for key, value in self._news.items():
+            settings = _ScanSettings(_Batch(add), self._store.has, before, progress, is_start=is_start)
+            draft, scans = self._scan(state, settings)
+        for key, value in self._pending_values.items():
             derived.save(self._store, key, value)
-        self._news.clear()
-        # Those of before are still there: nothing is collected while the caller is inside `keeping`.
+        self._pending_values.clear()
+        # Earlier packs are still there: no collection runs while the caller is inside `keeping`.
         packs = sorted(derived.packs(self._store, add))
         for key, scan in scans:
-            # Only now: what a scan has seen must not be relied on unless it is kept.
-            if scan.is_news or packs != scan.seen.packs:
+            # Only now, because the result of a scan must not be relied on unless its content is stored.
+            if scan.has_changed or packs != scan.seen.packs:
                 scan.seen.packs = packs
-                derived.save(self._store, key, cache.dump(scan.seen))
+                derived.save(self._store, key, cache.encode_seen(scan.seen))
         return msgspec.structs.replace(draft, label=label, when=when)
 
-    def _within(self, quota: int) -> Callable[[int], None]:
-        """The batch must not become larger than what is left of the quota: then nothing of it is kept."""
+    def _quota_check(self, quota: int) -> Callable[[int], None]:
+        """A check that the batch fits into the rest of the quota; otherwise nothing of it is stored."""
         left: int | None = None
 
         def check(size_bytes: int) -> None:
             nonlocal left
             if size_bytes < quota // 1000:
-                return  # to sum up what is there would take longer than to keep that little
+                return  # summing up what is there would take longer than storing that little
             left = max(0, quota - derived.blob_bytes(self._store)) if left is None else left
             if size_bytes > left:
                 raise OutOfSpace(
@@ -141,70 +142,81 @@ class Snapshots:
 
         return check
 
-    def look(self, state: State, progress: Progress | None) -> tuple[Checkpoint, Glance]:
-        """The files as they are; nothing is written. Trees that no checkpoint has are in the glance."""
-        glance = Glance()
+    def look(self, state: State, progress: Progress | None) -> tuple[Checkpoint, DigestOnlySink]:
+        """Examine the files; nothing is written. The sink has the trees."""
+        sink = DigestOnlySink()
         with _whole(state):
-            draft, _ = self._scan(state, _Look(glance, glance.has, derived.packs(self._store), progress))
-            return draft, glance
+            draft, _ = self._scan(state, _ScanSettings(sink, sink.has, derived.packs(self._store), progress))
+            return draft, sink
 
-    def _scan(self, state: State, look: _Look) -> tuple[Checkpoint, list[tuple[str, Scan]]]:
-        """The folders as they are, and each scan with the key under which the next one finds what it saw."""
+    def _scan(self, state: State, settings: _ScanSettings) -> tuple[Checkpoint, list[tuple[str, Scan]]]:
+        """Scan all folders. Returns each scan with the key under which the next one finds it."""
         covered = list(roots_of(state))
-        scanned = [self._scan_root(one, look) for one in covered]
-        project = next((one.path for one in covered if one.name == WORKSPACE), None)
-        git = git_now(project, self._remembered) if project is not None else None
-        roots = [root for one in scanned for root in one.roots]
-        skipped = [item for one in scanned for item in one.skipped]
-        scans = [(one.key, one.scan) for one in scanned if one.scan is not None]
+        scanned = [self._scan_root(root, settings) for root in covered]
+        project = next((root.path for root in covered if root.name == WORKSPACE), None)
+        git = git_now(project, self._cached) if project is not None else None
+        roots = [root for scan in scanned for root in scan.roots]
+        skipped = [item for scan in scanned for item in scan.skipped]
+        scans = [(scan.key, scan.scan) for scan in scanned if scan.scan is not None]
         return Checkpoint(roots=roots, skipped=skipped[:_MOST_SKIPPED], git=git), scans
 
-    def _scan_root(self, covered: CoveredRoot, look: _Look) -> _RootScan:
-        is_extra = covered.name != WORKSPACE
-        mode = _mode(covered.path, is_extra)
-        if mode == _GONE and not look.is_start and (covered.is_partial or not is_extra):
-            return self._gone(covered, look)
-        if mode < 0:
-            return _RootScan()
+    def _scan_root(self, covered: CoveredRoot, settings: _ScanSettings) -> _RootScan:
+        is_workspace = covered.name == WORKSPACE
+        try:
+            mode = permissions_of(covered.path)
+        except PermissionError:
+            if is_workspace:
+                raise
+            return _RootScan()  # without a folder elsewhere, the rest is still a checkpoint
+        if mode is not None:
+            return self._scan_present(covered, mode, settings)
+        was_there = not settings.is_start and (covered.is_partial or is_workspace)
+        return self._missing_root(covered, settings) if was_there else _RootScan()
+
+    def _scan_present(self, covered: CoveredRoot, mode: int, settings: _ScanSettings) -> _RootScan:
+        """Scan a folder that exists and has this mode."""
         outside = [] if covered.is_partial else _outside(covered.path)
         what = (covered.path, sorted(covered.tracked), covered.is_partial, self._settings.max_file_bytes)
         key = "scan-" + digest(repr(what).encode())[7:39]
-        seen = cache.load(derived.load(self._store, key))
-        is_all_there = look.packs.issuperset(seen.packs)
-        has = None if is_all_there else look.has
+        seen = cache.decode_seen(derived.load(self._store, key))
+        is_all_there = settings.packs.issuperset(seen.packs)
+        has = None if is_all_there else settings.has
         scanner = Scanner(
-            look.sink,
+            settings.sink,
             outside=outside,
             tracked=covered.tracked,
             max_file=self._settings.max_file_bytes,
             seen=seen,
             has=has,
             avoid=derived.own_folders(self._store),
-            progress=look.progress,
+            progress=settings.progress,
         )
         scan = scanner.scan(covered.path, only_tracked=covered.is_partial)
-        is_whole = self._settings.covers_ignored and not covered.is_partial
-        if is_whole:
-            self._scan_ignored(covered, scan, seen, look.sink, has)
+        has_ignored = self._covers_ignored(covered)
+        if has_ignored:
+            self._scan_ignored(covered, scan, seen, settings.sink, has)
         scan.seen.packs = seen.packs
-        rules = _keep_rules(outside, scan, seen if is_all_there else None, look.sink)
+        rules = _store_rules(outside, scan, seen if is_all_there else None, settings.sink)
         root = covered.root(scan.tree, rules=rules, mode=mode)
-        private = [Root(IGNORED, root.path, scan.seen.ignored.tree, is_private=True)] if is_whole else []
+        private = [Root(IGNORED, root.path, scan.seen.ignored.tree, is_private=True)] if has_ignored else []
         skipped = [
             {"root": covered.name, "path": path_text(s.path), "reason": s.reason, "size": s.size} for s in scan.skipped
         ]
         return _RootScan([root, *private], skipped, key, scan)
 
-    def _gone(self, covered: CoveredRoot, look: _Look) -> _RootScan:
-        """A folder that is not there, and was: then nothing is in it."""
-        tree = look.sink.add(encode_tree({}))
+    def _missing_root(self, covered: CoveredRoot, settings: _ScanSettings) -> _RootScan:
+        """The scan of a folder that existed and is now missing: it is empty."""
+        tree = settings.sink.add(encode_tree({}))
         root = covered.root(tree, is_gone=True)
-        is_whole = self._settings.covers_ignored and not covered.is_partial
-        return _RootScan([root, Root(IGNORED, root.path, tree, is_private=True)] if is_whole else [root])
+        private = [Root(IGNORED, root.path, tree, is_private=True)] if self._covers_ignored(covered) else []
+        return _RootScan([root, *private])
 
-    def _remembered(self, key: str, value: bytes | None) -> bytes | None:
+    def _covers_ignored(self, covered: CoveredRoot) -> bool:
+        return self._settings.covers_ignored and not covered.is_partial
+
+    def _cached(self, key: str, value: bytes | None) -> bytes | None:
         if value is not None:
-            self._news[key] = value
+            self._pending_values[key] = value
         return derived.load(self._store, key)
 
     def _scan_ignored(
@@ -219,12 +231,12 @@ class Snapshots:
             avoid=derived.own_folders(self._store),
         )
         scan.seen.ignored = scanner.scan(covered.path, scan.seen)
-        scan.is_news = scan.is_news or scan.seen.ignored is not seen.ignored
+        scan.has_changed = scan.has_changed or scan.seen.ignored is not seen.ignored
 
 
 @contextmanager
 def _whole(state: State) -> Generator[None]:
-    """A checkpoint has everything in it, or there is none."""
+    """Report an unreadable file as `Unavailable`: a checkpoint is complete, or there is none."""
     try:
         yield
     except OSError as error:
@@ -235,29 +247,18 @@ def _whole(state: State) -> Generator[None]:
         ) from error
 
 
-def _mode(path: str, is_extra: bool) -> int:
-    """The permission bits of a root; below 0 if it is gone, or cannot be told."""
-    try:
-        mode = permissions_of(path)
-    except PermissionError:
-        if is_extra:
-            return _UNREAD
-        raise
-    return _GONE if mode is None else mode
-
-
 def _outside(path: str) -> Outside:
     return outside_rules(path, expand(global_excludes(user_folder(), config_folder())))
 
 
-def _keep_rules(outside: Outside, scan: Scan, seen: cache.Seen | None, sink: Sink) -> str | None:
-    """The rules from outside a folder, kept; `seen` is what the last scan saw, if its contents are still there."""
+def _store_rules(outside: Outside, scan: Scan, seen: cache.Seen | None, sink: Sink) -> str | None:
+    """Store the ignore rules from outside a folder. `seen` is the last scan, if its content is still there."""
     if not outside:
         return None
     top = rules_of_tree(outside).key
     is_known = seen is not None and seen.outside[0] == top
     rules = seen.outside[1] if seen is not None and is_known else sink.add(dump_rules(outside))
-    scan.is_news = scan.is_news or not is_known
+    scan.has_changed = scan.has_changed or not is_known
     scan.seen.outside = (top, rules)
     return rules
 
@@ -281,16 +282,16 @@ def roots_of(state: State) -> Iterator[CoveredRoot]:
     if workspace is not None:
         yield CoveredRoot(WORKSPACE, workspace, frozenset(inside))
     for folder in folders:
-        yield CoveredRoot(folder, folder)
+        yield CoveredRoot(path_text(os.fsencode(folder)), folder)
     for folder, names in sorted(others.items()):
-        yield CoveredRoot(folder, folder, frozenset(names), is_partial=True)
+        yield CoveredRoot(path_text(os.fsencode(folder)), folder, frozenset(names), is_partial=True)
 
 
 def dump_rules(outside: Outside) -> bytes:
-    """Rules from outside a tree, to be kept beside it."""
+    """Rules from outside a tree as bytes, to be stored beside it."""
     return msgspec.json.encode([(path_text(lead), path_text(text)) for lead, text in outside])
 
 
 def load_rules(data: bytes) -> Outside:
-    """What `dump_rules` kept."""
+    """The rules from the bytes of `dump_rules`."""
     return [(path_bytes(lead), path_bytes(text)) for lead, text in _RULES(data)]

@@ -1,86 +1,86 @@
-"""The session's own work in its log: what changed inside these stretches is the session's."""
+"""Spans: the stretches of the session's own work in its log. What changed inside them is the session's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import inf
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Note, Root, Turn, Writer
+from turnlog.log.entry import AnyEntry, Changed, Checkpoint, Head, Intent, Note, Turn, Writer
 from turnlog.log.ids import process_word, word_of
-from turnlog.machine.process import lives
+from turnlog.log.part import Root
+from turnlog.machine.process import runs
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.nocheckpoint import reason_of
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.store import Store
 from turnlog.thread.appender import turns_here
-from turnlog.thread.content import given_up
 from turnlog.thread.history import History
+from turnlog.thread.space.checkpointcontent import given_up
 from turnlog.thread.target import number_turn
 from turnlog.workspace.tree import path_bytes
 
-_TELLING = (Checkpoint, Turn, Head, Intent, Changed, Writer)
+_RELEVANT = (Checkpoint, Turn, Head, Intent, Changed, Writer)
 
 
 class Span(Struct, frozen=True):
-    """A stretch of the session's own work in the log: a turn, a rewind of files, what the caller declared."""
+    """A stretch of the session's own work in the log: a turn, a rewind of files, or declared changes."""
 
     begin: Checkpoint
     end: Checkpoint | None
-    """None while it goes on."""
+    """None if the span is not over."""
     what: str
     paths: frozenset[str] | None = None
     """The only paths it is about; None means all."""
     doubt: str = ""
-    """Why others may have worked in it, too; empty where it is the session's for sure."""
+    """Why others may have worked in it, too; empty if the work is certainly the session's."""
     is_theirs: bool = False
-    """Whether it is surely not the session's."""
+    """Whether the changes are certainly not the session's."""
     turn: str | None = None
     number: int = 0
-    """Of a turn."""
+    """The number of the turn."""
     began: int = 0
-    """The entry that a turn began with, wherever this part of it begins."""
+    """The `seq` of the turn's first checkpoint, wherever this part of the turn begins."""
     is_relayed: bool = False
-    """Of a turn: whether the hooks of an agent told of it, which say where each tool ended."""
+    """Whether the turn was reported by an agent's hooks, which record where each tool ended."""
     is_blind: bool = False
-    """Of a turn: whether it has no checkpoint at its beginning, so that this begins with one before it."""
+    """Whether the turn has no checkpoint at its beginning, so that the span begins with an earlier one."""
 
     @property
     def is_turn(self) -> bool:
-        """Whether it is a turn or a part of one, and not a rewind or something declared."""
+        """Whether the span is a turn or a part of one, and not a rewind or a declaration."""
         return self.turn is not None
 
 
-class _Begun(Struct):
-    """A turn of which no end was seen so far."""
+class _OpenTurn(Struct):
+    """A turn whose end was not seen yet."""
 
     begin: Checkpoint
-    sure: Checkpoint
-    """The last checkpoint before something that the turn itself wrote: it went on then."""
-    after: Checkpoint | None = None
-    """The first one behind that."""
-    is_left: bool = False
-    """Whether its process began another one since."""
+    last_sign: Checkpoint
+    """The last checkpoint before an entry of the turn: the turn was still running then."""
+    next_checkpoint: Checkpoint | None = None
+    """The first checkpoint after `last_sign`."""
+    is_abandoned: bool = False
+    """Whether its process has begun another turn since."""
     is_relayed: bool = False
     is_blind: bool = False
 
 
 class _Finder:
-    """Goes through a log and finds them."""
+    """Collects the spans of a log, entry by entry."""
 
     def __init__(self, target: Checkpoint | None, inherited_to: int) -> None:
-        self.found: list[Span] = []
+        self.spans: list[Span] = []
         self._target = target
         self._inherited_to = inherited_to
-        self._begun: dict[str, _Begun] = {}
-        self._cut: dict[str, _Begun] = {}
-        """Turns that are over, and have no checkpoint at their end."""
+        self._begun: dict[str, _OpenTurn] = {}
+        self._without_end: dict[str, _OpenTurn] = {}
+        """Turns that ended without a checkpoint at their end."""
         self._numbers: dict[str, int] = {}
-        self._writers: dict[str, dict[str, Any]] = {}
+        self._writers: dict[str, Writer] = {}
         self._seen: dict[int, Checkpoint] = {}
         self._last: Checkpoint | None = None
         self._declared: set[str] = set()
@@ -88,15 +88,15 @@ class _Finder:
         self._intents: dict[int, Intent] = {}
 
     def take(self, entry: AnyEntry) -> None:
-        """One more entry, whatever it is."""
+        """Process the next entry."""
         if isinstance(entry, Checkpoint):
             self._checkpoint(entry)
         begun = self._begun.get(entry.turn) if entry.turn is not None else None
         if begun is not None and self._last is not None and _is_sign(entry, begun):
-            begun.sure, begun.after = self._last, None
+            begun.last_sign, begun.next_checkpoint = self._last, None
         if isinstance(entry, Note) and entry.turn is not None and begun is None and self._last is not None:
             if reason_of(entry) is not None:
-                self._begun[entry.turn] = _Begun(self._last, self._last, is_blind=True)
+                self._begun[entry.turn] = _OpenTurn(self._last, self._last, is_blind=True)
         elif isinstance(entry, Turn) and entry.turn is not None:
             self._turn(entry, entry.turn)
         elif isinstance(entry, Head):
@@ -104,25 +104,26 @@ class _Finder:
         elif isinstance(entry, Changed) and entry.turn not in self._begun:
             self._declared.update(entry.paths)
         elif isinstance(entry, Writer):
-            self._writers[entry.word] = asdict(entry)
+            self._writers[entry.word] = entry
 
     def _checkpoint(self, entry: Checkpoint) -> None:
         self._close(entry)
         self._seen[entry.seq] = self._last = entry
         for begun in self._begun.values():
-            begun.after = begun.after or entry
-        for turn, begun in self._cut.items():
-            self._add_cut(turn, begun, entry)
-        self._cut = {}
+            begun.next_checkpoint = begun.next_checkpoint or entry
+        for turn, begun in self._without_end.items():
+            self._add_without_end(turn, begun, entry)
+        self._without_end = {}
         if entry.turn is None:
             return
         if entry.when == "begin":
-            self._begun[entry.turn] = _Begun(entry, entry)
+            self._begun[entry.turn] = _OpenTurn(entry, entry)
         elif entry.when == "end" and entry.turn in self._begun:
             begun = self._begun.pop(entry.turn)
             self._add_turn(entry.turn, begun, begun.begin, entry)
 
-    def dropped(self, entry: Checkpoint) -> None:
+    def add_dropped(self, entry: Checkpoint) -> None:
+        """Process a checkpoint that was given up."""
         self._is_gap = True
         if entry.turn is not None:
             self._begun.pop(entry.turn, None)
@@ -131,13 +132,13 @@ class _Finder:
         if entry.state != "begin":
             begun = self._begun.pop(turn, None)
             if begun is not None:
-                self._cut[turn] = begun
+                self._without_end[turn] = begun
             return
         if turn in self._begun:
             self._begun[turn].is_relayed = entry.native is not None
         number_turn(self._numbers, entry)
         for other, begun in self._begun.items():
-            begun.is_left = begun.is_left or (other != turn and word_of(other) == word_of(turn))
+            begun.is_abandoned = begun.is_abandoned or (other != turn and word_of(other) == word_of(turn))
 
     def _head(self, entry: Head) -> None:
         if entry.before in self._seen and entry.after in self._seen:
@@ -146,37 +147,43 @@ class _Finder:
             what = f"{entry.why} {entry.seq}"
             self._add(Span(self._seen[entry.before], self._seen[entry.after], what, paths))
 
-    def intent(self, entry: Intent) -> None:
+    def add_intent(self, entry: Intent) -> None:
+        """Process an intent, which the head entry after it refers to."""
         self._intents = {entry.seq: entry}
 
-    def end(self) -> list[Span]:
+    def finish(self) -> list[Span]:
+        """The spans, after the last entry."""
         for turn, begun in self._begun.items():
             if begun.begin.seq <= self._inherited_to or not self._is_running(turn, begun):
-                self._add_cut(turn, begun, begun.after)
-            elif begun.is_relayed:  # nobody tells of an interruption, so it may be over
-                self._add_cut(turn, begun, None, "is still open, and no tool of it has ended since")
+                self._add_without_end(turn, begun, begun.next_checkpoint)
+            elif begun.is_relayed:  # an interruption is not reported, so the turn may be over
+                self._add_without_end(turn, begun, None, "is still open, and no tool of it has ended since")
             else:
                 self._add_turn(turn, begun, begun.begin, None)
-        for turn, begun in self._cut.items():
-            self._add_cut(turn, begun, None)
+        for turn, begun in self._without_end.items():
+            self._add_without_end(turn, begun, None)
         self._close(None)
-        return _in_order(self.found)
+        return _in_order(self.spans)
 
-    def _is_running(self, turn: str, begun: _Begun) -> bool:
+    def _is_running(self, turn: str, begun: _OpenTurn) -> bool:
         """Whether the turn is known to be running: exactly for this process, by liveness for others."""
         if word_of(turn) == process_word():
             return turn in turns_here()
-        who = self._writers.get(word_of(turn))
-        return who is not None and not begun.is_left and lives(who) is True
+        writer = self._writers.get(word_of(turn))
+        return writer is not None and not begun.is_abandoned and runs(asdict(writer)) is True
 
-    def _add_cut(self, turn: str, begun: _Begun, after: Checkpoint | None, how: str = "was cut short") -> None:
-        """A turn without an end: what came behind its last sign of life is nobody's for sure."""
-        if begun.sure is not begun.begin:
-            self._add_turn(turn, begun, begun.begin, begun.sure)
+    def _add_without_end(
+        self, turn: str, begun: _OpenTurn, after: Checkpoint | None, how: str = "was cut short"
+    ) -> None:
+        """Add a turn without an end. Changes after its last sign of life cannot be attributed."""
+        if begun.last_sign is not begun.begin:
+            self._add_turn(turn, begun, begun.begin, begun.last_sign)
         doubt = f"nobody can tell who changed it: turn {self._number(turn)} {how}"
-        self._add_turn(turn, begun, begun.sure, after, doubt)
+        self._add_turn(turn, begun, begun.last_sign, after, doubt)
 
-    def _add_turn(self, turn: str, begun: _Begun, begin: Checkpoint, end: Checkpoint | None, doubt: str = "") -> None:
+    def _add_turn(
+        self, turn: str, begun: _OpenTurn, begin: Checkpoint, end: Checkpoint | None, doubt: str = ""
+    ) -> None:
         number = self._number(turn)
         if begun.is_blind:
             doubt = f"nobody can tell who changed it: turn {number} began without a checkpoint"
@@ -185,7 +192,7 @@ class _Finder:
         self._add(replace(span, turn=turn, number=number, began=begun.begin.seq))
 
     def _close(self, end: Checkpoint | None) -> None:
-        """What happened between the last checkpoint that is kept and this one, outside of turns."""
+        """Add the declared changes and the dropped turns between the last checkpoint and `end`."""
         if self._last is not None and self._declared:
             self._add(Span(self._last, end, "the time when it was declared", frozenset(self._declared)))
         if self._last is not None and self._is_gap:
@@ -203,16 +210,16 @@ class _Finder:
                 return
             if span.begin.seq < self._target.seq:
                 span = replace(span, begin=self._target)
-        self.found.append(span)
+        self.spans.append(span)
 
 
-def _is_sign(entry: AnyEntry, begun: _Begun) -> bool:
-    """Whether an entry says that a turn went on: not what was brought in later, nor that it was over at some time."""
+def _is_sign(entry: AnyEntry, begun: _OpenTurn) -> bool:
+    """Whether an entry shows that a turn was running: not an imported one, nor the mark of a relayed turn."""
     return entry.origin is None and not (begun.is_relayed and isinstance(entry, Turn))
 
 
 def _in_order(unordered: list[Span]) -> list[Span]:
-    """By their beginnings; a rewind inside a turn is a part of it."""
+    """The spans by their beginnings, without rewinds inside a turn, which are parts of it."""
     turns = [span for span in unordered if span.is_turn and not span.doubt]
     rest = [span for span in unordered if span.is_turn or not any(_is_within(span, turn) for turn in turns)]
     return sorted(rest, key=lambda span: (span.begin.seq, _end_of(span)))
@@ -227,43 +234,70 @@ def _end_of(span: Span) -> float:
 
 
 def spans(store: Store, history: History, entries: Iterable[AnyEntry], target: Checkpoint | None = None) -> list[Span]:
-    """The stretches of own work in the entries of a log, in order; those after `target` only, cut where it lies in one.
+    """The session's own work in the entries of a log, in order; with `target`, only the part after it.
 
-    What the session inherited is another session's, and goes on there.
+    A turn that was inherited is another session's, and continues there.
     """
     finder = _Finder(target, history.inherited_to)
-    telling = list(_telling(entries))
-    gone = given_up(store, (entry for entry in telling if isinstance(entry, Checkpoint)), history.state.dropped)
-    for entry in telling:
+    relevant = list(_relevant(entries))
+    gone = given_up(store, (entry for entry in relevant if isinstance(entry, Checkpoint)), history.state.dropped)
+    for entry in relevant:
         if isinstance(entry, Checkpoint) and entry.id in gone:
-            finder.dropped(entry)
+            finder.add_dropped(entry)
         elif isinstance(entry, Intent):
             try:
-                finder.intent(history.whole(entry))
+                finder.add_intent(history.whole(entry))
             except (Corrupt, NotFound):
                 continue  # then all that changed counts
         else:
             finder.take(entry)
-    return finder.end()
+    return finder.finish()
 
 
-def _telling(entries: Iterable[AnyEntry]) -> Iterator[AnyEntry]:
-    """The entries that say something of stretches: of what a turn says, only the first behind each checkpoint."""
-    heard: set[str] = set()
+def _relevant(entries: Iterable[AnyEntry]) -> Iterator[AnyEntry]:
+    """The entries that matter for spans; of other entries of a turn, only the first after each checkpoint."""
+    seen: set[str] = set()
     for entry in entries:
-        if isinstance(entry, _TELLING):
+        if isinstance(entry, _RELEVANT):
             if isinstance(entry, Checkpoint):
-                heard.clear()
+                seen.clear()
             yield entry
-        elif entry.turn is not None and entry.turn not in heard:
-            heard.add(entry.turn)
+        elif entry.turn is not None and entry.turn not in seen:
+            seen.add(entry.turn)
             yield entry
+
+
+def turns(store: Store, history: History) -> list[Span]:
+    """Every turn that has checkpoints, as one span each."""
+    parts: dict[int, list[Span]] = {}
+    for span in spans(store, history, history.forward()):
+        if span.is_turn and not span.is_blind:
+            parts.setdefault(span.number, []).append(span)
+    return [_joined(some) for some in parts.values()]
+
+
+def get_turn(store: Store, history: History, turn: int | str | None) -> Span:
+    """The turn with this number or id, with everything that may be its work; the newest by default."""
+    found = turns(store, history)
+    if turn is None and found:
+        return max(found, key=lambda span: span.number)
+    chosen = next((span for span in found if turn in (span.turn, span.number)), None)
+    if chosen is None:
+        raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")
+    return chosen
+
+
+def _joined(parts: list[Span]) -> Span:
+    """A turn from its parts."""
+    if parts[0].is_relayed:  # the end of its last tool is known: later changes are not shown as its own
+        parts = [span for span in parts if not span.doubt] or [replace(parts[0], end=parts[0].begin)]
+    return replace(parts[0], end=parts[-1].end)
 
 
 def paths_in(root: Root, paths: Iterable[str], *, was_at: Iterable[str] = ()) -> frozenset[bytes]:
-    """Paths as a root has them: those that were declared are relative to the workspace, or absolute.
+    """Paths relative to a root, from paths that are relative to the workspace or absolute.
 
-    `was_at` is where else it lay when the paths were written down.
+    `was_at` are other paths of the root at the time when the paths were written.
     """
     leads = tuple(path_bytes(path).rstrip(b"/") + b"/" for path in {root.path, *was_at})
     return frozenset(_paths_in(root, leads, paths))

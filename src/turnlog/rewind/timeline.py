@@ -1,7 +1,7 @@
-"""What the checkpoints of all sessions saw of a file, in order, and whose turns lay between them.
+"""What the checkpoints of all sessions saw of a file, in order, and which turns were between them.
 
-A change is only ever told by two checkpoints. Times put the checkpoints of several sessions in order; nothing is
-anybody's because of when it happened.
+A change is only ever proved by two checkpoints. Times put the checkpoints of several sessions in order; no change is
+attributed because of its time.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
-from turnlog.log.entry import Checkpoint, Message, Root
+from turnlog.log.entry import Checkpoint, Message
+from turnlog.log.part import Root
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.workspace.plan import is_same
 from turnlog.workspace.tree import UNKNOWN, TreeNode, path_bytes
 
 
 class Sighting(Struct, frozen=True, eq=False):
-    """A checkpoint, and where the workspace of its session lies now."""
+    """A checkpoint, and the current path of its session's workspace."""
 
     checkpoint: Checkpoint
     place: bytes
-    """With a slash behind it."""
+    """The path, with a slash at the end."""
 
     def roots(self, path: bytes) -> list[tuple[Root, bytes]]:
-        """The folders of the checkpoint that a file is in, with its path in them, the nearest first."""
+        """The roots of the checkpoint that contain a file, with its path in each, the nearest first."""
         pairs: list[tuple[Root, bytes]] = []
         for root in self.checkpoint.roots:
             top = self.place if root.name == WORKSPACE else path_bytes(root.path).rstrip(b"/") + b"/"
@@ -35,12 +36,14 @@ class Sighting(Struct, frozen=True, eq=False):
         return sorted(pairs, key=lambda pair: len(pair[1]))
 
 
+NOT_RECORDED = TreeNode(UNKNOWN)
+"""A checkpoint has no information about this file."""
 Seen = Callable[[Sighting], TreeNode | None]
-"""What a sighting has of a file; a node of kind `UNKNOWN` where it does not say."""
+"""A function that returns a sighting's node of a file; a node of kind `UNKNOWN` if it has no information."""
 
 
 class TurnWork(Struct, eq=False):
-    """A turn that was bracketed, and what its session says of it."""
+    """A turn with checkpoints, and what its session records about it."""
 
     session: str
     parent: str | None
@@ -50,35 +53,35 @@ class TurnWork(Struct, eq=False):
     agent: str | None
     begin: Sighting
     end: Sighting | None
-    """None while it goes on."""
+    """None while the turn is open."""
     entry: int
-    """Where it begins in the log."""
+    """The `seq` of its beginning."""
     within: str | None
-    """The turn of a `turnlog run` that it is a part of."""
+    """The turn of a `turnlog run` that contains it."""
     prompt: Message | None = None
     model: str | None = None
 
     def sees(self, path: bytes, seen: Seen) -> bool:
-        """Whether its folders cover a file, and not a repository of its own that the file is in."""
-        ends = [one for one in (self.begin, self.end) if one is not None and one.roots(path)]
-        return any((node := seen(one)) is None or node.kind != UNKNOWN for one in ends)
+        """Whether its roots cover a file: not if the file is in a repository of its own."""
+        ends = [sighting for sighting in (self.begin, self.end) if sighting is not None and sighting.roots(path)]
+        return any((node := seen(sighting)) is None or node.kind != UNKNOWN for sighting in ends)
 
 
 class Period(Struct, eq=False):
-    """From one sighting to a later one, and what is known to have happened then."""
+    """The time from one sighting to a later one, and what is known to have happened then."""
 
     first: int
     last: int
     work: TurnWork | None = None
-    """Whose turn it was; None for a rewind."""
+    """The turn; None for a rewind."""
     paths: frozenset[bytes] | None = None
     """The only files it is about; None means all."""
     target: int = -1
-    """Of a rewind: the sighting that files went back to."""
+    """For a rewind: the sighting that files went back to."""
     session: str = ""
-    """Of a rewind: whose it was."""
+    """For a rewind: its session."""
     is_doubtful: bool = False
-    """Of a turn: whether it was cut short, and nobody can tell whether it still went on then."""
+    """For a turn: whether it was cut short, so that it may not have been running any more."""
 
 
 ChangeRange = tuple[int, int]
@@ -96,15 +99,19 @@ class Timeline(Struct):
     def owners(
         self, first: int, last: int, path: bytes, seen: Seen, *, doubtful: bool = False
     ) -> tuple[tuple[TurnWork, ...], bool]:
-        """The turns in which a file may have been changed between two sightings, and whether it surely was in one.
+        """The turns that may have changed a file between two sightings, and whether one of them certainly did.
 
-        If turns overlap, the declaring turn owns the change. `doubtful`: turns that were cut short count as
-        far as they may have gone on.
+        If turns overlap, the declaring turn owns the change. `doubtful`: turns that were cut short count as far as they
+        may have continued.
         """
         by_turn: dict[str, TurnWork] = {}
         is_sure = True
         for step in range(first, last):
-            here = (one.work for one in self.turns if one.first <= step < one.last and one.is_doubtful <= doubtful)
+            here = (
+                period.work
+                for period in self.turns
+                if period.first <= step < period.last and period.is_doubtful <= doubtful
+            )
             works = _deepest([work for work in here if work is not None and work.sees(path, seen)])
             if len(works) > 1 and (declarer := self.declarer(first, last, path, seen)) in works:
                 works = [declarer]
@@ -113,25 +120,27 @@ class Timeline(Struct):
         return tuple(by_turn.values()), is_sure
 
     def declarer(self, first: int, last: int, path: bytes, seen: Seen) -> TurnWork | None:
-        """The turn that surely declared what happened to a file between two sightings.
+        """The turn whose declaration certainly covers the change of a file between two sightings.
 
-        Each declaration is of one change between two checkpoints of its session. Which one that is can be told where
-        no other change of the file lies there, or all others are known to be of other declarations.
+        Each declaration covers one change between two checkpoints of its session. Which change that is can be decided
+        if the file has no other change there, or if all others certainly belong to other declarations.
         """
-        declarations = [one for one in self.declared if _tells(one, path)]
-        if not any(one.first <= first and last <= one.last for one in declarations):
+        declarations = [period for period in self.declared if _declares(period, path)]
+        if not any(period.first <= first and last <= period.last for period in declarations):
             return None
         numbers = range(
-            min(one.first for one in declarations), min(max(one.last for one in declarations) + 1, len(self.sightings))
+            min(period.first for period in declarations),
+            min(max(period.last for period in declarations) + 1, len(self.sightings)),
         )
         steps = {*self.changes(numbers, seen), (first, last)}
         within = [
-            ({step for step in steps if one.first <= step[0] and step[1] <= one.last}, one.work) for one in declarations
+            ({step for step in steps if period.first <= step[0] and step[1] <= period.last}, period.work)
+            for period in declarations
         ]
         return _declared(within).get((first, last))
 
     def changes(self, numbers: Iterable[int], seen: Seen) -> Iterator[ChangeRange]:
-        """Between which of these sightings a file changed; those that do not say are passed over."""
+        """The pairs of sightings between which a file changed; sightings without information are skipped."""
         before: tuple[int, TreeNode | None] | None = None
         for number in numbers:
             node = seen(self.sightings[number])
@@ -143,12 +152,12 @@ class Timeline(Struct):
 
     def rewind(self, first: int, last: int, path: bytes) -> Period | None:
         """The rewind in which a file was put back between two sightings."""
-        within = (one for one in self.rewinds if one.first <= first and last <= one.last)
-        return next((one for one in within if _has(one, path)), None)
+        within = (period for period in self.rewinds if period.first <= first and last <= period.last)
+        return next((period for period in within if _has(period, path)), None)
 
 
 def _declared(declarations: list[tuple[set[ChangeRange], TurnWork | None]]) -> dict[ChangeRange, TurnWork | None]:
-    """Whose changes are, given which of them each declaration may mean; None for one that two may mean."""
+    """The owner of each change, given the changes that each declaration may cover; None if two declarations may."""
     owners: dict[ChangeRange, TurnWork | None] = {}
     left = declarations
     while True:
@@ -165,7 +174,7 @@ def _declared(declarations: list[tuple[set[ChangeRange], TurnWork | None]]) -> d
         if not claimed:
             break
     for steps, work in left:
-        if steps <= owners.keys():  # it was one of these, too
+        if steps <= owners.keys():  # the declaration covers one of these, too
             owners |= {step: None for step in steps if owners[step] is not work}
     return owners
 
@@ -174,12 +183,12 @@ def _has(period: Period, path: bytes) -> bool:
     return period.paths is None or path in period.paths
 
 
-def _tells(period: Period, path: bytes) -> bool:
-    """Whether that is declared: with a file, the folders that it is in."""
+def _declares(period: Period, path: bytes) -> bool:
+    """Whether a period declares a path. A declared file includes the folders around it."""
     return _has(period, path) or any(one.startswith(path + b"/") for one in period.paths or ())
 
 
 def _deepest(works: list[TurnWork]) -> list[TurnWork]:
-    """Without those whose subagents are among them, or agents that they ran: what those do is in their turns, too."""
+    """The turns without those whose subagents or nested agents are among them: a turn contains their work."""
     above = {work.parent for work in works} | {work.within for work in works}
     return [work for work in works if work.session not in above and work.turn not in above]

@@ -1,8 +1,11 @@
-"""The objects people hold: a home, a session, and a session to look at. Each is imported when it is first used."""
+"""The objects of the public interface: a home, a session, and a read-only session.
+
+Each is imported at its first use.
+"""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as type checkers know it; see `turnlog`
+TYPE_CHECKING = False  # recognised by type checkers; see `turnlog`
 if TYPE_CHECKING:
     from turnlog.session.home import Home
     from turnlog.session.opening import open_home
@@ -12,12 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["Home", "ReadOnlySession", "Session", "open_home"]
 
 if not TYPE_CHECKING:
-    _WHERE = {"Home": "home", "open_home": "opening", "ReadOnlySession": "readonly", "Session": "session"}
+    _MODULES = {"Home": "home", "open_home": "opening", "ReadOnlySession": "readonly", "Session": "session"}
 
     def __getattr__(name):
         from importlib import import_module
 
-        if name not in _WHERE:
+        if name not in _MODULES:
             raise AttributeError(f"module 'turnlog.session' has no attribute {name!r}")
-        member = globals()[name] = getattr(import_module(f"turnlog.session.{_WHERE[name]}"), name)
+        member = globals()[name] = getattr(import_module(f"turnlog.session.{_MODULES[name]}"), name)
         return member

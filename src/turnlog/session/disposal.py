@@ -1,4 +1,4 @@
-"""What a home does to remove sessions: into the trash and back, for good, and when they are past their time."""
+"""How a home removes sessions: into the trash and back, for good, and when they have expired."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from turnlog.log.ids import MARKS
 from turnlog.session.interior import Interior
 from turnlog.session.lookup import log_to_read, with_exact_id
 from turnlog.store import Store
-from turnlog.thread.alias import aliases_changed
 from turnlog.thread.history import History
+from turnlog.thread.home.alias import aliases_changed, sessions_removed
 from turnlog.thread.report import Info, info_of
 from turnlog.thread.target import Target, seq_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Disposal:
-    """How a home deletes, restores, purges and keeps sessions."""
+    """The operations of a home that delete, restore, purge and expire sessions."""
 
     def __init__(self, interior: Interior) -> None:
         self._interior = interior
@@ -32,7 +32,7 @@ class Disposal:
         return self._interior.store
 
     def delete(self, session: str, *, after: Target | None = None) -> None:
-        """Put a session into the trash: the one with that id. `restore` brings it back; forks of it keep working.
+        """Put the session with this id into the trash. `restore` brings it back; forks of it keep working.
 
         `after` is the last entry that the caller has seen, such as `session.seq`; anything else is a `Conflict`.
         """
@@ -44,10 +44,10 @@ class Disposal:
     def expire(
         self, older_than: timedelta, *, keep: Keep = (), only_deleted: bool = False, dry_run: bool = False
     ) -> Purged:
-        """Remove for good what nothing happened in for that long, and what was deleted before that.
+        """Remove for good the sessions without activity for that long, and those that were deleted before that.
 
-        `keep` are ids of sessions that stay, or says of each (an `Info`) whether it does. A session goes together with
-        its forks and subagents, when the last of them is past its time. With `only_deleted`, only the trash is emptied.
+        `keep` are ids of sessions that stay, or a function that decides for an `Info`. A session goes together with
+        its forks and subagents, when the last of them has expired. With `only_deleted`, only the trash is emptied.
         """
         from turnlog.thread.removal.expiry import expire
 
@@ -55,16 +55,19 @@ class Disposal:
             self._interior.finish_erasing()
         clock = self._interior.clock
         now = None if clock is None else datetime.fromtimestamp(clock() / 1000, UTC)
-        return expire(self._store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
+        purged = expire(self._store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
+        if purged.removed and not dry_run:
+            sessions_removed(self._store)
+        return purged
 
     def _expire_trash(self) -> Purged | None:
         stays = self._interior.settings.trash_for
         return None if stays is None else self.expire(stays, only_deleted=True)
 
     def restore(self, session: str, *, as_: str | None = None) -> None:
-        """Bring the session with that id back from the trash. Where another is called so by now, it needs another id.
+        """Restore the session with this id from the trash. If its id is in use again, give it another one as `as_`.
 
-        Under another id it is another session, with all that was in it; forks of the old one keep what they need.
+        Under another id it becomes another session with the same content; forks of the old one keep what they need.
         """
         if as_ is None or as_ == session:
             with_exact_id(self._store.restore, session)
@@ -85,31 +88,33 @@ class Disposal:
         forks: bool = False,
         after: Target | None = None,
     ) -> Purged:
-        """Remove the session with that id for good, deleted or not, and what nobody else needs of its files.
+        """Remove the session with this id for good, deleted or not, and those of its blobs that nothing else needs.
 
-        Its `subagents` and `forks` go with it if told, and theirs; otherwise they stay, what forks need of it is kept
-        aside for them, and the receipt names them. Where there is one and a deleted one, `deleted` says which.
-        `after` as in `delete`.
+        With `subagents` and `forks`, those go with it, and theirs. Otherwise they stay, what forks need is kept aside
+        for them, and the receipt names them. If both a session and a deleted one have the id, `deleted` says which is
+        meant. `after` is the same as in `delete`.
         """
         from turnlog.thread.removal.purging import purge
 
         store, last = self._store, None if after is None else seq_of(after)
         _refuse_marks(session)
         self._interior.finish_erasing()
-        return with_exact_id(
+        purged = with_exact_id(
             lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks, after=last),
             session,
         )
+        sessions_removed(store)
+        return purged
 
     def forks(self, session: str, *, deleted: bool = False) -> list[Info]:
-        """The sessions that continue the one with that id, the newest first; those in the trash if `deleted`."""
+        """The forks of the session with this id, newest first; with `deleted`, those in the trash."""
         from turnlog.thread.removal.purging import PlacedLog, forks_of
 
         with closing(log_to_read(self._store, session)) as log:
             first = History(self._store, log).first
         place = "deleted" if deleted else "live"
         forks = forks_of((PlacedLog(place, row) for row in self._store.listing(place)), first)
-        return [info_of(one.row) for one in sorted(forks, key=lambda one: one.row.order, reverse=True)]
+        return [info_of(placed.row) for placed in sorted(forks, key=lambda placed: placed.row.order, reverse=True)]
 
 
 def _refuse_marks(session: str) -> None:

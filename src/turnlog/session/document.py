@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 DocumentForm = Literal["html", "markdown", "json", "jsonl", "otel"]
 FORMS: tuple[str, ...] = get_args(DocumentForm)
-_WRITER = "turnlog.reader.document"
-"""What draws a session stands above it, so it is found by its name, as formats and stores are."""
+_WRITER = "turnlog.reader.export.document"
+"""The name of the module, not an import: it is in a room above, and found by its name like formats and stores."""
 
 
 class Document(Struct, frozen=True):
-    """The bytes, and what was taken out of them, by kind; None where nothing was looked for."""
+    """The bytes of a document, and how many secrets were redacted, by kind; None if nothing was to be redacted."""
 
     data: bytes
     redacted: dict[str, int] | None

@@ -1,4 +1,4 @@
-"""A session of which entries can be erased, and that says which were."""
+"""A session whose entries can be erased, with the copies that an erasure does not reach."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class ErasableSession(ReadOnlySession):
     """A session whose entries can be erased."""
 
     def erase(self, *entries: Target, reason: str = "", by: str | None = None) -> ErasureReceipt:
-        """What these entries say is gone for good; their numbers, places, times and ids stay, with who did it and why.
+        """Erase the content of these entries for good. Their seqs, times and ids stay, with who erased it and why.
 
-        Readers of this session and of its forks see that something was erased. Nothing brings it back: neither another
-        home that still has it, nor the file of an agent that it was imported from. `by` is you by default. The receipt
-        says what was removed, and what is out of reach.
+        Readers of this session and of its forks see that something was erased. Nothing restores it: neither another
+        home that still has it, nor the file of an agent that it was imported from. `by` is the current user by
+        default. The receipt says what was removed, and what is out of reach.
         """
         from turnlog.thread.removal.erasing import erase
 
@@ -37,12 +37,12 @@ class ErasableSession(ReadOnlySession):
             return replace(receipt, copies=self._copies())
 
     def _copies(self) -> list[str]:
-        """Where else it may be: in files that other agents were given, or that it was read from."""
-        from turnlog.thread.handed import HandedOver
+        """Other places that may have the content: files written for other agents, or files it was imported from."""
+        from turnlog.thread.home.handedover import HandedOver
 
-        handed = HandedOver(interior(self._home).made.location).all().items()
+        handed = HandedOver(interior(self._home).created_here.location).all().items()
         copies = [f"{agent}:{id}" for (agent, id), copied in handed if any(one.session == self.id for one in copied.of)]
         copies += [path for path in self._state.aliases.values() if path]
         origins = (cast("dict[str, Any]", entry.origin) for entry in self.entries() if isinstance(entry.origin, dict))
-        agents = {str(origin.get("agent")) for origin in origins}
+        agents = {str(agent) for origin in origins if (agent := origin.get("agent"))}
         return sorted({*copies, *(f"the files of {agent}, from which it was imported" for agent in agents)})

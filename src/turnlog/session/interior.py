@@ -1,4 +1,4 @@
-"""What a home is made of: for the rooms of this package, which ask it with `interior(home)`, and for nobody else."""
+"""The internals of a home, for the rooms of this package: `interior(home)` returns them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
     from turnlog.store import Clock, Store
-    from turnlog.thread.creator import Creator
-    from turnlog.thread.made import CreatedHere
+    from turnlog.thread.home.createdhere import CreatedHere
+    from turnlog.thread.home.creator import Creator
+    from turnlog.thread.home.settings import Settings
     from turnlog.thread.reader import SessionReader
-    from turnlog.thread.settings import Settings
 
 
 class Interior:
-    """Where a home keeps its sessions, how, and which of them are open."""
+    """The store of a home, its options, and its open sessions."""
 
-    def __init__(self, store: Store, clock: Clock | None, settings: Settings, made: CreatedHere) -> None:
+    def __init__(self, store: Store, clock: Clock | None, settings: Settings, created_here: CreatedHere) -> None:
         self._store = store
         self.clock = clock
         self.settings = settings
-        self.made = made
+        self.created_here = created_here
         self.sessions: WeakSet[SessionReader] = WeakSet()
         self._is_closed = self._is_settled = False
 
     @property
     def store(self) -> Store:
-        """What keeps its logs and blobs; `Invalid` once the home is closed."""
+        """The store of logs and blobs. Raises `Invalid` once the home is closed."""
         if self._is_closed:
             raise Invalid("this home is closed", hint="open it again with turnlog.open")
         return self._store
@@ -40,36 +40,36 @@ class Interior:
 
     @property
     def creator(self) -> Creator:
-        """What makes its sessions."""
-        from turnlog.thread.creator import Creator  # readers create nothing
+        """The creator of its sessions."""
+        from turnlog.thread.home.creator import Creator  # readers create nothing
 
-        return Creator(self.store, self.made, self.clock)
+        return Creator(self.store, self.created_here, self.clock)
 
     def finish_erasing(self, *, again: bool = False) -> None:
-        """Somebody may have died who was erasing: what is left to do is done before anything is written."""
+        """Finish erasures that a crashed process left unfinished. Called before entries are appended."""
         from turnlog.store.capability import EraseEntries, ability
 
         if again or not self._is_settled:
-            self._is_settled = True
             if (eraser := ability(self.store, EraseEntries)) is not None and eraser.unsettled():
                 from turnlog.thread.removal.erasing import settle
 
                 settle(self.store)
+            self._is_settled = True
 
     def close(self) -> None:
         """Close its sessions, then its store."""
-        for one in list(self.sessions):
-            one.close()
+        for session in list(self.sessions):
+            session.close()
         self._is_closed = True
         self._store.close()
 
 
-class Housed(Protocol):
-    """A home."""
+class HasInterior(Protocol):
+    """An object with the internals of a home."""
 
     _interior: Interior
 
 
-def interior(home: Housed) -> Interior:
-    """What a home is made of."""
+def interior(home: HasInterior) -> Interior:
+    """The internals of a home."""
     return home._interior  # pyright: ignore[reportPrivateUsage]

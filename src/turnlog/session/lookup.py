@@ -1,4 +1,4 @@
-"""Which sessions there are, and which one is meant: by its id and nothing else where one is opened or changed."""
+"""Finding sessions: by exact id where one is opened or changed, otherwise also by the beginning of an id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.log.ids import MARKS, handle_of
 from turnlog.machine.folder import workspace_path
 from turnlog.store import Listed, Log, Store, derived
-from turnlog.store.listing import ListingCursor, behind
+from turnlog.store.listing import ListingCursor, rest_after
 from turnlog.thread.history import opened
 from turnlog.thread.report import SAFETY_NET_AGENT, Info, info_of, is_net
 
@@ -21,11 +21,13 @@ _R = TypeVar("_R")
 
 
 def with_exact_id(call: Callable[[str], _R], session: str) -> _R:
-    """Do it with the session that has that id, or say that there is none: a beginning of another will not do."""
-    _refuse_no_text(session)
+    """Call with an exact id; `NotFound` if there is no such session, even if another id begins like this."""
+    check_text(session)
     try:
         return call(session)
-    except Invalid:  # no session can be called that
+    except Invalid:
+        if _can_be_id(session):
+            raise  # about something else
         raise _unknown(session) from None
     except Ambiguous:
         raise
@@ -33,27 +35,36 @@ def with_exact_id(call: Callable[[str], _R], session: str) -> _R:
         raise NotFound(error.message, hint=_FIND) from None
 
 
+def is_session(store: Store, session: str) -> bool:
+    """Whether there is a session with exactly this id; deleted sessions do not count."""
+    check_text(session)
+    return derived.exists(store, session)
+
+
 def log_to_write(store: Store, session: str) -> Log:
-    """The log of exactly that session."""
+    """The log of the session with exactly this id."""
     try:
         return with_exact_id(store.open, session)
     except NotFound as error:
-        if session in derived.ids(store, like=session, deleted=True):
+        if derived.exists(store, session, deleted=True):
             raise NotFound(error.message, hint="it was deleted; home.restore brings it back") from None
         raise
 
 
 def log_to_read(store: Store, session: str) -> Log:
-    """The log of exactly that session, deleted or not. Of one that was purged, nobody reads what its forks need."""
-    _refuse_no_text(session)
-    if not any(session in derived.ids(store, like=session, deleted=deleted) for deleted in (False, True)):
+    """The log of the session with exactly this id, deleted or not.
+
+    A purged session that is kept for forks is `NotFound`.
+    """
+    check_text(session)
+    if not any(derived.exists(store, session, deleted=deleted) for deleted in (False, True)):
         raise _unknown(session)
     return with_exact_id(partial(store.open, read_only=True), session)
 
 
 def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *, deleted: bool) -> str:
-    """The id of the one session that is called so: an id, a unique beginning of one or of a handle, or `latest`."""
-    _refuse_no_text(text)
+    """The id of the one session that `text` names: an id, a unique beginning of one or of a handle, or `latest`."""
+    check_text(text)
     ids = list(derived.ids(store, like=text, deleted=deleted)) if text else []
     if ids and workspace is not None:
         ids = [row.id for row in matching(derived.sessions(store, deleted=deleted, ids=set(ids)), workspace)]
@@ -63,19 +74,19 @@ def find_id(store: Store, text: str, workspace: str | os.PathLike[str] | None, *
 
 
 def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
-    """The id of the newest conversation, of a workspace if told: neither a hidden one nor a subagent."""
-    rows = (row for row in matching(derived.newest(store), workspace) if not row.hidden and row.parent is None)
-    first = next(rows, None)
+    """The id of the newest conversation, of a workspace if given; neither a hidden session nor a subagent."""
+    conversations = (row for row in matching(derived.newest(store), workspace) if not row.hidden and row.parent is None)
+    first = next(conversations, None)
     if first is None:
         where = f" for {workspace_path(workspace)}" if workspace is not None else ""
         raise NotFound(f"there is no session{where} yet", hint="`turnlog run -- COMMAND` makes one, and home.create")
-    # One that was made just now and has nothing in it yet is not what one wants to go on with.
-    talks = (row for row in chain([first], rows) if row.seq > 1 and not is_net_in(store, row))
-    return next(talks, first).id
+    # A session that was just created and is still empty is not the one to continue.
+    begun = (row for row in chain([first], conversations) if row.seq > 1 and not is_net_in(store, row))
+    return next(begun, first).id
 
 
 def is_net_in(store: Store, row: Info) -> bool:
-    """Whether a session of that store is a safety net."""
+    """Whether a session of this store is a net."""
     if row.agent != SAFETY_NET_AGENT:
         return False
     with opened(store, store.open(row.id, read_only=True)) as history:
@@ -83,19 +94,19 @@ def is_net_in(store: Store, row: Info) -> bool:
 
 
 def rows(store: Store, *, deleted: bool, is_paged: bool, after: str | None) -> Iterator[Listed]:
-    """Sessions, the one with the newest entry first, behind `after`."""
-    cursor = None if after is None else _place(store, after, deleted)
+    """The rows of sessions, by their newest entry, newest first, after the cursor `after`."""
+    cursor = None if after is None else _cursor_at(store, after, deleted)
     if is_paged:
         return derived.newest(store, deleted=deleted, after=cursor)
-    # Every one of them, whatever grows meanwhile; only then in their order.
-    return behind(
+    # A full listing reads all sessions before sorting, so that one that grows during it is not missed.
+    return rest_after(
         iter(sorted(derived.sessions(store, deleted=deleted), key=lambda row: row.order, reverse=True)), cursor
     )
 
 
-def _place(store: Store, after: str, deleted: bool) -> ListingCursor:
-    """That of a cursor; or of a session by its id, as long as it is there."""
-    _refuse_no_text(after)
+def _cursor_at(store: Store, after: str, deleted: bool) -> ListingCursor:
+    """The position of a cursor, or of a session by its id, as long as that session exists."""
+    check_text(after)
     named = (row.order for row in derived.sessions(store, deleted=deleted, ids=[after]))
     cursor = ListingCursor.of(after) or next(named, None)
     if cursor is None:
@@ -103,9 +114,19 @@ def _place(store: Store, after: str, deleted: bool) -> ListingCursor:
     return cursor
 
 
-def _refuse_no_text(name: object) -> None:
+def check_text(name: object) -> None:
+    """Refuse a name of a session that is not text."""
     if not isinstance(name, str):
         raise Invalid(f"the name of a session is text, not {name!r:.80}")
+
+
+def _can_be_id(session: str) -> bool:
+    from turnlog.log.draft import MAX_ID
+
+    try:
+        return 0 < len(session) <= MAX_ID and bool(session.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _unknown(session: str) -> NotFound:
@@ -114,15 +135,15 @@ def _unknown(session: str) -> NotFound:
 
 def _match(name: str, ids: list[str]) -> str:
     """The one id that begins like this, or whose handle does."""
-    matching = [i for i in ids if handle_of(i) == name] or [
-        i for i in ids if name and (i.startswith(name) or handle_of(i).startswith(name))
+    chosen = [id for id in ids if handle_of(id) == name] or [
+        id for id in ids if name and (id.startswith(name) or handle_of(id).startswith(name))
     ]
-    if len(matching) == 1:
-        return matching[0]
-    if not matching:
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
         raise NotFound(f"no session {name!r}", hint="`turnlog ls` shows the sessions there are")
-    some = ", ".join(sorted(matching)[:5]) + (" …" if len(matching) > 5 else "")
-    raise Ambiguous(f"{name!r} fits {len(matching)} sessions: {some}", hint="give more of the id")
+    some = ", ".join(sorted(chosen)[:5]) + (" …" if len(chosen) > 5 else "")
+    raise Ambiguous(f"{name!r} fits {len(chosen)} sessions: {some}", hint="give more of the id")
 
 
 def matching(
@@ -131,7 +152,7 @@ def matching(
     labels: Mapping[str, str] | None = None,
     parent: str | None = None,
 ) -> Iterator[Info]:
-    """Those of a workspace, with all these labels, started by that session; never what was said of other agents'."""
+    """The sessions of a workspace, with all these labels, spawned by `parent`; never the session of marks."""
     folder = None if workspace is None else workspace_path(workspace)
     wanted = (labels or {}).items()
     for row in map(info_of, rows):

@@ -1,4 +1,4 @@
-"""Which store a location means, and the home that it keeps."""
+"""Opening a home at a location."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from turnlog.machine.environment import default_home
 from turnlog.machine.location import connect
 from turnlog.session.home import Home
 from turnlog.store import Clock
-from turnlog.thread.made import CreatedHere
-from turnlog.thread.settings import Settings
+from turnlog.thread.home.createdhere import CreatedHere
+from turnlog.thread.home.settings import Settings, check_stay
 
 Durability = Literal["fsync", "flush"]
 DURABILITIES = get_args(Durability)
 
 
 class HomeOptions(TypedDict, total=False):
-    """What `turnlog.open` may be told besides."""
+    """The options of `turnlog.open`."""
 
     checkpoints: bool
     max_file_bytes: int
@@ -41,18 +41,20 @@ def open_home(
 ) -> Home:
     """The home at a location: None (`$TURNLOG_HOME` or `~/.turnlog`), a folder, `memory:` or `postgresql://…`.
 
-    `durability="flush"` leaves syncing to the operating system: what is acknowledged survives the death of the
-    process, not a power cut. Turns take a checkpoint of the workspace at each end, unless `checkpoints=False`; files
-    larger than `max_file_bytes` are skipped, and one that needs more than `quota_bytes` of blobs is refused. Small
-    files that git would ignore are covered, too, unless `covers_ignored=False`; what is in them stays in this home.
-    What is in the trash stays there until somebody purges it; with `trash_for`, that long, and then goes for good with
-    the next `delete` or `gc`.
+    `durability="flush"` leaves syncing to the operating system: acknowledged entries survive a crash of the process,
+    but not a power failure. Turns take a checkpoint of the workspace at each end, unless `checkpoints=False`; files
+    larger than `max_file_bytes` are skipped, and a checkpoint that needs more than `quota_bytes` of blobs is refused.
+    Small files that git would ignore are covered, too, unless `covers_ignored=False`; their content stays in this home.
+    Deleted sessions stay in the trash until they are purged; with `trash_for`, they stay that long, and the next
+    `delete` or `gc` purges them.
     """
     if durability not in DURABILITIES:
-        raise Invalid(f"the durability {durability!r}", hint=f"one of {', '.join(DURABILITIES)}")
+        raise Invalid(f"there is no durability {durability!r:.80}", hint=f"one of {', '.join(DURABILITIES)}")
+    if trash_for is not None:
+        check_stay(trash_for)
     address = os.fspath(location) if location is not None else default_home()
     options: dict[str, Any] = {"durability": durability}
     if clock is not None:
         options["clock"] = clock
     settings = Settings(checkpoints, max_file_bytes, quota_bytes, covers_ignored, trash_for=trash_for)
-    return Home(connect(address, **options), clock=clock, settings=settings, made=CreatedHere(address))
+    return Home(connect(address, **options), clock=clock, settings=settings, created_here=CreatedHere(address))

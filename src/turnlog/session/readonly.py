@@ -1,4 +1,4 @@
-"""A session to look at: its log, the files it remembers, and what it would be for another agent."""
+"""A read-only session: its log, its files, and its exports."""
 
 from __future__ import annotations
 
@@ -6,64 +6,61 @@ import os
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, overload
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.session.document import FORMS, Document, DocumentForm, document_of
-from turnlog.session.interior import Housed, interior
+from turnlog.session.interior import HasInterior, interior
+from turnlog.session.message.content import as_list
 from turnlog.thread.history import History
 from turnlog.thread.reader import SessionReader
 from turnlog.thread.target import Target, rewind_to
 
 if TYPE_CHECKING:
-    from turnlog.exchange.transcript import Exported
+    from turnlog.exchange.exporting.output import Exported
     from turnlog.log.erasure.content import Erasure
+    from turnlog.rewind.coverage import Coverage
     from turnlog.rewind.files import Files
     from turnlog.rewind.planner import Planner
-    from turnlog.rewind.span import Span
     from turnlog.workspace.diff import Difference
     from turnlog.workspace.plan import Plan
 
 _Path = str | os.PathLike[str]
-_T = TypeVar("_T")
-
-
-def as_list(items: Sequence[_T]) -> list[_T]:
-    """Items that a caller gave, or `Invalid`."""
-    try:
-        return list(items)
-    except TypeError:
-        raise Invalid(f"text or a list, not {items!r:.80}") from None
 
 
 class ReadOnlySession(SessionReader):
-    """One session, to look at; made by `Home.read`.
+    """One session for reading; opened by `Home.read`.
 
-    It takes no lock, settles nothing that somebody left unfinished and never writes to the home, so it works beside a
-    writer and on a disk that cannot be written. It shows what was acknowledged when it was opened; `refresh` takes in
-    the rest.
+    It takes no lock, repairs nothing that was left unfinished and never writes to the home, so it works beside a writer
+    and on a read-only disk. It shows what was acknowledged when it was opened; `refresh` loads the rest.
     """
 
-    def __init__(self, home: Housed, history: History) -> None:
+    def __init__(self, home: HasInterior, history: History) -> None:
         super().__init__(history)
         self._home = home
 
     @cached_property
-    def _files(self) -> Files:
-        from turnlog.rewind.files import Files  # only who asks for files pays for loading what knows them
+    def _coverage(self) -> Coverage:
+        from turnlog.rewind.coverage import Coverage
 
-        return Files(self._store, self._history, interior(self._home).settings)
+        return Coverage(self._store, self._history, interior(self._home).settings)
+
+    @cached_property
+    def _files(self) -> Files:
+        from turnlog.rewind.files import Files  # loaded only when files are needed
+
+        return Files(self._store, self._history, self._coverage)
 
     @cached_property
     def _planner(self) -> Planner:
         from turnlog.rewind.planner import Planner
 
-        return Planner(self._store, self._history, self._files)
+        return Planner(self._files)
 
-    def _steady(self) -> AbstractContextManager[object]:
-        """Nothing changes inside under whoever compares files."""
-        _ = self._store  # a closed session compares nothing
+    def _locked(self) -> AbstractContextManager[object]:
+        """A lock under which nothing changes while files are compared."""
+        _ = self._store  # raises if the session is closed
         return self._history.mutex
 
     def diff(
@@ -74,24 +71,32 @@ class ReadOnlySession(SessionReader):
         turn: int | str | None = None,
         lines: bool = True,
     ) -> list[Difference]:
-        """The net change of a turn, between two checkpoints, or from one until now; the newest turn's if not told.
+        """The net change of a turn (the newest by default), between two checkpoints, or from one until now.
 
-        Without `lines`, only what happened to each path: comparing large texts takes a while.
+        Without `lines`, only the kind of change of each path: comparing large texts takes a while.
         """
-        with self._steady():
+        from turnlog.rewind.difference import differences_between, differences_of
+        from turnlog.rewind.span import get_turn
+
+        if after is not None and before is None:
+            raise Invalid("a change has a beginning", hint="diff(before, after), or diff(turn=…)")
+        if turn is not None and before is not None:
+            raise Invalid("a change is that of a turn, or since a checkpoint, not both", hint="diff(turn=…)")
+
+        with self._locked():
             if before is not None:
-                return self._files.diff(before, after or self._files.look(), lines=lines)
-            return self._change_of(self._files.turn(turn), lines=lines)
+                return differences_between(self._files, before, after or self._files.look(), lines=lines)
+            work = get_turn(self._store, self._history, turn)
+            return differences_of(self._files, work, lines=lines)
 
     def changes(self, turns: Collection[str]) -> dict[str, list[Difference]]:
-        """The net change of each of these turns, by its id; those without checkpoints are left out."""
-        with self._steady():
-            spans = [span for span in self._files.turns() if span.turn in turns] if turns else []
-            return {str(span.turn): self._change_of(span, lines=True) for span in spans}
+        """The net change of each of these turns, by its id; turns without checkpoints are left out."""
+        from turnlog.rewind.difference import differences_of
+        from turnlog.rewind.span import turns as turns_of
 
-    def _change_of(self, span: Span, *, lines: bool) -> list[Difference]:
-        after = span.end or self._files.look()
-        return self._planner.without_others(span.begin, after, self._files.diff(span.begin, after, lines=lines))
+        with self._locked():
+            spans = [span for span in turns_of(self._store, self._history) if span.turn in turns] if turns else []
+            return {str(span.turn): differences_of(self._files, span, lines=True) for span in spans}
 
     def plan_rewind(
         self,
@@ -102,27 +107,30 @@ class ReadOnlySession(SessionReader):
         only: Sequence[str] | None = None,
         force: bool = False,
     ) -> Plan:
-        """What a rewind would do to each file, and why; nothing is touched."""
-        with self._steady():
+        """What a rewind would do to each file, and why; nothing is changed.
+
+        `only` these files and folders: paths from the workspace, or absolute.
+        """
+        with self._locked():
             head = rewind_to(self._history, to=to, before=before, turns=turns)
-            return self._planner.plan(head.asof, only=None if only is None else as_list(only), force=force)
+            return self._planner.plan(head.asof, only=as_list(only or ()), force=force)
 
     def plan_undo(self, *, force: bool = False) -> Plan:
-        """What an undo would do to each file, and why; nothing is touched."""
-        with self._steady():
+        """What an undo would do to each file, and why; nothing is changed."""
+        with self._locked():
             if not self._state.undo:
                 raise NotFound("there is no rewind to undo")
             return self._planner.plan_back(self._state.undo[-1], force=force)
 
     def plan_redo(self, *, force: bool = False) -> Plan:
-        """What a redo would do to each file, and why; nothing is touched."""
-        with self._steady():
+        """What a redo would do to each file, and why; nothing is changed."""
+        with self._locked():
             if not self._state.redo:
                 raise NotFound("there is no undo to take back")
             return self._planner.plan_back(self._state.redo[-1], force=force)
 
     def erasures(self) -> list[Erasure]:
-        """What was erased in this session's own log: which entry, when, by whom and why."""
+        """The erasures in this session's own log: which entry, when, by whom and why."""
         from turnlog.store import derived
 
         with self._history.mutex:
@@ -130,7 +138,7 @@ class ReadOnlySession(SessionReader):
         return sorted((one for one in erasures if not one.part), key=lambda one: one.seq)
 
     def interrupted(self) -> bool:
-        """Whether a rewind was begun and not finished. The next rewind finishes it first."""
+        """Whether a rewind is unfinished. The next rewind finishes it first."""
         if not self._state.intent:
             return False
         from turnlog.rewind.intent import interrupted_in
@@ -151,9 +159,9 @@ class ReadOnlySession(SessionReader):
     ) -> Document | Exported:  # fmt: skip
         """A document for people (`html`, `markdown`) or programs (`json`, `jsonl`, `otel`): `s.export("html").data`.
 
-        Keys, tokens and passwords are taken out of it unless `redact=False`; spans have what was said with `content`.
-        For any other word, written for that agent: to a file, or into a folder as the agent lays it out; here if not
-        told where.
+        Keys, tokens and passwords are redacted unless `redact=False`; the spans of `otel` contain text only with
+        `content`. Any other `to` is the name of an agent: the session is written for it to a file, or into a folder in
+        the agent's layout; without a `place`, here.
         """
         if to in FORMS:
             if place is not None or force or format_version is not None or include_ignored:
@@ -162,7 +170,7 @@ class ReadOnlySession(SessionReader):
             return document_of(self, self._home, to, redact=redact is not False, content=content is True)
         if redact is not None or content is not None:
             raise Invalid(f"{to!r:.40} is no document, and nothing is redacted", hint=f"{', '.join(FORMS)} are")
-        from turnlog.exchange.transcript import send
+        from turnlog.exchange.exporting.output import export
 
         with self._history.mutex:
-            return send(self, to, place, force=force, format_version=format_version, include_ignored=include_ignored)
+            return export(self, to, place, force=force, format_version=format_version, include_ignored=include_ignored)

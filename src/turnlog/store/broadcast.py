@@ -1,7 +1,7 @@
-"""Live text on its way to listeners. Every store has its own way to carry it; none keeps it.
+"""Live text for listeners. Every store has its own way to transmit it; none stores it.
 
-A speaker only notes its text. A thread of the store reads that, finds the listeners, and sends each what it lacks. So a
-late listener gets all of it, and a slow one slows no other.
+A speaker only registers its text. A thread of the store reads the text, finds the listeners, and sends each the part
+that it lacks. So a late listener gets the whole text, and a slow one does not slow down others.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from typing import ClassVar, Literal
 import msgspec
 
 from turnlog.log.block import Text, Thinking
-from turnlog.log.codec import without_surrogates
+from turnlog.log.codec import BAD_JSON, without_surrogates
 from turnlog.log.entry import Message
 
 PAUSE_S = 0.05
-"""Between two rounds of the sending thread."""
+"""The pause between two rounds of the sending thread."""
 BEAT_S = 1.0
-"""The heartbeat of a silent speaker."""
+"""The interval of heartbeats of a silent speaker."""
 _OVERHEAD, _WIDEST = 160, 6
-"""What a frame takes besides its text, and a character at most."""
+"""The bytes of a frame besides its text, and the most bytes per character."""
 Texts = list[tuple[Literal["text", "thinking"], str]]
-"""What each block of a message says in words, in their order; a block without words says nothing."""
+"""The text of each block of a message, in order; "" for a block without text."""
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """More of a message on its way, for followers with `deltas=True`. It is in no log.
+    """More text of a message that is still arriving, for followers with `deltas=True`. It is in no log.
 
-    The deltas of a block come in order and without gaps: the text so far is `before[:at] + text`. The message itself
-    comes as an entry with the same `id`, and then counts instead.
+    The deltas of a block arrive in order and without gaps: the text so far is `before[:at] + text`. The message itself
+    arrives as an entry with the same `id`, which then replaces the deltas.
     """
 
     type: ClassVar[str] = "delta"
-    """As of an entry, to tell one from the other."""
+    """The type, as an entry has one, to tell deltas from entries."""
     id: str
     """The id that the message will have."""
     text: str = ""
     kind: Literal["text", "thinking"] = "text"
     block: int = 0
-    """Which of the message's blocks it belongs to, as far as they are there."""
+    """The index of the message's block, among those that have arrived."""
     at: int = 0
-    """How many characters of the block come before it; at 0 the block begins, maybe anew."""
+    """The number of characters of the block before this text; 0 begins the block, or begins it again."""
     is_over: bool = False
-    """Nothing more comes and no entry did: the writer gave up or died, and what was shown is to be taken away."""
+    """The writer gave up or died: no entry follows, and the text that was shown must be removed."""
 
     def to_json(self) -> str:
-        """As one line of JSON, beginning with its `type` as that of an entry does."""
+        """Return the delta as one line of JSON, with its `type` first, as in an entry."""
         return msgspec.json.encode({"type": self.type, **msgspec.to_builtins(self)}).decode()
 
 
 def texts_of(message: Message) -> Texts:
-    """The words of a message, block by block."""
+    """Return the text of a message, block by block."""
     return [
         ("thinking", block.text) if isinstance(block, Thinking) else ("text", block.text if type(block) is Text else "")
         for block in message.blocks
@@ -63,7 +63,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LiveText:
-    """What one message says so far, and how much of it each listener was sent. Used by one thread at a time."""
+    """The text of one message so far, and how much of it was sent to each listener. Used by one thread at a time."""
 
     def __init__(self, id: str, read: Callable[[], Texts]) -> None:
         self.id = id
@@ -72,10 +72,10 @@ class LiveText:
         self._sent: dict[str, dict[int, int]] = {}
         self._beat_at: dict[str, float] = {}
         self.is_over = False
-        """Set by the speaker: nothing more comes."""
+        """Set by the speaker when no more text follows."""
 
     def refresh(self) -> None:
-        """Read the text as it is by now."""
+        """Read the current text."""
         before = self._texts
         try:
             self._texts = [(kind, _sendable(text)) for kind, text in self._read()]
@@ -90,7 +90,7 @@ class LiveText:
                     sent.pop(block, None)
 
     def frames_for(self, listener: str, most_bytes: int) -> Iterator[bytes]:
-        """Frames of at most `most_bytes` that this listener lacks. One counts as sent when the next is asked for."""
+        """Yield frames of at most `most_bytes` that a listener lacks; each counts as sent when the next is taken."""
         sent, size = self._sent.setdefault(listener, {}), (most_bytes - _OVERHEAD) // _WIDEST
         is_silent = True
         for block, (kind, text) in enumerate(self._texts):
@@ -108,12 +108,12 @@ class LiveText:
             self._beat_at[listener] = now
 
     def reset(self) -> None:
-        """It is not known what arrived: every listener is sent all of it again."""
+        """Send the whole text to every listener again, because it is unknown what arrived."""
         self._sent.clear()
 
 
 def _sendable(text: str) -> str:
-    """The text with half a character replaced: a stream may be cut there, and nothing else can be sent of it."""
+    """Return the text with lone surrogates replaced: a stream may be cut inside a character."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -122,8 +122,8 @@ def _sendable(text: str) -> str:
 
 
 def delta_of(frame: bytes) -> Delta | None:
-    """A frame as a delta; None if it is none."""
+    """Decode a frame as a delta; None if it is not a delta."""
     try:
         return msgspec.json.decode(frame, type=Delta)
-    except msgspec.DecodeError:
+    except BAD_JSON:
         return None

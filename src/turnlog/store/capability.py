@@ -1,4 +1,4 @@
-"""What some stores and logs can do beside the contract: imported as `can`, so each is a verb. `ability` asks for it."""
+"""Optional capabilities of stores and logs, named by verbs: imported as `can`. `ability` checks for one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from turnlog.log.entry import AnyEntry
 from turnlog.log.erasure.content import ErasingPlan, Erasure
-from turnlog.store import Blobs, Listed, Log, Logs
+from turnlog.store import Blobs, Freed, Listed, Log, Logs
 from turnlog.store.listing import ListingCursor
 
 if TYPE_CHECKING:
@@ -20,34 +20,34 @@ _T = TypeVar("_T")
 
 
 def ability(one: Logs | Blobs | Log, kind: type[_T]) -> _T | None:
-    """A store or a log as one that can do this; None if it cannot."""
+    """Return the store or log if it has this capability; None otherwise."""
     return one if isinstance(one, kind) else None
 
 
 @runtime_checkable
 class FindEntry(Protocol):
-    """A log that knows where an id is."""
+    """A log that can find an entry by id."""
 
     def find(self, entry_id: str) -> AnyEntry | None:
-        """The entry with that id."""
+        """Return the entry with that id, or None."""
         ...
 
 
 @runtime_checkable
 class VouchIds(Protocol):
-    """A log that has to look through all of itself for an id that another process may have written."""
+    """A log that has to search all of its entries for an id that another process may have written."""
 
     def vouch(self, ids: frozenset[str]) -> None:
-        """The caller vouches that none of these ids is in the log as it has read it.
+        """Declare that none of these ids is in the log as the caller has read it.
 
-        So an `alone` append need not look for them.
+        An `alone` append then need not search for them.
         """
         ...
 
 
 @runtime_checkable
 class StampLog(Protocol):
-    """A log that knows whether it is still the same."""
+    """A log that can tell whether it changed."""
 
     def stamp(self) -> object:
         """A value that changes whenever the log changes."""
@@ -55,45 +55,45 @@ class StampLog(Protocol):
 
 
 @runtime_checkable
-class TellNews(Protocol):
-    """A log that can notify of new entries."""
+class NotifyNewEntries(Protocol):
+    """A log that can notify subscribers of new entries."""
 
-    def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Have `tell` called, on any thread, when there may be new entries, until what this returns is called.
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback`, on any thread, when there may be new entries. Returns a function that ends this.
 
-        A call may be spurious, and a call may be missing: the caller looks for itself from time to time.
+        Calls may be spurious, and calls may be missing: the caller must also poll from time to time.
         """
         ...
 
 
 class Inbox(Protocol):
-    """Where one listener gets live text."""
+    """The inbox of one listener to live text."""
 
     def take(self) -> list[Delta]:
-        """What came since the last time; never waits, for anything."""
+        """Return the deltas since the last call; never blocks."""
         ...
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         ...
 
 
 @runtime_checkable
 class CarryLiveText(Protocol):
-    """A log that carries live text to its listeners of that moment, in any process, and keeps nothing."""
+    """A log that sends live text to its current listeners, in any process, and stores none of it."""
 
-    def speak(self, text: LiveText) -> Callable[[], None]:
-        """Have a thread bring it to the listeners, until what this returns is called."""
+    def publish(self, text: LiveText) -> Callable[[], None]:
+        """Send the text to the listeners from a thread. Returns a function that ends this."""
         ...
 
-    def hear(self) -> Inbox | None:
-        """Listen from now on. Live text that has begun comes from its beginning. None if the store cannot listen."""
+    def open_inbox(self) -> Inbox | None:
+        """Listen for live text, from the beginning of text that has begun. None if the store cannot listen."""
         ...
 
 
 @runtime_checkable
 class IndexLogs(Protocol):
-    """Answers what follows from `Logs.listing` without a look into every log."""
+    """A store that answers queries on its listing without reading every log."""
 
     def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
         """See `derived.ids`."""
@@ -119,7 +119,7 @@ class FindHolder(Protocol):
 
 @runtime_checkable
 class IndexBlobs(Protocol):
-    """Answers for many blobs at once."""
+    """A store that answers for many blobs at once."""
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
         """See `derived.lacking`."""
@@ -135,13 +135,13 @@ class ListPacks(Protocol):
     """An `AddBlob` that lists packs once and works from that list."""
 
     def packs(self) -> frozenset[str]:
-        """See `derived.packs`: those of the first time, and what came to be known since. Only inside `keeping`."""
+        """See `derived.packs`: the packs of the first listing, and those found since. Only inside `keeping`."""
         ...
 
 
 @runtime_checkable
 class PutBlobs(Protocol):
-    """Keeps a few blobs in a shorter way than by `Blobs.add`."""
+    """A store that adds a few blobs faster than `Blobs.add`."""
 
     def put(self, blobs: dict[str, bytes]) -> None:
         """See `derived.put`."""
@@ -150,63 +150,63 @@ class PutBlobs(Protocol):
 
 @runtime_checkable
 class DoubtBlobs(Protocol):
-    """May not know which blobs it has, because something is damaged."""
+    """A store that may not know which blobs it has, because of damage."""
 
     def doubt(self) -> str:
-        """Why it is not certain which blobs there are; empty if it is."""
+        """Return why it is uncertain which blobs exist; "" if it is certain."""
         ...
 
 
 @runtime_checkable
 class MeasureDisk(Protocol):
-    """Knows how much room it takes."""
+    """A store that can measure its size."""
 
     def disk(self) -> dict[str, int]:
-        """How many bytes logs, deleted logs and blobs take."""
+        """Return the sizes of logs, deleted logs and blobs in bytes."""
         ...
 
-    def unneeded(self, needed: Container[str]) -> dict[str, int]:
-        """How many `blobs` and `bytes` a collection would remove, about."""
+    def unneeded(self, needed: Container[str]) -> Freed:
+        """Return about what a collection would remove."""
         ...
 
 
 @runtime_checkable
 class ScatterBlobs(Protocol):
-    """Keeps blobs in more and more places, until they are written together by a collection."""
+    """A store whose blobs are spread over more and more places until a collection merges them."""
 
     def is_scattered(self) -> bool:
-        """Whether it is time for that."""
+        """Whether a collection is due."""
         ...
 
 
 @runtime_checkable
 class EraseEntries(Protocol):
-    """Takes the content out of entries for good, wherever it keeps them, and remembers that it did."""
+    """A store that can erase the content of entries for good, and records each erasure."""
 
     def erase(self, plan: ErasingPlan) -> str:
-        """Atomic across crashes: the next writer completes it. Idempotent.
+        """Erase what the plan lists. Atomic across crashes: the next writer completes it. Idempotent.
 
-        The blobs are left to the caller, who knows which are needed: the plan is `unsettled` under the name that this
-        returns until it is settled.
+        The caller removes the blobs, because it knows which are needed: the plan is `unsettled` under the returned name
+        until it is settled.
         """
         ...
 
     def erasures(self, first: str | None = None) -> dict[str, list[Erasure]]:
-        """What was erased, by the first entries of the logs; with `first`, of that log. They outlive the log."""
+        """Return the erasures by the id of the log's first entry, or those of log `first`. They outlive the log."""
         ...
 
     def unsettled(self) -> dict[str, ErasingPlan]:
-        """The plans of which blobs may be left. Their lines are erased by then, even after a crash."""
+        """Return the plans whose blobs may still exist. Their lines are erased by now, even after a crash."""
         ...
 
     def settle(self, name: str) -> None:
-        """Note that nothing is left of it."""
+        """Record that the blobs of the plan with that name are gone."""
         ...
 
 
 @runtime_checkable
 class VersionLog(Protocol):
-    """A log that can tell whether lines of it became others."""
+    """A log that can tell whether any of its lines were rewritten."""
 
     def version(self) -> object:
         """A value that changes when an earlier line changes; None if the log is gone."""
@@ -215,23 +215,23 @@ class VersionLog(Protocol):
 
 @runtime_checkable
 class CacheData(Protocol):
-    """Keeps what can be made again. Losing it is no loss."""
+    """A store that caches data that can be recomputed."""
 
     def load(self, name: str) -> bytes:
-        """Something as it was last kept; empty if it was not."""
+        """Return the data last saved under that name; empty if there is none."""
         ...
 
     def save(self, name: str, data: bytes) -> None:
-        """Keep something."""
+        """Save data under that name."""
         ...
 
 
 @runtime_checkable
 class ReportHealth(Protocol):
-    """Can say how it is."""
+    """A store that can report its health."""
 
     def health(self) -> dict[str, Any]:
-        """What a person or a monitor wants to know; `ok` says whether it works."""
+        """Return a report for people and monitors; `ok` says whether the store works."""
         ...
 
 
@@ -241,32 +241,32 @@ class TableConnection(Protocol):
     tenant: int
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows that a statement returns."""
+        """Return the rows of a query."""
         ...
 
     def run(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run a statement once for each row of values, without an answer."""
+        """Run a statement once for each row of values. Returns nothing."""
         ...
 
     def writing(self) -> AbstractContextManager[None]:
-        """One transaction."""
+        """Run the block in one transaction."""
         ...
 
     def lock(self, waiting: Callable[[], None] | None = None) -> AbstractContextManager[None]:
-        """Lock these tables of this tenant against other writers. `waiting` is called while another one holds it."""
+        """Lock these tables of this tenant against other writers. `waiting` is called while one has the lock."""
         ...
 
     def close(self) -> None:
-        """Give it back."""
+        """Release the connection."""
         ...
 
 
 @runtime_checkable
 class KeepTables(Protocol):
-    """A store with a database that has room for the tables of others."""
+    """A store with a database in which callers may keep tables of their own."""
 
     def dedicated(self, name: str) -> TableConnection:
-        """A connection for the tables of that name."""
+        """Return a connection for the tables of that name."""
         ...
 
 
@@ -285,35 +285,35 @@ class NotifyFollowers(Protocol):
 
 
 class Region(Struct):
-    """A stretch of a log that is not what was written. Offsets and lengths are in bytes."""
+    """A damaged region of a log. Offsets and lengths are in bytes."""
 
     offset: int
     length: int
     kind: str
-    """In the words of `Damage`."""
+    """The kind of damage, one of those of `Damage`."""
     line: int
-    """The number of its first line in the file, from 1."""
+    """The number of the region's first line in the file, from 1."""
     lines: int = 1
     seq: int | None = None
-    """The entry that can be read in spite of it."""
+    """The `seq` of the entry that can be read despite the damage."""
     is_used: bool = False
     """Whether that entry counts, so that a repair leaves the line as it is."""
     is_stray: bool = False
-    """For `order`: whether its entry is in no other place, so that a repair leaves the line as it is."""
+    """For `order`: whether the entry is nowhere else in the log, so that a repair leaves the line as it is."""
     is_last: bool = False
-    """Whether no line ends after it: the remains of the last write."""
+    """Whether no line ends after the region: it is the rest of the last write."""
     older: int = 0
-    """The last entry that counts before it; 0 if none does."""
+    """The last entry before the region that counts; 0 for none."""
     newer: int | None = None
-    """The first entry that counts after it; None if none does."""
+    """The first entry after the region that counts; None for none."""
     inside: list[int] = []
-    """The entries that count in it."""
+    """The entries inside the region that count."""
     sample: str = ""
-    """How it begins."""
+    """The beginning of the region, as text."""
 
 
 class Surveyed(Struct):
-    """What a whole log holds, byte by byte."""
+    """The result of examining a whole log, byte by byte."""
 
     path: str
     size_bytes: int
@@ -322,36 +322,36 @@ class Surveyed(Struct):
 
 
 class Repaired(Struct, frozen=True):
-    """What a repair did."""
+    """The result of a repair."""
 
     blanked_bytes: int
     original: str
-    """Where the file as it was is kept."""
+    """The path of the original file, which is kept."""
     note: int
-    """The `seq` of the note that says so in the log."""
+    """The `seq` of the note in the log about the repair."""
 
 
 @runtime_checkable
 class KeepFiles(Protocol):
-    """Keeps each log in a file that people can look at and repair."""
+    """A store that keeps each log in a file, which people can inspect and repair."""
 
     @property
     def folder(self) -> str:
-        """The folder that is the store's own."""
+        """The folder of the store."""
         ...
 
     def file_of(self, session_id: str) -> str:
-        """The file of a session, deleted or not. Raises `NotFound`."""
+        """Return the file of a session, deleted or not. Raises `NotFound`."""
         ...
 
     def examine(self, session_id: str, visit: Callable[[AnyEntry], None]) -> Surveyed:
-        """Read a whole log: nothing is locked, nothing is changed. Every entry that counts is visited."""
+        """Read a whole log without locking or changing it. `visit` is called with every entry that counts."""
         ...
 
     def repair(self, session_id: str, *, without: Collection[int]) -> Repaired | None:
-        """Blank out what is damaged in a session's log, and these entries; None if there is nothing to do."""
+        """Blank out the damage in a session's log, and the entries `without`; None if there is nothing to do."""
         ...
 
     def damaged_blobs(self) -> Iterator[str]:
-        """The digests of blobs that cannot be read back. Reads all of them."""
+        """Yield the digests of blobs that cannot be read. Reads every blob."""
         ...

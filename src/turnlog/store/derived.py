@@ -1,4 +1,4 @@
-"""What follows from the contract, once for every store; where a store has a shorter way, that is taken."""
+"""Functions that work with every store through the contract, or through a faster capability of the store."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from turnlog.errors import Invalid, Unavailable, Unsupported
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.log.erasure.content import Erasure
 from turnlog.log.ids import word
-from turnlog.store import AddBlob, Blobs, Listed, Log, Logs, Place, Store
+from turnlog.store import AddBlob, Blobs, Freed, Listed, Log, Logs, Place, Store
 from turnlog.store import capability as can
 from turnlog.store.capability import ability
-from turnlog.store.listing import ListingCursor, behind, is_like
+from turnlog.store.listing import ListingCursor, is_like, rest_after
 
 
 def ids(store: Logs, *, like: str = "", deleted: bool = False) -> Iterable[str]:
-    """The ids of all sessions (or deleted ones) that begin like this, or whose handle does, in no order."""
+    """Return the ids of all sessions (or deleted ones) whose id or handle begins with `like`, in no order."""
     index = ability(store, can.IndexLogs)
     if index is not None:
         return index.ids(like=like, deleted=deleted)
@@ -25,24 +25,32 @@ def ids(store: Logs, *, like: str = "", deleted: bool = False) -> Iterable[str]:
 
 
 def sessions(store: Logs, *, deleted: bool = False, ids: Collection[str] | None = None) -> Iterator[Listed]:
-    """Every session (or every deleted one), or those of these `ids` that there are, in no order."""
+    """Yield every session (or every deleted one), or those with these `ids` that exist, in no order."""
     return store.listing("deleted" if deleted else "live", ids=ids)
 
 
-def newest(store: Logs, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
-    """The same in their `order`, the newest first; lazy if the store has an index.
+def exists(store: Logs, session_id: str, *, deleted: bool = False) -> bool:
+    """Whether there is a session (or a deleted one) with exactly this id. Takes no lock and opens no log."""
+    try:
+        return any(row.id == session_id for row in sessions(store, deleted=deleted, ids=[session_id]))
+    except Invalid:  # no session can have this id
+        return False
 
-    `after` is the place to begin behind. One that grows meanwhile may be missed.
+
+def newest(store: Logs, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
+    """Yield every session (or every deleted one), newest first; lazy if the store has an index.
+
+    The listing begins after the cursor `after`. A session that grows meanwhile may be missed.
     """
     index = ability(store, can.IndexLogs)
     if index is not None:
         return index.newest(deleted=deleted, after=after)
     rows = sorted(sessions(store, deleted=deleted), key=lambda one: one.order, reverse=True)
-    return behind(iter(rows), after)
+    return rest_after(iter(rows), after)
 
 
 def all_logs(store: Logs) -> Iterator[Log]:
-    """Every log for reading: of sessions, of deleted ones, and what is kept aside for forks."""
+    """Yield every log, opened for reading: sessions, deleted sessions, and logs kept aside for forks."""
     index = ability(store, can.IndexLogs)
     if index is not None:
         yield from index.all_logs()
@@ -53,7 +61,7 @@ def all_logs(store: Logs) -> Iterator[Log]:
 
 
 def holder_of(store: Logs, entry_id: str) -> str | None:
-    """The session whose own log has the entry with that id; None if none has."""
+    """Return the id of the session whose own log has the entry with that id, or None."""
     holding = ability(store, can.FindHolder)
     if holding is not None:
         return holding.holder_of(entry_id)
@@ -68,7 +76,7 @@ def holder_of(store: Logs, entry_id: str) -> str | None:
 
 
 def put(store: Blobs, blobs: dict[str, bytes]) -> None:
-    """Keep blobs under their digests, durable when this returns. Those that are there already cost nothing."""
+    """Add blobs under their digests; durable when this returns. Blobs that are already stored take no space."""
     short = ability(store, can.PutBlobs)
     if short is not None:
         short.put(blobs)
@@ -80,20 +88,20 @@ def put(store: Blobs, blobs: dict[str, bytes]) -> None:
 
 
 def lacking(store: Blobs, digests: Iterable[str]) -> set[str]:
-    """Those blobs of these that are not there."""
+    """Return the digests of the blobs that are not stored."""
     index = ability(store, can.IndexBlobs)
     return index.lacking(digests) if index is not None else {name for name in digests if not store.has(name)}
 
 
 def packs(store: Blobs, add: AddBlob | None = None) -> frozenset[str]:
-    """Names of what holds the blobs. While all of them are still there, so is every blob that was.
+    """Return the names of the packs that hold the blobs. While all of these packs exist, so do all blobs in them.
 
-    With `add`, inside `keeping`: of all that it knows of, which may save another look.
+    With `add`, inside `keeping`: the packs that the batch knows of, which may save listing them again.
     """
     if isinstance(add, can.ListPacks):
         return add.packs()
     index = ability(store, can.IndexBlobs)
-    return index.packs() if index is not None else frozenset({word(16)})  # not known: never the same again
+    return index.packs() if index is not None else frozenset({word(16)})  # unknown: a name that never occurs again
 
 
 def doubt(store: Blobs) -> str:
@@ -103,7 +111,7 @@ def doubt(store: Blobs) -> str:
 
 
 def disk(store: Store) -> dict[str, int]:
-    """How many bytes logs, deleted logs and blobs take; not of blobs, if the store does not say."""
+    """Return the sizes of logs, deleted logs and blobs in bytes; without blobs if the store cannot measure them."""
     measured = ability(store, can.MeasureDisk)
     if measured is not None:
         return measured.disk()
@@ -112,18 +120,18 @@ def disk(store: Store) -> dict[str, int]:
 
 
 def blob_bytes(store: Store) -> int:
-    """How many bytes blobs take. Raises `Unsupported`."""
+    """Return the size of all blobs in bytes. Raises `Unsupported`."""
     return _measured(store).disk()["blobs"]
 
 
 def is_scattered(store: Store) -> bool:
-    """Whether blobs lie in so many places that it is time to write them together."""
+    """Whether the blobs are spread over so many places that a collection is due."""
     scattered = ability(store, can.ScatterBlobs)
     return scattered is not None and scattered.is_scattered()
 
 
-def unneeded(store: Store, needed: Container[str]) -> dict[str, int]:
-    """How many `blobs` and `bytes` a collection would remove, about."""
+def unneeded(store: Store, needed: Container[str]) -> Freed:
+    """Return about what a collection would remove."""
     return _measured(store).unneeded(needed)
 
 
@@ -144,20 +152,20 @@ def following(store: Logs) -> can.Following:
 
 
 def load(store: Store, name: str) -> bytes:
-    """Something that can be made again, as it was last kept; empty if it was not."""
+    """Return derived data as it was last saved; empty if there is none."""
     cache = ability(store, can.CacheData)
     return cache.load(name) if cache is not None else b""
 
 
 def save(store: Store, name: str, data: bytes) -> None:
-    """Keep something that can be made again. Losing it is no loss."""
+    """Save derived data, which can be recomputed."""
     cache = ability(store, can.CacheData)
     if cache is not None:
         cache.save(name, data)
 
 
 def health(store: Store) -> dict[str, Any]:
-    """What a person or a monitor wants to know; `ok` says whether it works."""
+    """Return a report for people and monitors; `ok` says whether the store works."""
     monitored = ability(store, can.ReportHealth)
     if monitored is not None:
         return monitored.health()
@@ -170,7 +178,7 @@ def health(store: Store) -> dict[str, Any]:
 
 
 def own_folders(store: Store) -> frozenset[tuple[int, int]]:
-    """Device and inode of folders that belong to the store, so that they are not taken for work."""
+    """Return device and inode of the store's own folders, so that checkpoints can exclude them."""
     files = ability(store, can.KeepFiles)
     if files is None:
         return frozenset()
@@ -184,7 +192,7 @@ def own_folders(store: Store) -> frozenset[tuple[int, int]]:
 
 
 def find(log: Log, entry_id: str) -> AnyEntry | None:
-    """The entry with that id."""
+    """Return the entry with that id, or None."""
     index = ability(log, can.FindEntry)
     if index is not None:
         return index.find(entry_id)
@@ -199,19 +207,19 @@ def vouch(log: Log, ids: Iterable[str]) -> None:
 
 
 def stamp(log: Log) -> object | None:
-    """A value that changes whenever the log changes; None if only reading it would tell."""
+    """Return a value that changes whenever the log changes; None if only reading the log would show that."""
     stamping = ability(log, can.StampLog)
     return None if stamping is None else stamping.stamp()
 
 
 def version(log: Log) -> object:
-    """See `VersionLog`; None where earlier lines never change."""
+    """See `VersionLog`; None if earlier lines never change."""
     versioned = ability(log, can.VersionLog)
     return None if versioned is None else versioned.version()
 
 
 def erases(store: Logs) -> can.EraseEntries:
-    """The store as one that can erase. Raises `Unsupported`."""
+    """Return the store as one that can erase. Raises `Unsupported`."""
     eraser = ability(store, can.EraseEntries)
     if eraser is None:
         raise Unsupported("this store cannot erase single entries", hint="purge the session instead")
@@ -219,12 +227,12 @@ def erases(store: Logs) -> can.EraseEntries:
 
 
 def erasures(store: Logs, first: str | None = None) -> dict[str, list[Erasure]]:
-    """What was erased, by the first entries of logs; nothing, where nothing can be."""
+    """Return the erasures by the id of the log's first entry; none if the store cannot erase."""
     eraser = ability(store, can.EraseEntries)
     return {} if eraser is None else eraser.erasures(first)
 
 
-def listen(log: Log, tell: Callable[[], None]) -> Callable[[], None] | None:
-    """See `TellNews`; None if the store cannot notify."""
-    telling = ability(log, can.TellNews)
-    return None if telling is None else telling.listen(tell)
+def subscribe(log: Log, callback: Callable[[], None]) -> Callable[[], None] | None:
+    """See `NotifyNewEntries`; None if the store cannot notify."""
+    notifying = ability(log, can.NotifyNewEntries)
+    return None if notifying is None else notifying.subscribe(callback)

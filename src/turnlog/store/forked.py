@@ -1,4 +1,4 @@
-"""What a forked child process has to begin anew: descriptors, connections, threads and locks are its parent's."""
+"""Resources that a forked child process must recreate: descriptors, connections, threads and locks are its parent's."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from weakref import WeakSet
 
 
 class Renewable(Protocol):
-    """Something that holds what a child process must not use."""
+    """An object with resources that a child process must not use."""
 
     def after_fork(self) -> None:
-        """In the child: let go of it, and begin anew."""
+        """In the child process: abandon the parent's resources and create new ones."""
         ...
 
 
 def renew_after_fork(holder: Renewable) -> None:
-    """Have `after_fork` called in every child process from now on, for as long as the holder lives."""
+    """Call the holder's `after_fork` in every child process from now on, as long as the holder lives."""
     _holders.add(holder)
 
 

@@ -1,4 +1,4 @@
-"""A session as a listing sees it, and the places in a listing."""
+"""Sessions in listings, and cursors: positions in a listing."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _CURSOR = "~"
 
 
 class Listed(Struct, frozen=True):
-    """A session as a listing sees it: its first line, its newest session-wide facts, its last line."""
+    """A session in a listing: its first entry, its newest session-wide facts, its last entry."""
 
     id: str
     start: Start | None
-    """None where the first line cannot be read."""
+    """The first entry; None if the first line cannot be read."""
     wide: Set | None
     last: AnyEntry | None
     size_bytes: int
     deleted_at: datetime | None = None
-    """When it came into the trash, as far as the store knows."""
+    """When the session was deleted, if the store knows."""
 
     @property
     def first(self) -> str:
-        """The id of its first entry, which tells it from others that have or had the same id."""
+        """The id of the first entry, which is unique even among sessions that have or had the same session id."""
         return self.start.id if self.start is not None else self.id
 
     @property
     def order(self) -> ListingCursor:
-        """The newer, the greater; where the last entries are of one moment, the id decides."""
+        """The sort key: newer sessions have greater ones; at equal times, the id decides."""
         return cursor_of(self.last.at if self.last is not None else None, self.id)
 
 
 class ListingCursor(NamedTuple):
-    """A place in a listing: that of a session which was last written to at that time, whatever became of it."""
+    """The position of a session with that id and time of its last entry, even if the session no longer exists."""
 
     at_ms: int
     id: str
@@ -52,7 +52,7 @@ class ListingCursor(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> ListingCursor | None:
-        """The place that a text stands for; None if no cursor reads like that."""
+        """Parse a cursor; None if the text is not a cursor."""
         try:
             data = text.removeprefix(_CURSOR)
             whole = urlsafe_b64decode(data + "=" * (-len(data) % 4)).decode("utf-8", "surrogatepass")
@@ -64,15 +64,15 @@ class ListingCursor(NamedTuple):
 
 
 def cursor_of(at: datetime | None, session_id: str) -> ListingCursor:
-    """The place of a session in a listing."""
+    """Return the position of a session in a listing."""
     return ListingCursor(0 if at is None else to_ms(at), session_id)
 
 
 def is_like(session_id: str, like: str) -> bool:
-    """Whether an id, or its handle, begins like this."""
+    """Whether an id or its handle begins with `like`."""
     return session_id.startswith(like) or handle_of(session_id).startswith(like)
 
 
-def behind(rows: Iterator[Listed], after: ListingCursor | None) -> Iterator[Listed]:
-    """The rest of a listing, behind that place."""
+def rest_after(rows: Iterator[Listed], after: ListingCursor | None) -> Iterator[Listed]:
+    """Yield the rest of a listing after a position."""
     return rows if after is None else dropwhile(lambda one: one.order >= after, rows)

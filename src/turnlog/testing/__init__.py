@@ -2,7 +2,7 @@
 
 A store inherits every promise of `turnlog.store` with one method:
 
-    from turnlog.testing import StoreContract
+    from turnlog.testing.store import StoreContract
 
     class TestMyStore(StoreContract):
         def connect(self, folder, clock):
@@ -10,7 +10,7 @@ A store inherits every promise of `turnlog.store` with one method:
 
 A format inherits every promise of `turnlog.formats` with its name, its value and some files:
 
-    from turnlog.testing import FormatContract
+    from turnlog.testing.format import FormatContract
 
     class TestMyAgent(FormatContract):
         name = "my-agent"
@@ -19,11 +19,11 @@ A format inherits every promise of `turnlog.formats` with its name, its value an
 
 A dialect inherits every promise of `turnlog.wire` with its name, a response, and the same one streamed:
 
-    from turnlog.testing import DialectContract
+    from turnlog.testing.dialect import DialectContract
 
     class TestMyProvider(DialectContract):
         name = "my-provider"
-        speaks = my_provider
+        dialect = my_provider
         response, events = ...
 """
 
@@ -36,15 +36,26 @@ try:
 except ModuleNotFoundError as error:
     raise Unsupported("turnlog.testing needs pytest", hint="pip install pytest") from error
 
-_pytest.register_assert_rewrite(
-    "turnlog.testing.appending", "turnlog.testing.blobs", "turnlog.testing.copying", "turnlog.testing.dialects",
-    "turnlog.testing.erasing", "turnlog.testing.formats", "turnlog.testing.reading", "turnlog.testing.removing",
-    "turnlog.testing.sessions",
-)  # fmt: skip
+_pytest.register_assert_rewrite("turnlog.testing.dialect", "turnlog.testing.format", "turnlog.testing.store")
 
-from turnlog.testing.build import ManualClock, draft, entries_of, read, said  # noqa: E402
-from turnlog.testing.contract import StoreContract  # noqa: E402
-from turnlog.testing.dialects import DialectContract  # noqa: E402
-from turnlog.testing.formats import FormatContract  # noqa: E402
+from turnlog.testing.build import (  # noqa: E402
+    ManualClock,
+    draft,
+    message_draft,
+    readable_entries,
+    undamaged_entries,
+)
+from turnlog.testing.dialect import DialectContract  # noqa: E402
+from turnlog.testing.format import FormatContract  # noqa: E402
+from turnlog.testing.store import StoreContract  # noqa: E402
 
-__all__ = ["DialectContract", "FormatContract", "ManualClock", "StoreContract", "draft", "entries_of", "read", "said"]
+__all__ = [
+    "DialectContract",
+    "FormatContract",
+    "ManualClock",
+    "StoreContract",
+    "draft",
+    "message_draft",
+    "readable_entries",
+    "undamaged_entries",
+]

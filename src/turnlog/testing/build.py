@@ -1,21 +1,27 @@
-"""Builders: a clock that stands still, and drafts as a session would make them."""
+"""Builders: a clock that stands still, drafts as a session would make them, and the entries of a log."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
 
 from turnlog.log.block import Text
 from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft, prepare
-from turnlog.log.entry import AnyEntry, Entry, Fork, Message, Role, Start
-from turnlog.store import Log
+from turnlog.log.entry import AnyEntry, Entry, Message, Note, Role, Set, Start
+from turnlog.log.part import Fork
+from turnlog.store import Log, Store
 
-NOON = 1_795_000_000_000
-"""A moment in milliseconds since 1970: 2026-11-18."""
+START_MS = 1_795_000_000_000
+"""The time at which a `ManualClock` starts, in milliseconds since 1970: 2026-11-18."""
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(24)
+"""The beginning of an image."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
     """A clock that moves only when it is told to."""
 
-    def __init__(self, now: int = NOON) -> None:
+    def __init__(self, now: int = START_MS) -> None:
         self.now = now
 
     def __call__(self) -> int:
@@ -26,6 +32,11 @@ class ManualClock:
         self.now += ms
 
 
+def moment(ms: int) -> datetime:
+    """Milliseconds since 1970 as the log returns them."""
+    return _EPOCH + timedelta(milliseconds=ms)
+
+
 def draft(entry: Entry) -> Draft:
     """An entry ready for a store. Its payloads have to fit into the line."""
     entry_to_write, blobs = prepare(entry)
@@ -33,10 +44,20 @@ def draft(entry: Entry) -> Draft:
     return entry_to_write
 
 
-def said(text: str, *, role: Role = "user", id: str | None = None) -> Draft:
-    """A message: the usual node."""
+def message_draft(text: str, *, role: Role = "user", id: str | None = None) -> Draft:
+    """A message of one text, ready for a store."""
     message = Message(role=role, blocks=[Text(text=text)])
     return draft(message if id is None else Message(role=role, blocks=[Text(text=text)], id=id))
+
+
+def note(text: str = "") -> Draft:
+    """A note, ready for a store."""
+    return draft(Note(text=text))
+
+
+def title(text: str) -> Set:
+    """A fact of the whole session, which listings show."""
+    return Set(key="title", value=text, all={"title": text})
 
 
 def start(session_id: str, *, first: str | None = None, fork: Fork | None = None, title: str | None = None) -> Draft:
@@ -46,16 +67,22 @@ def start(session_id: str, *, first: str | None = None, fork: Fork | None = None
     return draft(Start(id=first, session=session_id, fork=fork, title=title))
 
 
-def read(log: Log, *, after: int = 0, before: int | None = None, reverse: bool = False) -> list[AnyEntry]:
-    """The entries of a log, which must not be damaged."""
+def fork(store: Store, parent: str, at: Entry, child: str, *, first: str | None = None) -> Log:
+    """Create a log that continues another one."""
+    fork = Fork(parent, at.seq, at.id, first=first)
+    return store.create(child, [start(child, fork=fork)], seq=at.seq + 1, parent=fork)
+
+
+def undamaged_entries(log: Log, *, after: int = 0, before: int | None = None, reverse: bool = False) -> list[AnyEntry]:
+    """The entries of a log. Fails if any line is damaged."""
     items = list(log.read(after=after, before=before, reverse=reverse))
     damage = [item for item in items if isinstance(item, Damage)]
     assert not damage, f"damage in a log that nobody harmed: {damage}"
     return [item for item in items if isinstance(item, Entry)]
 
 
-def entries_of(log: Log) -> list[AnyEntry]:
-    """Every readable entry of a log, whatever else is in it."""
+def readable_entries(log: Log) -> list[AnyEntry]:
+    """The entries of a log that can be read. Damaged lines are passed over."""
     return [item for item in log.read() if isinstance(item, Entry)]
 
 

@@ -1,1 +1,1 @@
-"""The thread of one log: what is known of it, and how it grows."""
+"""The thread of one log: its state, its history, and how entries are appended to it."""

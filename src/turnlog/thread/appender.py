@@ -1,4 +1,4 @@
-"""How entries get into a log, and what the session knows of it afterwards."""
+"""Appending entries to a log, and keeping the session's state in step with it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 from weakref import WeakSet
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogError
@@ -15,21 +16,35 @@ from turnlog.log.draft import Draft, prepare
 from turnlog.log.entry import AnyEntry, Entry, Head, Set, Writer, is_fence, is_wide
 from turnlog.log.fold import State, to_fold
 from turnlog.log.ids import process, word_of
-from turnlog.machine.folder import workspace_path
 from turnlog.machine.process import this_process
 from turnlog.store import Log, Store, derived
 from turnlog.store.forked import renew_after_fork
-from turnlog.thread.fact import check_fact, masked, with_all
+from turnlog.thread.fact import check_fact, masked, normalized, with_all
 from turnlog.thread.history import History, opened
 from turnlog.version import __version__
 
 _FOLD_BYTES = 128 << 10
 _FOLD_ENTRIES = 250
 _FOLD_RESUMED = 2 << 10
-"""So many bytes are assumed for each entry that was there before us."""
+"""The bytes that are assumed for each entry that was in the log before this process opened it."""
 _FOLD_SHARE = 16
-"""A fold is written when at least so many times its own size has been appended since the last."""
+"""A fold is written when at least this many times its own size has been appended since the last fold."""
 _id, _seq = attrgetter("id"), attrgetter("seq")
+
+
+class AppendCondition(Struct, frozen=True, gc=False):
+    """What must hold for a batch to be appended, and where it goes."""
+
+    head: int | None
+    """The head that the caller expects."""
+    rebase: bool
+    """Whether it follows what other writers appended, instead of a conflict."""
+    once: bool
+    """Whether a draft that is in the log already is refused."""
+    alone: bool
+    """Whether any entry of another writer is a conflict, and not only a node."""
+    base: int | None
+    """The parent of its first node, if not the head."""
 
 
 class Appender:
@@ -38,18 +53,18 @@ class Appender:
     def __init__(self, store: Store, history: History) -> None:
         self.history = history
         self.turn: str | None = None
-        self.is_guest = False
+        self.writes_no_writer_entry = False
         """True for hooks: they append for another process and write no `writer` entry."""
         self._store = store
         self._log = history.log
         self._seen = history.state.seq
-        """The last entry our caller knows of: a node after it that is not ours is a conflict."""
-        self._has_news = False
-        """Whether there is such a node: then `_seen` stays where it is until `refresh`."""
+        """The last entry that the caller knows of. A later node of another writer is a conflict."""
+        self._has_foreign_nodes = False
+        """Whether another writer appended such a node: then `_seen` does not move until `refresh`."""
         self._is_stale = False
-        """Whether something was interrupted: then we do not know what is in the log, nor whether the state is whole."""
-        self._tried: set[str] = set()
-        """Ids of entries whose append was not acknowledged but may be in the log: ours, not another writer's."""
+        """Whether an operation was interrupted: then neither the content of the log nor the state is certain."""
+        self._unacknowledged_ids: set[str] = set()
+        """Ids of entries whose append was not acknowledged. If they are in the log, they are ours."""
         # A program that resumes for every turn must write folds too, or each resume would take longer than the last.
         self._bytes_since_fold = history.since_fold * _FOLD_RESUMED
         self._entries_since_fold = history.since_fold
@@ -58,12 +73,12 @@ class Appender:
         renew_after_fork(self)
 
     def after_fork(self) -> None:
-        """In a child process: another thread of the parent may have been in the middle of something."""
+        """Mark the state as stale in a child process: another thread of the parent may have been changing it."""
         self._is_stale = True
 
     @property
     def state(self) -> State:
-        """What is known, looked up anew if the last append failed: then we do not know what is in the log."""
+        """The current state, loaded again if the last append was interrupted: then the log's content is not certain."""
         if self._is_stale:
             with self.history.mutex:
                 if self._is_stale:
@@ -71,21 +86,21 @@ class Appender:
         return self.history.state
 
     def _recover(self) -> None:
-        """What an interrupted append left in the log is ours: no news to our caller."""
+        """Load the log after an interrupted append. Entries of that append are ours, and the caller knows of them."""
         self.history.load()
         self._seen = min(self._seen, self.history.state.seq)
         seen = self._seen
         for item in self._log.read(after=seen):
             if isinstance(item, Entry):
-                if is_fence(item) and item.id not in self._tried:
-                    self._has_news = True
-                if self._has_news:
+                if is_fence(item) and item.id not in self._unacknowledged_ids:
+                    self._has_foreign_nodes = True
+                if self._has_foreign_nodes:
                     break
                 seen = item.seq
-        self._seen, self._tried, self._is_stale = seen, set(), False
+        self._seen, self._unacknowledged_ids, self._is_stale = seen, set(), False
 
     def refresh(self) -> None:
-        """Take in what other processes have written since; our caller knows it now."""
+        """Load what other processes have written since. After this the caller knows of it."""
         with self.history.mutex:
             self.history.refuse_closed()
             try:
@@ -96,29 +111,29 @@ class Appender:
             except BaseException:
                 self._is_stale = True
                 raise
-            self._seen, self._tried = self.history.state.seq, set()
-            self._has_news = self._is_stale = False
+            self._seen, self._unacknowledged_ids = self.history.state.seq, set()
+            self._has_foreign_nodes = self._is_stale = False
 
     def catch_up(self) -> None:
-        """Take in what others have written, but let their nodes be news to our caller."""
+        """Load what other writers have written. The caller does not know of their nodes until `refresh`."""
         with self.history.mutex:
             self.history.refuse_closed()
-            _ = self.state  # looked up anew if need be
+            _ = self.state  # loads the log again if the state is stale
             try:
-                self._saw(self.history.catch_up())
+                self._note_foreign(self.history.catch_up())
             except BaseException:
                 self._is_stale = True
                 raise
 
-    def refuse_news(self) -> None:
-        """Raise the conflict that the next node or head would raise."""
-        if self._has_news:
+    def refuse_foreign_nodes(self) -> None:
+        """Raise the conflict that the next node or head would raise, if another writer appended one."""
+        if self._has_foreign_nodes:
             raise self._conflict()
 
     def refuse_other_head(self, head: int) -> None:
-        """Raise the conflict of a caller who expects that head and has not seen what came after."""
-        if head != self.state.head:
-            now = self.state.head
+        """Raise `Conflict` if the head is not the one that the caller expects."""
+        now, original = self.state.head, self.history.original
+        if head != now and original(head) != original(now):
             hint = "look at what came after"
             raise Conflict(f"the head is entry {now}, not {head}", hint=hint, head=now, expected=head)
 
@@ -131,20 +146,19 @@ class Appender:
         once: bool = False,
         alone: bool = False,
         base: int | None = None,
+        is_masked: bool = False,
     ) -> list[Any]:
-        """One batch, durable when this returns. `head` is the one the caller expects; the first node hangs on `base`.
-
-        Without a base that is the head.
-        """
+        """Append a batch; it is durable when this returns. Its facts are masked, unless they are masked already."""
         if self.history.is_closed:
             self.history.refuse_closed()
+        condition = AppendCondition(head, rebase, once, alone, base)
         drafts: list[Draft] = []
         blobs: dict[str, bytes] = {}
         size, is_referring = 0, False
         for entry in entries:
             if self.turn is not None and entry.turn is None:
                 entry = replace(entry, turn=self.turn)
-            if isinstance(entry, Set):
+            if isinstance(entry, Set) and not is_masked:
                 entry = masked(entry)
             draft, new = prepare(entry)
             blobs.update(new)
@@ -156,9 +170,9 @@ class Appender:
         if is_referring:
             with self._store.keeping():
                 self._keep(drafts, blobs)
-                appended = self._take_turn(drafts, size, head, rebase, once, alone, base)
+                appended = self._append_guarded(drafts, size, condition)
         else:
-            appended = self._take_turn(drafts, size, head, rebase, once, alone, base)
+            appended = self._append_guarded(drafts, size, condition)
         try:
             self._log.sync(appended[-1].seq if len(appended) == 1 else max(map(_seq, appended)))
         except BaseException:
@@ -172,9 +186,7 @@ class Appender:
         return appended
 
     def set(self, entry: Set) -> Set:
-        """Append a fact. A session-wide one says all of them: it is made anew where somebody else changed one."""
-        if entry.key == "workspace" and entry.value is not None:
-            entry = replace(entry, value=workspace_path(entry.value))
+        """Append a fact. A session-wide one carries all of them: it is built again if another writer changed one."""
         return self.append_batch([entry])[0]
 
     def append_batch(
@@ -187,19 +199,20 @@ class Appender:
         alone: bool = False,
         to: int | None = None,
     ) -> list[Any]:
-        """The same for a batch that moves the head to node `to` first, or has facts of the whole session in it.
+        """Append a batch that may move the head to node `to` first, or set session-wide facts.
 
-        Those say all of them: it is made anew where somebody else changed one.
+        Each session-wide fact carries all of them, so the batch is built again if another writer changed one.
         """
+        entries = normalized(entries)
         is_wide_batch = any(map(is_wide, entries))
-        if alone or is_wide_batch:  # what others wrote before we are introduced is news as well
-            self._be_introduced(alone)
+        if alone or is_wide_batch:  # what others wrote before our `writer` entry counts, too
+            self._ensure_writer_entry(alone)
         if to is None and not is_wide_batch:
-            return self.append(entries, head=head, rebase=rebase, once=once, alone=alone)
+            return self.append(entries, head=head, rebase=rebase, once=once, alone=alone, is_masked=True)
         moves = to is not None or any(entry.is_node for entry in entries)
         while True:
-            with self._store.keeping(), self.history.mutex:  # in this order: see `Session`
-                if moves and self._has_news:
+            with self._store.keeping(), self.history.mutex:  # the order of the locks: see `Session`
+                if moves and self._has_foreign_nodes:
                     if not rebase:
                         raise self._conflict()
                     self.refresh()
@@ -208,12 +221,13 @@ class Appender:
                     present = [one for entry in entries if (one := derived.find(self._log, entry.id)) is not None]
                     if len(present) == len(prepared) and not once:
                         return list(map(self.history.whole, present))
-                    from turnlog.thread.target import move_to  # a hook never moves, and would wait for it
+                    from turnlog.thread.target import move_to  # hooks never need it, and must start fast
 
                     prepared.insert(0, replace(move_to(self.history, to), id=f"{entries[0].id}/to"))
                     base = to
                 try:
-                    appended = self.append(prepared, head=head, once=once, alone=alone or is_wide_batch, base=base)
+                    is_alone = alone or is_wide_batch
+                    appended = self.append(prepared, head=head, once=once, alone=is_alone, base=base, is_masked=True)
                     return appended[-len(entries) :]
                 except Conflict:
                     if alone or (head is not None and head != self.state.head):
@@ -221,83 +235,74 @@ class Appender:
                     self.catch_up()
 
     def _keep(self, drafts: list[Draft], blobs: dict[str, bytes]) -> None:
-        """What an entry refers to is there, and durable, before the entry is."""
+        """Store the blobs of a batch before its entries; `NotFound` for a blob that is neither stored nor new."""
         for digest in {digest for draft in drafts for digest in draft.blobs}:
             if digest not in blobs and not self._store.has(digest):
                 raise NotFound(f"no blob {digest}", hint="put it there first with home.put_blob")
         if blobs:
             derived.put(self._store, blobs)
 
-    def _take_turn(
-        self,
-        drafts: list[Draft],
-        size: int,
-        head: int | None,
-        rebase: bool,
-        once: bool,
-        alone: bool,
-        base: int | None,
-    ) -> list[AnyEntry]:
-        """One thread after the other: into the log, and into what is known."""
+    def _append_guarded(self, drafts: list[Draft], size: int, condition: AppendCondition) -> list[AnyEntry]:
+        """Append to the log and fold into the state, one thread at a time."""
         with self.history.mutex:
-            if head is not None:
-                self.refuse_other_head(head)
+            if condition.head is not None:
+                self.refuse_other_head(condition.head)
             while True:
                 try:
-                    appended = self._into_log(drafts, once, alone, base)
+                    appended = self._append_to_log(drafts, condition)
                 except Conflict:
-                    if alone or not rebase:
-                        raise self._conflict(alone=alone) from None
+                    if condition.alone or not condition.rebase:
+                        raise self._conflict(alone=condition.alone) from None
                     self.refresh()
                 else:
                     self._bytes_since_fold += size
                     self._entries_since_fold += len(drafts)
                     return appended
 
-    def _into_log(self, drafts: list[Draft], once: bool, alone: bool, base: int | None) -> list[AnyEntry]:
+    def _append_to_log(self, drafts: list[Draft], condition: AppendCondition) -> list[AnyEntry]:
         if self._is_stale:
             self._recover()
         state = self.history.state
         if state.critical:
             self.history.refuse_critical()
         try:
-            self._tried.update(map(_id, drafts))
-            if process.word not in state.writers and not self.is_guest:
-                self._introduce(drafts[0].at)
-            after = state.seq if alone else self._seen
-            head = state.head if base is None else base
-            appended = self._log.append(drafts, after=after, head=head, once=once, alone=alone)
+            self._unacknowledged_ids.update(map(_id, drafts))
+            if process.word not in state.writers and not self.writes_no_writer_entry:
+                self._append_writer_entry(drafts[0].at)
+            after = state.seq if condition.alone else self._seen
+            head = state.head if condition.base is None else condition.base
+            appended = self._log.append(drafts, after=after, head=head, once=condition.once, alone=condition.alone)
             self._absorb(appended)
         except (Conflict, AlreadyExists):
             raise  # nothing was written
         except BaseException:
-            # Also where a signal's exception came up: what is in the log and what we know of it may differ now.
+            # An exception from a signal handler also ends here: the log and our state may differ now.
             self._is_stale = True
             raise
-        self._tried = set()
+        self._unacknowledged_ids = set()
         return appended
 
-    def _be_introduced(self, alone: bool) -> None:
+    def _ensure_writer_entry(self, alone: bool) -> None:
         with self.history.mutex:
             state = self.state
-            seq, is_new = state.seq, process.word not in state.writers and not self.is_guest
+            seq, is_new = state.seq, process.word not in state.writers and not self.writes_no_writer_entry
             if is_new:
-                self._introduce(None)
-            if alone and (self._has_news or state.seq > seq + is_new):
+                self._append_writer_entry(None)
+            if alone and (self._has_foreign_nodes or state.seq > seq + is_new):
                 raise self._conflict()
 
-    def _introduce(self, at: int | None) -> None:
-        """The first thing a process appends says who it is; at the time of what follows, if that is of long ago."""
+    def _append_writer_entry(self, at: int | None) -> None:
+        """Append the `writer` entry of this process; `at` is the time of the entry that follows, if it has one."""
         draft, _ = prepare(Writer(word=process.word, version=__version__, **this_process()))
         self._absorb(self._log.append([replace(draft, at=at)], after=self._seen, head=0))
 
     def _absorb(self, appended: list[AnyEntry]) -> None:
-        """Fold what we appended, and what others put before it. Their nodes stay unseen until `refresh`."""
+        """Fold what we appended and what others appended before it."""
         state = self.history.state
         first = appended[0].seq
         if first == state.seq + 1 and appended[-1].seq == state.seq + len(appended):
             self.history.take(appended)
-            if not self._has_news:
+            if not self._has_foreign_nodes:
                 self._seen = state.seq
             return
         new = {entry.seq for entry in appended if entry.seq > state.seq}
@@ -305,16 +310,16 @@ class Appender:
             items = self._log.read(after=state.seq, before=max(new) + 1)
             entries = [item for item in items if isinstance(item, Entry)]
             self.history.take(entries)
-            self._saw([entry for entry in entries if entry.seq not in new])
+            self._note_foreign([entry for entry in entries if entry.seq not in new])
 
-    def _saw(self, theirs: list[AnyEntry]) -> None:
-        """Others wrote these before what we know now."""
-        self._has_news = self._has_news or any(is_fence(entry) for entry in theirs)
-        if not self._has_news:
+    def _note_foreign(self, entries: list[AnyEntry]) -> None:
+        """Note entries of other writers that have just been folded."""
+        self._has_foreign_nodes = self._has_foreign_nodes or any(is_fence(entry) for entry in entries)
+        if not self._has_foreign_nodes:
             self._seen = self.history.state.seq
 
     def _conflict(self, *, alone: bool = False) -> Conflict:
-        """The conflict with the other writer's name in it."""
+        """The conflict error, with the other writer in it."""
         writers = dict(self.history.state.writers)
         first: Entry | None = None
         head, name = self.history.state.head, None
@@ -339,7 +344,7 @@ class Appender:
         )
 
     def _write_fold(self) -> None:
-        """A fold only saves time later: the caller's entry is safe, and must not seem to fail because of it."""
+        """Write a fold if one is due. A store error is no failure of the caller's append, which is already durable."""
         with self.history.mutex:
             try:
                 self._fold_if_due()
@@ -349,12 +354,12 @@ class Appender:
                     raise
 
     def _fold_if_due(self) -> None:
-        self.history.renew()  # what was erased since must not come back with it
+        self.history.renew()  # what was erased since must not come back with the fold
         if self.state.calls is None:
-            from turnlog.thread.call.pending import open_calls  # only after a rewind, or in a log of before
+            from turnlog.thread.call.pending import open_calls  # after a rewind, or in an earlier version's log
 
             open_calls(self.history)
-        # Nothing happens by it: it has the time of what it is about, and a listing shows no other.
+        # A fold is no activity: it has the time of the last entry, so that a listing shows no other.
         draft, blobs = prepare(replace(to_fold(self.state), at=self.state.last_at))
         self._fold_at = max(_FOLD_BYTES, _FOLD_SHARE * (len(draft.body) + sum(map(len, blobs.values()))))
         if self._bytes_since_fold <= self._fold_at and self._entries_since_fold <= _FOLD_ENTRIES:
@@ -367,7 +372,7 @@ class Appender:
 
 
 def batch_of(drafts: Sequence[AnyEntry], id: str | None) -> list[AnyEntry]:
-    """Drafts that a caller handed in, with ids made of `id` if there is one."""
+    """The drafts that a caller passed, checked, with ids made from `id` if it is given."""
     if not drafts:
         raise Invalid("nothing to append")
     for draft in drafts:
@@ -382,7 +387,7 @@ def batch_of(drafts: Sequence[AnyEntry], id: str | None) -> list[AnyEntry]:
 
 @contextmanager
 def appending(store: Store, log: Log) -> Generator[Appender]:
-    """What appends to a log, until this is left: then the log is closed."""
+    """An appender for a log, as a context manager. Leaving it closes the log."""
     with opened(store, log) as history:
         yield Appender(store, history)
 

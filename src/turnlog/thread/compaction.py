@@ -1,4 +1,4 @@
-"""A compaction on its way: what it puts in, and from where on everything stays as it is."""
+"""How a compaction is made: what it puts in, and from which message on the conversation stays as it is."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.log.context import Context, cut_for_keep, newest_known, split_system, text_of, visible
+from turnlog.log.context import Context, newest_known, split_system, text_of, visible
+from turnlog.log.context.tokens import tokens_of
+from turnlog.log.context.toolturn import cut_for_keep
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Message, Ref, Uncompact
-from turnlog.log.shown.promptmessage import is_prompt
-from turnlog.log.shown.tokens import tokens_of
+from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.thread.history import History
 
 
 class KeptEnd(NamedTuple):
-    """How much stays as it is: so many messages, or turns, or tokens."""
+    """How much of the end of a conversation stays as it is: a number of messages, turns or tokens."""
 
     messages: int = 0
     turns: int | None = None
     tokens: int | None = None
 
     def count(self, messages: list[Message]) -> int:
-        """How many of the last of these messages that is."""
+        """How many of the last of these messages stay."""
         own = [message for message in messages if message.seq]
         if self.turns is not None:
             begins = [place for place, message in enumerate(own) if is_prompt(message)]
@@ -44,13 +45,13 @@ class KeptEnd(NamedTuple):
 
 
 def _may_begin(own: list[Message], place: int) -> bool:
-    """Whether what is kept may begin there: not with a result, nor with an answer right behind its question."""
+    """Whether the kept part may begin there: not with a result, nor with the answer right after its question."""
     message = own[place]
     return message.role != "tool" and not (message.role == "assistant" and place and own[place - 1].role == "user")
 
 
 def check_compaction(replacement: list[Message | Ref] | None, keep: KeptEnd, *, of: Context | None) -> None:
-    """Raise `Invalid` for what a caller cannot have meant."""
+    """Raise `Invalid` for arguments that make no sense."""
     for what, much in zip(("messages", "turns", "tokens"), keep, strict=True):
         if much is not None and (type(much) is not int or much < 0):
             raise Invalid(f"cannot keep {much!r:.80} {what}")
@@ -64,7 +65,7 @@ def check_compaction(replacement: list[Message | Ref] | None, keep: KeptEnd, *, 
 
 
 def applying(history: History, head: int, which: int | None) -> int:
-    """The `seq` of that compaction, or of the newest one, if it applies to the conversation; raises `NotFound`."""
+    """The `seq` of compaction `which`, or of the newest one, if it applies to the conversation; or `NotFound`."""
     cancelled: set[int] = set()
     for node in history.path(head):
         if isinstance(node, Uncompact):
@@ -78,9 +79,9 @@ class _Cut(Struct, frozen=True):
     """Where a compaction cuts the conversation."""
 
     replaced: list[Message]
-    """What the newest compaction put in."""
-    shown: list[Message]
-    """The rest of what a model sees, without the system messages at the beginning."""
+    """The messages that the newest compaction put in."""
+    rest: list[Message]
+    """The rest of what a model sees, without the leading system messages."""
     first: int
     """The `seq` of the first message that stays; 0 if none does."""
 
@@ -89,25 +90,25 @@ def _cut(history: History, head: int, keep: KeptEnd, of: Context | None) -> _Cut
     def path() -> Iterator[AnyEntry]:
         return (history.whole(node) for node in history.path(head))
 
-    def said() -> Iterator[AnyEntry]:
-        """What was said, also where an earlier compaction hides it."""
+    def spoken_path() -> Iterator[AnyEntry]:
+        """The path without its compactions, so that messages hidden by an earlier one are included."""
         return (node for node in path() if not isinstance(node, Compaction))
 
     find = history.whole_at
-    replaced, shown = visible(path(), find)
+    replaced, rest = visible(path(), find)
     seen = None if of is None else newest_known(of, history.path(head), _path_of(history, of))
     if seen is not None:
-        later = visible(takewhile(lambda node: node.seq > seen, said()), find)[1]
-        if later and (not shown or later[0].seq < shown[0].seq):
-            shown = split_system(visible(said(), find)[1])[1]
-    shown = shown if replaced else split_system(shown)[1]
-    return _Cut(replaced, shown, cut_for_keep(shown, keep.count(shown), seen=seen))
+        later = visible(takewhile(lambda node: node.seq > seen, spoken_path()), find)[1]
+        if later and (not rest or later[0].seq < rest[0].seq):
+            rest = split_system(visible(spoken_path(), find)[1])[1]
+    rest = rest if replaced else split_system(rest)[1]
+    return _Cut(replaced, rest, cut_for_keep(rest, keep.count(rest), seen=seen))
 
 
 def compaction(
     history: History, head: int, replacement: list[Message | Ref] | None, keep: KeptEnd, *, of: Context | None
 ) -> Compaction:
-    """The entry that hides all but what is to be kept, and whatever came after the context `of`."""
+    """The entry that hides everything but what is kept and what came after the context `of`."""
     if replacement is not None and any(isinstance(item, Ref) for item in replacement):
         replacement = _as_edited(history, head, replacement)
     cut = _cut(history, head, keep, of)
@@ -119,37 +120,37 @@ def compaction(
 def _summary(cut: _Cut) -> Message:
     from turnlog.thread.summary import summarise
 
-    return summarise([*cut.replaced, *cut.shown], before=cut.first)
+    return summarise([*cut.replaced, *cut.rest], before=cut.first)
 
 
 class CompactionPreview(Struct, frozen=True):
-    """What a compaction would do to what a model sees."""
+    """What a compaction would change in the context of a model."""
 
     removed: int
-    """How many messages it would see no more."""
+    """How many messages the model would no longer see."""
     kept: int
     summary: str
-    """What it would see instead."""
+    """The text that the model would see instead."""
 
 
 def preview(history: History, head: int, *, keep: KeptEnd, summary: str | None) -> CompactionPreview:
-    """What compacting it now would do, with that summary or with one that is made here; nothing is written."""
+    """What a compaction would do now, with this summary or one made without a model; nothing is written."""
     cut = _cut(history, head, keep, None)
-    stay = sum(message.seq >= cut.first for message in cut.shown if message.seq) if cut.first else 0
-    gone = len(cut.replaced) + len(cut.shown) - stay
+    stay = sum(message.seq >= cut.first for message in cut.rest if message.seq) if cut.first else 0
+    gone = len(cut.replaced) + len(cut.rest) - stay
     if summary is None and gone:
         summary = text_of(_summary(cut).blocks)
     return CompactionPreview(gone, stay, summary or "")
 
 
 def _path_of(history: History, context: Context) -> Iterator[AnyEntry]:
-    """The nodes a context was made of, newest first; none if it is not of this session."""
+    """The nodes that a context was made of, newest first; none if the context is not of this session."""
     entry = history.at(context.head)
     return history.path(context.head) if entry is not None and entry.id == context.head_id else iter(())
 
 
 def _as_edited(history: History, head: int, replacement: list[Message | Ref]) -> list[Message | Ref]:
-    """What was edited or left out for the model stays so when a replacement names it."""
+    """Apply edits to the messages that a replacement refers to: edited stays edited, and left out stays left out."""
     edits: dict[int, Edit] = {}
     for node in history.path(head):
         if isinstance(node, Edit):
@@ -166,6 +167,6 @@ def _as_edited(history: History, head: int, replacement: list[Message | Ref]) ->
         if edit is None:
             edited.append(item)
         elif edit.blocks is not None:
-            # With its number, so that whoever edits it later still changes what the model sees.
+            # The `seq` is kept, so that a later edit of the entry still changes what the model sees.
             edited.append(Message(role=original.role, blocks=edit.blocks, seq=original.seq))
     return edited

@@ -10,22 +10,24 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from turnlog.errors import AlreadyExists, Corrupt, Invalid, NotFound, TurnlogWarning, Unsupported
 from turnlog.log.codec import Damage
-from turnlog.log.entry import FORMAT, AnyEntry, Entry, Fold, Fork, Head, Set, Start
+from turnlog.log.entry import FORMAT, AnyEntry, Entry, Fold, Head, Set, Start
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
+from turnlog.log.part import Fork
 from turnlog.log.payload import restore
 from turnlog.store import Log, Store, derived
 from turnlog.store.forked import renew_after_fork
 
 _RECENT = 1024
 _FAR = 512
-"""A parent so many entries back is looked up rather than read towards."""
+"""A parent that is this many entries back is looked up instead of read towards."""
 
 
 class History:
-    """Entries of one session, inherited ones included. Not for two threads at once: who shares it holds `mutex`."""
+    """The entries of one session, including inherited ones. Not thread-safe: hold `mutex` to share it."""
 
     def __init__(self, store: Store, log: Log) -> None:
         self.id = log.id
@@ -34,9 +36,9 @@ class History:
         self.mutex = threading.RLock()
         self.state = State()
         self.since_fold = 0
-        """How many entries `load` had to read behind the newest fold."""
+        """How many entries `load` read after the newest fold."""
         self._recent: list[AnyEntry] = []
-        """The newest entries, oldest first, with nothing missing between them and the end."""
+        """The newest entries of the log, oldest first, without gaps."""
         self._fork: Fork | None = None
         self._first: str | None = None
         self._parent: History | None = None
@@ -45,12 +47,12 @@ class History:
         renew_after_fork(self)
 
     def after_fork(self) -> None:
-        """In a child process: a thread of the parent may have held the mutex, and will never let go of it here."""
+        """Replace the mutex in a child process: a thread of the parent may have held it, and cannot release it here."""
         self.mutex = threading.RLock()
 
     @property
     def store(self) -> Store:
-        """Where its logs and blobs are."""
+        """The store of the session's logs and blobs."""
         self.refuse_closed()
         return self._opened[0]
 
@@ -61,14 +63,14 @@ class History:
         return self._opened[1]
 
     def refuse_closed(self) -> None:
-        """Raise `Invalid` if it was closed."""
+        """Raise `Invalid` if the history is closed."""
         if self.is_closed:
             raise Invalid(f"session {self.id} is closed", hint=f"open it again with home.resume({self.id!r})")
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────────
 
     def load(self) -> None:
-        """Fold the state from the log's end, as far back as a fold entry reaches."""
+        """Load the state from the end of the log, back to the newest fold."""
         self._recent = []
         version = derived.version(self.log)
         self.state, self._recent = self._state_before(None)
@@ -78,24 +80,24 @@ class History:
         self.since_fold = next(folds, len(self._recent))
 
     def renew(self) -> None:
-        """Look again at what is known, if something of it was erased since: by whomever."""
+        """Load the state again if any process erased an entry since."""
         version = derived.version(self.log), *self._versions_above()
         if version != self._version:
             self._recent = []
             self.state, self._recent = self._state_before(self.state.seq + 1)
-            self._version = version  # last: if that fails, we do not know yet what is left
+            self._version = version  # last, because the state is not certain if the load fails
 
     def _versions_above(self) -> list[object]:
         if self.fork is None:
             return []
         if self._parent is not None and derived.version(self._parent.log) is None:
-            self._parent.close()  # it was moved, or nobody can tell
+            self._parent.close()  # the log was moved, or its version is unknown
             self._parent = None
         above = self._above()
         return [derived.version(above.log), *above._versions_above()]
 
     def refuse_critical(self) -> None:
-        """Refuse to go on where a newer version said that one must understand it."""
+        """Refuse to continue a log with entries that a newer version marked as critical."""
         if self.state.critical:
             kinds = ", ".join(self.state.critical)
             raise Unsupported(
@@ -104,13 +106,13 @@ class History:
             )
 
     def catch_up(self) -> list[AnyEntry]:
-        """Take in what has been appended since; returns it."""
+        """Fold and return what has been appended since."""
         new = [item for item in self.log.read(after=self.state.seq) if isinstance(item, Entry)]
         self.take(new)
         return new
 
     def take(self, entries: list[AnyEntry]) -> None:
-        """Fold entries that follow directly on what is known."""
+        """Fold entries that directly follow the state."""
         for entry in entries:
             if entry.blobs or entry.again:
                 fold(self.state, self._light(entry), is_repeat=self.is_repeat(entry))
@@ -118,11 +120,21 @@ class History:
                 fold(self.state, entry)
         self._recent.extend(entries)
         if len(self._recent) > 2 * _RECENT:
-            self._recent = self._recent[-_RECENT:]  # not in place: somebody may be reading the old list
+            self._recent = self._recent[-_RECENT:]  # not in place: another thread may be reading the old list
 
     def is_repeat(self, entry: AnyEntry) -> bool:
-        """Whether this line repeats an entry that can be read in its first place."""
+        """Whether an entry repeats an earlier one that can be read."""
         return entry.again > 0 and self.at(entry.again) is not None
+
+    def original(self, seq: int) -> int:
+        """The `seq` of the entry that entry `seq` repeats; `seq` itself if it repeats none that can be read."""
+        entry = self.at(seq)
+        while entry is not None and entry.again:
+            earlier = self.at(entry.again)
+            if earlier is None:
+                break
+            seq, entry = earlier.seq, earlier
+        return seq
 
     def state_at(self, seq: int) -> State:
         """The state as of entry `seq`."""
@@ -153,17 +165,17 @@ class History:
         return state, collected
 
     def _light(self, entry: Any) -> Any:
-        """Facts and states are needed whole to be folded; messages are not."""
+        """The entry, with its payloads if folding needs them: facts and states do, messages do not."""
         if entry.blobs and isinstance(entry, (Set, Head, Fold)):
             return self.whole(entry)
         return entry
 
     def whole(self, entry: Any) -> Any:
-        """An entry with its payloads back in place."""
+        """The entry with its payloads restored."""
         return restore(entry, self._get) if entry.blobs else entry
 
     def whole_at(self, seq: int) -> Any:
-        """The entry with that `seq`, with its payloads back in place; None if there is none."""
+        """The entry with that `seq`, with its payloads restored; None if there is none."""
         entry = self.at(seq)
         return None if entry is None else self.whole(entry)
 
@@ -178,19 +190,19 @@ class History:
 
     @property
     def fork(self) -> Fork | None:
-        """The entry this session continues, if it is a fork."""
+        """The entry that this session continues, if it is a fork."""
         self._look_at_start()
         return self._fork
 
     @property
     def first(self) -> str:
-        """The id of its first entry, which tells it from others that are or were called the same."""
+        """The id of the first entry, which is unique, unlike the id of the session."""
         self._look_at_start()
         return self._first or self.id
 
     @property
     def root(self) -> str:
-        """The same of the session that it was forked from in the beginning, as far as those are still there."""
+        """The id of the first entry of the oldest session that this one was forked from, as far as it can be read."""
         if self.fork is None:
             return self.first
         try:
@@ -226,7 +238,7 @@ class History:
         return self._parent
 
     def close(self) -> None:
-        """Let go of the log and of those above. What is known stays; who asks for more gets `Invalid`."""
+        """Close this log and the logs it was forked from. The state stays; anything else raises `Invalid`."""
         self.is_closed = True
         self._recent = []
         self._opened[1].close()
@@ -234,6 +246,13 @@ class History:
             self._parent.close()
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def get(self, seq: int) -> AnyEntry:
+        """The entry with that `seq`. Raises `NotFound`."""
+        entry = self.at(seq)
+        if entry is None:
+            raise NotFound(f"no entry {seq} in session {self.id}", hint="`turnlog log` shows what there is")
+        return entry
 
     def at(self, seq: int) -> AnyEntry | None:
         """The entry with that `seq`."""
@@ -252,17 +271,38 @@ class History:
         return None
 
     def forward(self, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
-        """Entries with `after < seq < before`, oldest first."""
+        """Entries with `after < seq < before`, oldest first, without repeats.
+
+        A node that was appended after a repeat has the original as its parent.
+        """
+        originals: dict[int, int] = {}
+        for entry in self.lines(after, before):
+            parent = entry.parent
+            if entry.again and self.is_repeat(entry):
+                originals[entry.seq] = self.original(entry.again)
+            elif not parent or not (parent <= after or originals):
+                yield entry
+            else:
+                original = self.original(parent) if parent <= after else originals.get(parent, parent)
+                yield entry if original == parent else replace(entry, parent=original)
+
+    def lines(self, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
+        """Entries with `after < seq < before` as they are in the logs, repeats included, oldest first."""
         limit = self.inherited_to
         if after < limit:
-            yield from self._above().forward(after, limit + 1 if before is None else min(before, limit + 1))
+            yield from self._above().lines(after, limit + 1 if before is None else min(before, limit + 1))
         if before is None or before > limit + 1:
             for item in self.log.read(after=max(after, limit), before=before):
                 if isinstance(item, Entry):
                     yield item
 
     def back(self, start: int | None = None) -> Iterator[AnyEntry]:
-        """Entries up to `start`, newest first."""
+        """Entries up to `start`, newest first, without repeats. A parent may be a repeat: see `original`."""
+        for entry in self._lines_back(start):
+            if not entry.again or not self.is_repeat(entry):
+                yield entry
+
+    def _lines_back(self, start: int | None) -> Iterator[AnyEntry]:
         recent = self._recent
         before: int | None = None if start is None else start + 1
         for index in range(len(recent) - 1, -1, -1):
@@ -277,23 +317,26 @@ class History:
                 if isinstance(item, Entry):
                     yield item
         if limit:
-            yield from self._above().back(limit if before is None else min(limit, before - 1))
+            yield from self._above()._lines_back(limit if before is None else min(limit, before - 1))
 
     def remembered(self) -> Iterator[AnyEntry]:
-        """The newest entries, newest first, as far as they are known without reading."""
+        """The newest entries, newest first, as far as they are in memory."""
         return reversed(self._recent)
 
     def refuse_inherited(self, ids: Collection[str]) -> None:
-        """Raise `AlreadyExists` for an id that is in what this session was forked from."""
+        """Raise `AlreadyExists` if one of these ids is among the inherited entries."""
         limit = self.inherited_to
-        for entry in self.forward(0, limit + 1) if limit else ():
+        for entry in self.lines(0, limit + 1) if limit else ():
             if entry.id in ids:
                 raise AlreadyExists(f"the entry id {entry.id!r} is already in session {self.id}, inherited")
 
     def path(self, head: int) -> Iterator[AnyEntry]:
-        """The nodes from `head` to the beginning. Where one cannot be read, the one before it in the log."""
+        """The nodes from `head` back to the beginning.
+
+        A node that cannot be read is replaced by the one before it in the log.
+        """
         wanted = head
-        source = self.back(wanted)
+        source = self._lines_back(wanted)
         while wanted > 0:
             entry = next(source, None)
             if entry is None:
@@ -306,11 +349,11 @@ class History:
             yield entry
             wanted = entry.parent
             if entry.seq - wanted > _FAR:
-                source = self.back(wanted)
+                source = self._lines_back(wanted)
 
 
 def refuse_newer(session_id: str, version: int) -> None:
-    """Raise `Unsupported` for a log in a later version of the format: it would be misread."""
+    """Raise `Unsupported` for a log in a later version of the format, which would be misread."""
     if version > FORMAT:
         raise Unsupported(
             f"session {session_id} is in format {version}; this Turnlog knows format {FORMAT}",
@@ -323,7 +366,7 @@ def _seq(entry: AnyEntry) -> int:
 
 
 def loaded(store: Store, log: Log) -> History:
-    """The history of an open log, and all that is known at its end."""
+    """The history of an open log, with its state loaded."""
     history = History(store, log)
     history.load()
     return history
@@ -331,7 +374,7 @@ def loaded(store: Store, log: Log) -> History:
 
 @contextmanager
 def opened(store: Store, log: Log) -> Generator[History]:
-    """The same, until this is left: then the log is closed."""
+    """The loaded history of a log, as a context manager. Leaving it closes the log."""
     history = History(store, log)
     try:
         history.load()
@@ -341,10 +384,10 @@ def opened(store: Store, log: Log) -> Generator[History]:
 
 
 def subagents(store: Store, history: History) -> Iterator[History]:
-    """The histories of the subagents of a session, and of theirs, each once; those that are gone are left out."""
+    """The histories of the subagents of a session and of their subagents, each once; missing ones are left out."""
     seen = {history.id}
     waiting = list(history.state.children)
-    for name in waiting:  # grows while it is gone through
+    for name in waiting:  # grows during the iteration
         if name in seen:
             continue
         seen.add(name)

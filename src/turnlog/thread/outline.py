@@ -1,7 +1,7 @@
-"""The outline of a session: one line per entry that somebody who reads it comes by, without what was said.
+"""The outline of a session: one line per entry that a reader sees, without its text.
 
-It is small enough to be kept for 100,000 entries and to be asked at once: which entries lead to a head, which of them
-stand together, where the prompts are. It grows with the log.
+An outline is small enough to be cached for 100,000 entries, and answers at once which entries lead to a head, how they
+are grouped and where the prompts are. It grows with the log.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from turnlog.formats import unknown_type
 from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
+from turnlog.log.codec import BAD_JSON
 from turnlog.log.context import text_of
 from turnlog.log.entry import (
     Answer,
@@ -32,13 +33,13 @@ from turnlog.log.entry import (
     Spent,
     Turn,
 )  # fmt: skip
-from turnlog.log.shown.promptmessage import LABEL, is_prompt, label_of
+from turnlog.log.prompt.promptmessage import LABEL, is_prompt, label_of
 from turnlog.log.text import one_line
 
 PROMPT, CALLS, ERROR, SHOWN = 1, 2, 4, 8
 _NO_PARENT = -1
 _RULES = 2
-"""What is kept of other rules is not used."""
+"""The version of the rules. An outline that was cached with another version is ignored."""
 
 
 class OutlineItem(NamedTuple):
@@ -46,38 +47,38 @@ class OutlineItem(NamedTuple):
 
     seq: int
     parent: int | None
-    """The node before it; None for a mark. Of a head entry, the node where the conversation goes on."""
+    """The parent node; None for a mark. For a head entry, the node where the conversation continues."""
     kind: str
     """The role of a message, or the type of any other entry."""
     at_ms: int
     """0 if unknown."""
     size: int
-    """How many characters it has."""
+    """The number of characters."""
     turn: str
     tool: str
-    """The tools that it calls or answers for."""
+    """The names of the tools that the entry calls or has results of."""
     label: str
-    """Of a prompt its beginning, of a mark what it is about."""
+    """For a prompt its beginning, for a mark its subject."""
     flags: int
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a turn begins with it."""
+        """Whether the entry is a prompt."""
         return bool(self.flags & PROMPT)
 
     @property
     def has_calls(self) -> bool:
-        """Whether it calls tools."""
+        """Whether the entry calls tools."""
         return bool(self.flags & CALLS)
 
     @property
     def is_error(self) -> bool:
-        """Whether something failed in it."""
+        """Whether the entry contains an error."""
         return bool(self.flags & ERROR)
 
     @property
     def is_shown(self) -> bool:
-        """Whether a reader sees anything of it."""
+        """Whether a reader sees anything of the entry."""
         return bool(self.flags & SHOWN)
 
 
@@ -97,7 +98,7 @@ class _KeptOutline(msgspec.Struct, array_like=True):
 
 
 class Outline:
-    """Entries in the order of the log, as columns."""
+    """The lines of an outline, as columns, in the order of the log."""
 
     def __init__(self) -> None:
         self.seqs = array("q")
@@ -113,17 +114,17 @@ class Outline:
         self._calls: dict[str, tuple[int, str]] = {}
         """The calls that have no result yet: the entry and the tool of each, by its id."""
         self.last = 0
-        """The last entry that was taken, whether it stands here or not."""
+        """The `seq` of the last entry that was taken, whether or not it has a line."""
 
     def __len__(self) -> int:
         return len(self.seqs)
 
     def take(self, entry: AnyEntry) -> int:
-        """One more entry of the log. Returns how many characters it has."""
+        """Add the next entry of the log. Returns its number of characters."""
         if entry.seq > self.last:
             self.last = entry.seq
-        is_told = is_seen(entry)
-        if entry.parent is None and not is_told and not isinstance(entry, (Head, Turn)):
+        is_shown = is_shown_to_people(entry)
+        if entry.parent is None and not is_shown and not isinstance(entry, (Head, Turn)):
             return 0
         at = entry.clock or entry.at
         size, flags, tool, label = _about(entry, self._calls)
@@ -131,7 +132,7 @@ class Outline:
         self.parents.append(_parent(entry))
         self.times.append(0 if at is None else round(at.timestamp() * 1000))
         self.sizes.append(size)
-        self.flags.append(flags | (SHOWN if is_told else 0))
+        self.flags.append(flags | (SHOWN if is_shown else 0))
         self.kinds.append(entry.role if isinstance(entry, Message) else entry.type)
         self.turns.append(entry.turn or "")
         self.tools.append(tool)
@@ -140,7 +141,7 @@ class Outline:
         return size
 
     def item(self, index: int) -> OutlineItem:
-        """One line of it."""
+        """One line of the outline."""
         seq, parent = self.seqs[index], self.parents[index]
         return OutlineItem(
             seq, None if parent == _NO_PARENT else parent, self.kinds[index], self.times[index], self.sizes[index],
@@ -151,12 +152,12 @@ class Outline:
         return map(self.item, range(len(self)))
 
     def find(self, seq: int) -> int | None:
-        """Where an entry stands."""
+        """The index of an entry; None if it has no line."""
         index = bisect_left(self.seqs, seq)
         return index if index < len(self.seqs) and self.seqs[index] == seq else None
 
     def extend(self, other: Outline, until: int | None = None) -> None:
-        """What another one says, up to an entry."""
+        """Append the lines of another outline, up to entry `until`."""
         end = len(other) if until is None else bisect_left(other.seqs, until + 1)
         for name in ("seqs", "parents", "times", "sizes", "flags", "kinds", "turns", "tools"):
             getattr(self, name).extend(getattr(other, name)[:end])
@@ -165,7 +166,7 @@ class Outline:
         self.last = max(self.last, other.last if until is None else min(until, other.last))
 
     def cut(self, last: int) -> None:
-        """Nothing behind that entry is known any more."""
+        """Remove every line after entry `last`."""
         end = bisect_left(self.seqs, last + 1)
         for name in ("seqs", "parents", "times", "sizes", "flags", "kinds", "turns", "tools"):
             del getattr(self, name)[end:]
@@ -174,7 +175,7 @@ class Outline:
         self.last = min(self.last, last)
 
     def path(self, head: int) -> list[int]:
-        """Where the nodes that lead to a head stand, oldest first; for one that is missing, the one before it."""
+        """The indexes of the nodes that lead to a head, oldest first. For a missing node, the one before it."""
         path: list[int] = []
         index = self._at_or_before(head)
         while index >= 0:
@@ -187,16 +188,14 @@ class Outline:
         return path
 
     def _at_or_before(self, seq: int) -> int:
-        """Where that node stands, or the last one before it."""
+        """The index of a node, or of the last node before it."""
         index = bisect_left(self.seqs, seq + 1) - 1
         while index >= 0 and (self.parents[index] == _NO_PARENT or self.kinds[index] == "head"):
             index -= 1
         return index
 
-    # ── kept ──────────────────────────────────────────────────────────────────────────────────────
-
     def encode(self) -> bytes:
-        """All of it, to be kept."""
+        """The outline as bytes, for the cache."""
         words: dict[str, int] = {}
 
         def numbered(column: Iterable[str]) -> bytes:
@@ -211,10 +210,10 @@ class Outline:
 
     @classmethod
     def decode(cls, data: bytes) -> Outline | None:
-        """What was kept; None where it was kept by other rules, or is damaged."""
+        """The outline from cached bytes; None if they are corrupt or of another version of the rules."""
         try:
             kept = msgspec.msgpack.decode(zlib.decompress(data), type=_KeptOutline)
-        except (zlib.error, msgspec.DecodeError, msgspec.ValidationError):
+        except (zlib.error, *BAD_JSON):
             return None
         if kept.rules != _RULES:
             return None
@@ -232,8 +231,8 @@ class Outline:
         return one
 
 
-def is_seen(entry: AnyEntry) -> bool:
-    """Whether a reader sees anything of an entry: `view` draws a row of it."""
+def is_shown_to_people(entry: AnyEntry) -> bool:
+    """Whether a reader sees anything of an entry, that is, whether `view` renders a row for it."""
     if isinstance(entry, Message):
         return entry.display is not False or entry.role == "tool" or entry.error is not None
     if isinstance(entry, Custom):
@@ -255,30 +254,38 @@ def _parent(entry: AnyEntry) -> int:
     return _NO_PARENT if entry.parent is None else entry.parent
 
 
-def _about(entry: AnyEntry, calls: dict[str, tuple[int, str]]) -> tuple[int, int, str, str]:
-    """Its size, its flags, its tools, and its label."""
+class _Summary(NamedTuple):
+    """What an outline has of an entry besides its place."""
+
+    size: int
+    flags: int
+    tools: str
+    label: str
+
+
+def _about(entry: AnyEntry, calls: dict[str, tuple[int, str]]) -> _Summary:
     if isinstance(entry, Message):
         return _message(entry, calls)
     if isinstance(entry, Compaction):
         size = sum(len(text_of(item.blocks)) for item in entry.replacement if isinstance(item, Message))
         sizes = [f"{number:,}" for number in (entry.tokens_before, entry.tokens_after) if number is not None]
-        return size, 0, "", " → ".join(sizes)
+        return _Summary(size, 0, "", " → ".join(sizes))
     if isinstance(entry, (Custom, Edit)):
-        return len(text_of(entry.blocks or [])), 0, "", entry.kind if isinstance(entry, Custom) else ""
+        return _Summary(len(text_of(entry.blocks or [])), 0, "", entry.kind if isinstance(entry, Custom) else "")
     if isinstance(entry, Turn):
-        return 0, ERROR * (entry.state == "failed"), "", entry.state
+        return _Summary(0, ERROR * (entry.state == "failed"), "", entry.state)
     if isinstance(entry, Head):
-        return 0, 0, "", entry.why
+        return _Summary(0, 0, "", entry.why)
     if isinstance(entry, Child):
-        return 0, 0, "", entry.session
+        return _Summary(0, 0, "", entry.session)
     if isinstance(entry, Set):
-        return 0, 0, "", one_line(str(entry.value), LABEL)
+        return _Summary(0, 0, "", one_line(str(entry.value), LABEL))
     if isinstance(entry, (Note, Ask, Answer)):
-        return len(entry.text), 0, "", one_line(entry.text, LABEL)
-    return 0, 0, "", ""
+        return _Summary(len(entry.text), 0, "", one_line(entry.text, LABEL))
+    return _Summary(0, 0, "", "")
 
 
-def _message(message: Message, calls: dict[str, tuple[int, str]]) -> tuple[int, int, str, str]:
+def _message(message: Message, calls: dict[str, tuple[int, str]]) -> _Summary:
     size, flags = 0, ERROR * (message.error is not None)
     tools: list[str] = []
     for block in message.blocks:
@@ -298,11 +305,11 @@ def _message(message: Message, calls: dict[str, tuple[int, str]]) -> tuple[int, 
         flags |= PROMPT
         label = label_of(message)
     tool = tools[0] if len(tools) == 1 else ", ".join(dict.fromkeys(filter(None, tools)))
-    return size, flags, tool, label
+    return _Summary(size, flags, tool, label)
 
 
 def outline_of(entries: Iterable[AnyEntry]) -> Outline:
-    """The outline of these."""
+    """The outline of these entries."""
     outline = Outline()
     for entry in entries:
         outline.take(entry)

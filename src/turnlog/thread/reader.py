@@ -1,9 +1,9 @@
-"""What can be asked of one session's log: what was said, what the model should see, what happened, what it took."""
+"""Reading one session's log: its messages, the context for a model, its entries, usage and cost."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
@@ -11,13 +11,13 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.block import ToolCall
 from turnlog.log.codec import Damage
 from turnlog.log.context import Context, split_system, stale_spans, text_of, visible
-from turnlog.log.context import repair as repaired
+from turnlog.log.context.toolturn import repair as repaired
 from turnlog.log.entry import WIDE_FACTS, AnyEntry, Checkpoint, Custom, Edit, Entry, Message
 from turnlog.log.fold import State
 from turnlog.log.fold.opencall import PendingCall
 from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
-from turnlog.store import Store
+from turnlog.store import Place, Store
 from turnlog.store.derived import find
 from turnlog.thread.call.ending import LastTurn, last_turn
 from turnlog.thread.call.pending import pending_calls
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 FOLLOW_PAUSE_S = 0.05
 _E = TypeVar("_E", bound=Entry)
 LOOK_S = 1.0
-"""So often whoever waits looks whether the session is still there."""
+"""How often a waiting reader checks that the session still exists."""
 
 
 class SessionReader:
-    """A session as its log tells it, read through a history. Safe to use from many threads."""
+    """A session as read from its log, through a history. Thread-safe."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -52,12 +52,12 @@ class SessionReader:
 
     @property
     def handle(self) -> str:
-        """A short name that finds it, too."""
+        """A short name that also finds the session."""
         return handle_of(self.id)
 
     @property
     def head(self) -> int:
-        """The `seq` of the entry the conversation stands at; 0 when it is empty."""
+        """The `seq` of the entry that the conversation stands at; 0 if it is empty."""
         return self._state.head
 
     @property
@@ -87,12 +87,12 @@ class SessionReader:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Every fact as it is now: the branch's and the session-wide ones."""
+        """All current facts: those of the branch and the session-wide ones."""
         return {**self._state.facts, **self._state.wide}
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, or its home."""
+        """Whether the session or its home was closed."""
         return self._history.is_closed
 
     @property
@@ -113,23 +113,23 @@ class SessionReader:
         self.close()
 
     def close(self) -> None:
-        """Let go of files. Nothing is left to be written. What is known stays; who asks for more gets `Invalid`."""
+        """Close the files. Everything is already written. The state stays; anything else raises `Invalid`."""
         self._history.close()
 
     def refresh(self) -> None:
-        """Take in what other processes have written since."""
+        """Load what other processes have written since."""
         with self._history.mutex:
             self._history.load()
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A fact as it is now."""
+        """The current value of a fact."""
         state = self._state
         return (state.wide if key in WIDE_FACTS else state.facts).get(key, default)
 
     def messages(self, *, last: int | None = None) -> list[Message]:
-        """The messages of the conversation, oldest first: as they were said, whatever was compacted since."""
+        """The messages of the conversation, oldest first: the originals, even if they were compacted since."""
         with self._history.mutex:
             self._history.renew()
             messages: list[Message] = []
@@ -143,7 +143,7 @@ class SessionReader:
         return messages
 
     def path(self, *, last: int | None = None, to: Target | None = None) -> list[AnyEntry]:
-        """The nodes that lead to the head, or to another node, oldest first: messages, compactions, edits, custom ones.
+        """The nodes that lead to the head or to node `to`, oldest first: messages, compactions, edits, custom nodes.
 
         `last` is how many of the newest are wanted; nothing before them is read.
         """
@@ -156,10 +156,10 @@ class SessionReader:
         return path
 
     def context(self, *, repair: bool = True, at: Target | None = None) -> Context:
-        """What the model should see: complete, repaired, compacted; or what it should have seen as of an entry.
+        """What the model should see: complete, repaired, compacted; with `at`, what it should have seen at that entry.
 
-        Without `repair` it is as it was said: calls without results, results without calls, messages that say nothing,
-        and system messages in their places; `system` is then only what the fact of that name says.
+        Without `repair` the messages are the originals: calls without results, results without calls, empty messages,
+        and system messages in their places; `system` is then only the value of the fact of that name.
         """
         with self._history.mutex:
             self._history.renew()
@@ -188,7 +188,7 @@ class SessionReader:
         )
 
     def _hidden_system(self, state: State, seen: set[int]) -> list[Message]:
-        """The system prompt where a compaction hides it: the model still needs it."""
+        """The system prompt that a compaction hides: the model still needs it."""
         hidden: list[Message] = []
         for original, seq in state.system.items():
             entry = None if original in seen else self._history.whole_at(seq)
@@ -197,7 +197,7 @@ class SessionReader:
         return hidden
 
     def _visible(self, head: int, rewrites: list[Entry] | None = None) -> tuple[list[Message], list[Message]]:
-        """The messages that a model sees; `rewrites` takes the entries that make them other than they were said."""
+        """The messages that a model sees. The entries that change the originals are added to `rewrites`."""
 
         def path() -> Iterator[AnyEntry]:
             for node in self._history.path(head):
@@ -208,18 +208,18 @@ class SessionReader:
         return visible(path(), self._history.whole_at)
 
     def blob(self, digest: str) -> bytes:
-        """The content of a picture, a file or a large payload, by the digest in its block."""
+        """The content of an image, a file or a large payload, by the digest in its block."""
         return self._store.get(digest)
 
     def pending(self) -> list[PendingCall]:
-        """Tool calls of the conversation that have no result yet; `state` says how far each of them came.
+        """The tool calls of the conversation that have no result yet; `state` says how far each of them came.
 
-        Costs nothing, however long the session is. After a rewind, and after an edit of what was no result, the first
-        one reads the conversation once.
+        This takes no time, however long the session is. After a rewind, or an edit of a message other than a result,
+        the first call reads the conversation once.
         """
         with self._history.mutex:
             self._history.renew()
-            _ = self._state  # looked up anew if need be
+            _ = self._state  # loads the log again if the state is stale
             return pending_calls(self._history)
 
     @overload
@@ -229,7 +229,7 @@ class SessionReader:
     def entries(
         self, *, kind: str | type[Entry] | None = None, after: Target = 0, reverse: bool = False
     ) -> Iterator[Any]:
-        """Every entry of the log, inherited ones included, whichever branch it is on; those of a kind if told.
+        """The entries of the log on all branches, including inherited ones; with `kind`, only those of that kind.
 
         A kind is a class such as `Note`, or its name in the log, such as `message`.
         """
@@ -242,16 +242,16 @@ class SessionReader:
             if entry.seq <= limit:
                 return
             is_wanted = entry.type == kind if isinstance(kind, str) else isinstance(entry, wanted)
-            if is_wanted and not history.is_repeat(entry):
+            if is_wanted:
                 yield history.whole(entry)
 
     def find(self, id: str) -> AnyEntry | None:
-        """The entry with that id, inherited ones included."""
+        """The entry with this id, inherited ones included; None if there is none."""
         entry = find(self._history.log, id)
         if entry is not None:
             return self._history.whole(entry)
         limit = self._history.inherited_to
-        inherited = self._history.forward(0, limit + 1) if limit else iter(())
+        inherited = self._history.lines(0, limit + 1) if limit else iter(())
         return next((self._history.whole(entry) for entry in inherited if entry.id == id), None)
 
     @overload
@@ -259,14 +259,15 @@ class SessionReader:
     @overload
     def follow(self, *, after: Target | None = None, deltas: bool) -> Iterator[AnyEntry | Delta]: ...
     def follow(self, *, after: Target | None = None, deltas: bool = False) -> Iterator[AnyEntry | Delta]:
-        """Entries as they are appended, by whomever: waits for the next one until the session is closed.
+        """Entries as any process appends them: waits for the next one until the session is closed.
 
-        With `deltas`, also what is being said in a `live` message, as it arrives, in whichever process: a `Delta` is in
-        no log, and the entry with its id comes instead of it in the end. Whoever comes late, or comes back with the
-        `seq` of the last entry that it got as `after`, gets what it missed and then the text so far.
-        A session that was purged is `NotFound`, a moment later.
+        With `deltas`, also the text of `live` messages as it arrives, from any process. A `Delta` is in no log; the
+        entry with its id replaces it in the end. A follower that comes late, or reconnects with the `seq` of its last
+        entry as `after`, first gets the entries it missed, then the text so far.
+
+        Raises `NotFound` soon after the session was purged.
         """
-        from turnlog.thread.stream import Listening  # only who follows needs it
+        from turnlog.thread.stream import Listening  # only followers need it
 
         last = self._state.seq if after is None else seq_of(after)
         log, pause, looked = self._history.log, 0.0, 0.0
@@ -294,12 +295,12 @@ class SessionReader:
 
     @property
     def damage(self) -> list[Damage]:
-        """What is damaged in this session's own log; reads all of it."""
+        """The damage in this session's own log; reads all of it."""
         return [item for item in self._history.log.read() if isinstance(item, Damage)]
 
     @property
     def last_turn(self) -> LastTurn:
-        """How the last turn of the conversation ended, or by what it was cut off; reads back to where it did."""
+        """How the last turn of the conversation ended, or what cut it off; reads back to the end of that turn."""
         with self._history.mutex:
             self._history.renew()
             _ = self._state  # looked up anew if need be
@@ -308,27 +309,27 @@ class SessionReader:
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint of the files, inherited ones included, oldest first."""
         checkpoints = [entry for entry in self._history.forward() if isinstance(entry, Checkpoint)]
-        from turnlog.thread.content import given_up  # few ask for checkpoints
+        from turnlog.thread.space.checkpointcontent import given_up  # few callers need checkpoints
 
         gone = given_up(self._store, checkpoints, self._state.dropped)
         return [entry for entry in checkpoints if entry.id not in gone]
 
     def branches(self) -> list[Branch]:
-        """Every end of the conversation, the newest first."""
-        return branches(self._history.forward(), self._state.head)
+        """Every end of the conversation, newest first."""
+        return branches(self._history.forward(), self._history.original(self._state.head))
 
     def usage(self) -> UsageReport:
-        """Where the tokens went."""
+        """The tokens that were used, by where."""
         with self._history.mutex:
             state = self._state
             spent = sum((child.state.own for child in subagents(self._store, self._history)), Usage())
-            reported = self.get("peak_input_tokens")  # by the agent it was imported from
+            reported = self.get("peak_input_tokens")  # by the agent that it was imported from
             peak = max(state.peak, state.inherited.peak, reported if isinstance(reported, int) else 0)
             return UsageReport(state.own, state.inherited.usage, spent, dict(state.models), peak)
 
     def cost(self) -> CostReport:
-        """What that cost, at the prices of the day each request was made; reads all of the log."""
-        from turnlog.thread.bill import bill  # only who asks what it cost needs prices
+        """The cost, at the prices of the day of each request; reads all of the log."""
+        from turnlog.thread.sessioncost import bill  # only this needs prices
 
         return bill(self._store, self._history)
 
@@ -337,36 +338,36 @@ class SessionReader:
         return stats_of(self._state)
 
     def preview(self) -> str:
-        """The first thing that a person said, on one line of at most 120 characters; "" if nobody did."""
-        from turnlog.formats import preview
+        """The first prompt of a person, on one line of at most 120 characters; "" if there is none."""
+        from turnlog.log.prompt.promptmessage import preview
 
         return preview(entry for entry in self.entries() if isinstance(entry, Message))
 
     def compactions(self) -> list[Compacted]:
-        """The compactions of this conversation, oldest first: what each took away, and what it says instead."""
+        """The compactions of this conversation, oldest first: how many messages each removed, and its summary."""
         with self._history.mutex:
             self._history.renew()
             return compactions_of([self._history.whole(node) for node in self._history.path(self._state.head)])
 
     def children(self) -> list[Info]:
-        """The sessions that were spawned from this one, in that order; `call` says which tool call did it."""
+        """The sessions that this session spawned, in order; `call` is the tool call that spawned each."""
         return infos(self._store, self._state.children)
 
     def child(self, call: str | ToolCall) -> Info | None:
-        """The session that a tool call spawned; the newest, where a provider used the id twice."""
+        """The session that a tool call spawned; the newest, if a provider used the id twice."""
         name = call.id if isinstance(call, ToolCall) else call
         return next((info for info in reversed(self.children()) if info.call == name), None)
 
 
 def history_of(session: SessionReader) -> History:
-    """Its entries, for the rooms of this package that have to look closer. Whoever uses it holds its mutex."""
+    """The history of a session, for rooms of this package that need it. Hold its mutex while using it."""
     return session._history  # pyright: ignore[reportPrivateUsage]
 
 
-def refuse_purged(session: SessionReader) -> None:
-    """Raise `NotFound` if nothing can come any more, because the session was removed for good."""
+def refuse_purged(session: SessionReader, places: Sequence[Place] = ("live", "deleted")) -> None:
+    """Raise `NotFound` if the session is in none of these places any more, as after a purge."""
     history = history_of(session)
     with history.mutex:
-        rows = (row for place in ("live", "deleted") for row in history.store.listing(place, ids=[session.id]))
+        rows = (row for place in places for row in history.store.listing(place, ids=[session.id]))
         if all(row.start is not None and row.first != history.first for row in rows):
             raise NotFound(f"session {session.id} was purged", hint="nothing will be appended to it any more")

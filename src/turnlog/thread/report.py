@@ -1,4 +1,4 @@
-"""What a session and a home say about themselves. Pure values."""
+"""Reports on a session and on a home: pure values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from turnlog.interop.value import fields, token_count
 from turnlog.log.context import text_of
-from turnlog.log.entry import AnyEntry, Compaction, Fork, Message, Uncompact
+from turnlog.log.entry import AnyEntry, Compaction, Message, Uncompact
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
+from turnlog.log.part import Fork
 from turnlog.store import Listed, Store
 from turnlog.store.listing import cursor_of
 
@@ -20,7 +22,7 @@ SAFETY_NET_AGENT = "turnlog"
 
 
 def is_net(state: State) -> bool:
-    """Whether it is there for files alone: opened by `turnlog run` or `turnlog checkpoint`, and no agent has spoken."""
+    """Whether the session is a net: opened by `turnlog run` or `turnlog checkpoint`, and no agent has spoken."""
     spoken = state.counts.messages.get("assistant") or state.inherited.counts.messages.get("assistant")
     return state.start.get("agent") == SAFETY_NET_AGENT and not spoken
 
@@ -45,20 +47,20 @@ class Info(Struct, frozen=True):
     seq: int
     size_bytes: int
     is_readable: bool
-    """False where the first line is damaged: `turnlog doctor` says more."""
+    """False if the first line is damaged: see `turnlog doctor`."""
     listed: dict[str, Any] = {}
-    """What the fact `listed` says, a dict of the caller's; empty where that is too big for a line."""
+    """The fact `listed`, a dict of the caller's; empty if it is too big for a line."""
     call: str | None = None
-    """The tool call of the `parent` that started this one."""
+    """The tool call of `parent` that started this session."""
 
     @property
     def cursor(self) -> str:
-        """For the page behind this one: `home.sessions(after=…)`, whatever becomes of the session meanwhile."""
+        """The cursor for the next page: `home.sessions(after=…)`. It stays valid if the session changes."""
         return str(cursor_of(self.updated_at, self.id))
 
 
 def info_of(row: Listed) -> Info:
-    """A listing's row."""
+    """The `Info` of a row of a listing."""
     start, last = row.start, row.last
     facts: dict[str, Any] = {}
     if start is not None:
@@ -89,7 +91,7 @@ def info_of(row: Listed) -> Info:
 
 
 def infos(store: Store, ids: Iterable[str]) -> list[Info]:
-    """The rows of these sessions, in this order; those that are gone are left out."""
+    """The `Info` of each of these sessions, in this order; missing sessions are left out."""
     rows = {row.id: info_of(row) for row in store.listing(ids=set(ids))}
     return [rows[session_id] for session_id in ids if session_id in rows]
 
@@ -107,7 +109,7 @@ class Stats(Struct, frozen=True):
     first_at: datetime | None
     last_at: datetime | None
     busy: timedelta = timedelta(0)
-    """How long messages took, all `duration_ms` together."""
+    """How long messages took: the sum of all `duration_ms`."""
 
     @property
     def duration_text(self) -> str:
@@ -116,7 +118,7 @@ class Stats(Struct, frozen=True):
 
 
 def lasting(duration: timedelta) -> str:
-    """How long, for people."""
+    """A duration for people."""
     minutes, seconds = divmod(int(duration.total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -125,7 +127,7 @@ def lasting(duration: timedelta) -> str:
 
 
 def stats_of(state: State) -> Stats:
-    """The statistics in a state."""
+    """The statistics of a state."""
     counts = state.counts.plus(state.inherited.counts)
     first, last = state.inherited.first_at or state.first_at, state.last_at
     return Stats(
@@ -146,12 +148,12 @@ class Compacted(Struct, frozen=True):
 
     entry: Compaction
     removed: int
-    """How many messages a model saw before it and not after it."""
+    """How many messages the model no longer sees because of it."""
     summary: str
     is_cancelled: bool
-    """Whether it was taken back since."""
+    """Whether it was cancelled since."""
     count: int = 0
-    """Which turn it is, counted from 1; the agent's own number where it has one."""
+    """The number of the compaction, from 1; the agent's own number if it has one."""
 
 
 def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
@@ -165,12 +167,12 @@ def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
         elif isinstance(node, Compaction):
             kept = [seq for seq in seen if node.keep and seq >= node.keep]
             summary = "\n\n".join(text_of(item.blocks) for item in node.replacement if isinstance(item, Message))
-            reported: dict[str, Any] = node.meta if node.origin is not None else {}
-            removed = len(seen) - len(kept) or reported.get("removed") or 0
-            count = reported.get("count") or (compactions[-1].count if compactions else 0) + 1
+            reported = fields(node.meta) if node.origin is not None else {}
+            removed = len(seen) - len(kept) or token_count(reported, "removed")
+            number = token_count(reported, "count") or (compactions[-1].count if compactions else 0) + 1
             is_cancelled = node.seq in cancelled
             compactions.append(
-                Compacted(node, removed, summary or str(reported.get("summary") or ""), is_cancelled, count)
+                Compacted(node, removed, summary or str(reported.get("summary") or ""), is_cancelled, number)
             )
             if node.seq not in cancelled:
                 seen = kept
@@ -185,4 +187,4 @@ class Branch(Struct, frozen=True):
     messages: int
     is_current: bool
     preview: str
-    """The beginning of the last thing a person said on it."""
+    """The beginning of the last prompt of a person on it."""

@@ -1,4 +1,4 @@
-"""A message while it is being made: shown to those who follow, and appended when it is whole."""
+"""A message while it arrives: shown to followers, and appended when it is complete."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from turnlog.wire import Feed
 
 SILENT_S = 5.0
-"""A writer that was silent for so long counts as dead."""
+"""A writer that was silent for this long counts as dead."""
 _L = TypeVar("_L", bound="Live")
 
 
 class Live:
     """A stream that others see while it arrives: `with s.live(anthropic.Stream()) as live`.
 
-    Feed it the events, and append what it finishes: `s.append(live.finish())`. The stream is the `Stream` of a dialect,
-    or anything with `feed` and a `finish` that may be asked at any time. Nothing here waits for a disk, a server or a
-    reader, so it needs no `await`. What is shown is kept nowhere: only the entry is. When the block ends without one,
-    followers get a notice to remove the text they showed.
+    Feed it the events, and append the message: `s.append(live.finish())`. The stream is the `Stream` of a dialect, or
+    anything with `feed` and a `finish` that can be called at any time. No call here waits for a disk, a server or a
+    reader, so no `await` is needed. The shown text is not stored; only the entry is. If the block ends without one,
+    followers get a notice to remove the text.
     """
 
     def __init__(self, log: Log, stream: Feed) -> None:
@@ -38,9 +38,9 @@ class Live:
         """The id of the message, in its deltas and in the log."""
         self._stream = stream
         self._mutex = threading.Lock()
-        self._said: Texts | None = []
+        self._texts: Texts | None = []
         channel = ability(log, CarryLiveText)
-        self._stop = None if channel is None else channel.speak(LiveText(self.id, self._look))
+        self._stop = None if channel is None else channel.publish(LiveText(self.id, self._texts_now))
 
     def __enter__(self: _L) -> _L:
         return self
@@ -54,74 +54,74 @@ class Live:
         """Take the next event; see the `Stream` of the dialect."""
         with self._mutex:
             self._stream.feed(event)
-            self._said = None
+            self._texts = None
 
     def finish(self) -> Message:
-        """What arrived, as the draft that `append` takes."""
+        """The message so far, as the draft that `append` takes."""
         with self._mutex:
             return replace(self._stream.finish(), id=self.id)
 
     def close(self) -> None:
-        """Nothing more comes. `with` does it."""
+        """End the stream; nothing more comes. `with` calls it."""
         if self._stop is not None:
             self._stop()
 
-    def _look(self) -> Texts:
+    def _texts_now(self) -> Texts:
         with self._mutex:
-            if self._said is None:
-                self._said = texts_of(self._stream.finish())
-            return self._said
+            if self._texts is None:
+                self._texts = texts_of(self._stream.finish())
+            return self._texts
 
 
 class Listening:
-    """What one follower is shown besides entries: deltas, but of no message that it has seen."""
+    """What one follower is shown besides entries: the deltas of messages whose entry it has not seen."""
 
     def __init__(self, log: Log, *, deltas: bool) -> None:
         channel = ability(log, CarryLiveText) if deltas else None
-        self._inbox: Inbox | None = None if channel is None else channel.hear()
-        self._heard: dict[str, float] = {}
+        self._inbox: Inbox | None = None if channel is None else channel.open_inbox()
+        self._last_delta_at: dict[str, float] = {}
         self._seen: deque[str] = deque(maxlen=256)
         self._waiting: list[Delta] = []
 
     def take(self) -> None:
-        """What came since. To be called before the log is read: then what is over and has an entry has been seen."""
+        """Collect new deltas. Call it before reading the log: then the entry of every ended message is read, too."""
         if self._inbox is not None:
             self._waiting += self._inbox.take()
 
     @property
     def has_ended(self) -> bool:
-        """Whether something is over: then its entry may have come since the log was looked at."""
+        """Whether a message has ended, so that its entry may have come since the log was read."""
         return any(delta.is_over for delta in self._waiting)
 
     def saw(self, entry: AnyEntry) -> None:
-        """An entry that the follower was given."""
+        """Record an entry that the follower received."""
         if self._inbox is not None and isinstance(entry, Message):
             self._seen.append(entry.id)
-            self._heard.pop(entry.id, None)
+            self._last_delta_at.pop(entry.id, None)
 
     def deltas(self) -> list[Delta]:
-        """What the follower is given now, after the entries."""
+        """The deltas for the follower, after the entries."""
         now, deltas = time.monotonic(), list[Delta]()
         waiting, self._waiting = self._waiting, []
         for delta in waiting:
             if delta.id in self._seen:
                 continue
             if delta.is_over:
-                if self._heard.pop(delta.id, None) is not None:
+                if self._last_delta_at.pop(delta.id, None) is not None:
                     deltas.append(delta)
                 continue
             if delta.text:
                 deltas.append(delta)
-            if delta.text or delta.id in self._heard:
-                self._heard[delta.id] = now
-        for id in [id for id, at in self._heard.items() if now - at > SILENT_S]:
-            del self._heard[id]
-            self._seen.append(id)  # should it wake up, the beginning is gone: its entry will come
+            if delta.text or delta.id in self._last_delta_at:
+                self._last_delta_at[delta.id] = now
+        for id in [id for id, at in self._last_delta_at.items() if now - at > SILENT_S]:
+            del self._last_delta_at[id]
+            self._seen.append(id)  # if the writer wakes up, the beginning is gone: only its entry will be shown
             deltas.append(Delta(id, is_over=True))
         return deltas
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         inbox, self._inbox = self._inbox, None
         if inbox is not None:
             inbox.close()

@@ -1,7 +1,7 @@
 """A summary made without a model: counts, tools, requests, files, what is left to do. Pure, and bounded in size.
 
-What it found is kept beside its text, in `meta`, so that the next summary takes it over instead of quoting it: after
-a hundred compactions it is as long as after the first few.
+Its data is kept beside the text, in `meta`, so that the next summary merges it instead of quoting it: after a hundred
+compactions it is as long as after the first few.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FILE_KEYS = frozenset(["path", "paths", "file", "files", "file_path", "filepath
 
 
 class Gist(Struct, omit_defaults=True):
-    """What a summary says, as data."""
+    """The content of a summary, as data."""
 
     user: int = 0
     assistant: int = 0
@@ -41,11 +41,11 @@ class Gist(Struct, omit_defaults=True):
     files: list[str] = []
     current: str = ""
     earlier: str = ""
-    """A summary that somebody else wrote, as it was."""
+    """A summary that was not made here, unchanged."""
 
 
 def summarise(messages: Iterable[Message], *, before: int = 0) -> Message:
-    """One message in the place of these, up to the one with the `seq` before. A summary among them is merged."""
+    """One message in place of these messages, up to the one with the `seq` before. Summaries among them are merged."""
     gist = Gist()
     is_empty = True
     for message in messages:
@@ -56,7 +56,7 @@ def summarise(messages: Iterable[Message], *, before: int = 0) -> Message:
         if summary is not None:
             _merge(gist, summary)
         elif not message.seq and message.role != "tool":
-            _merge(gist, Gist(earlier=text_of(message.blocks)))  # somebody's summary: it has no place in the log
+            _merge(gist, Gist(earlier=text_of(message.blocks)))  # a summary that was not made here: it is in no log
         else:
             _take(gist, message)
     if is_empty:
@@ -87,7 +87,7 @@ def _merge(gist: Gist, other: Gist) -> None:
 
 
 def _take(gist: Gist, message: Message) -> None:
-    # What a tool printed is full of words and paths that mean nothing.
+    # The output of tools is full of words and paths that mean nothing here.
     text = "" if message.role == "tool" else text_of(message.blocks)
     calls = [block for block in message.blocks if isinstance(block, ToolCall)]
     new = Gist(tools=[call.name for call in calls])
@@ -107,7 +107,7 @@ def _take(gist: Gist, message: Message) -> None:
 
 
 def _files(value: Any, key: str = "") -> Iterator[str]:
-    """The files that a tool was called with."""
+    """The files in the input of a tool call."""
     if isinstance(value, str):
         if key in _FILE_KEYS and 0 < len(value) <= _LINE and "\n" not in value:
             yield value
@@ -122,7 +122,7 @@ def _files(value: Any, key: str = "") -> Iterator[str]:
 
 
 def _paths(text: str) -> Iterator[str]:
-    """Words that look like the path of a file: with a slash in them, and an ending."""
+    """Words that look like the path of a file: with a slash and a suffix."""
     if "/" not in text:
         return
     for word in _BETWEEN_WORDS.split(text):
@@ -135,7 +135,7 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def _newest(items: list[str], limit: int) -> list[str]:
-    """Each once, where it came last; the last `limit` of them."""
+    """Each item once, at its last position; only the last `limit` items."""
     return list(reversed(list(dict.fromkeys(reversed(items)))[:limit]))
 
 

@@ -1,4 +1,4 @@
-"""Where a rewind leads: which node, and as of which entry. The conversation only; nothing is taken away."""
+"""The target of a rewind: which node, and as of which entry. Only the conversation moves; nothing is removed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Checkpoint, Edit, Entry, Head, Message, Set, Start, Turn, Unknown
 from turnlog.log.fold import State, Undoable
-from turnlog.log.shown.promptmessage import is_prompt
+from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.thread.history import History
 from turnlog.thread.report import Branch
 
@@ -17,7 +17,7 @@ Target = int | Entry
 
 
 def seq_of(target: Target) -> int:
-    """The `seq` of an entry, or a `seq` as it is."""
+    """The `seq` of an entry, or the given `seq`."""
     seq = target.seq or None if isinstance(target, Entry) else target
     if type(seq) is not int:
         raise Invalid(f"{target!r:.80} is no place in a log", hint="an entry that was appended, or its seq")
@@ -25,9 +25,9 @@ def seq_of(target: Target) -> int:
 
 
 def node_at(history: History, seq: int) -> int:
-    """The same `seq`, if a conversation can end there: that of a node, or 0."""
+    """The given `seq`, if a conversation can end there: it is that of a node, or 0."""
     if seq:
-        _must_exist(history, seq)
+        history.get(seq)
         entry = history.at(seq)
         if entry is not None and entry.parent is None:
             raise Invalid(f"entry {seq} is a {entry.type}: no conversation ends there", hint="give a message")
@@ -35,9 +35,9 @@ def node_at(history: History, seq: int) -> int:
 
 
 def state_as_of(history: History, seq: int) -> State:
-    """Everything that was known when entry `seq` was the last one."""
+    """The state when entry `seq` was the last one."""
     if seq:
-        _must_exist(history, seq)
+        history.get(seq)
     return history.state_at(seq)
 
 
@@ -49,17 +49,17 @@ def rewind_to(history: History, *, to: Target | None, before: Target | None, tur
     if to is not None:
         asof = seq_of(to)
         if asof != 0:
-            _must_exist(history, asof)
+            history.get(asof)
     elif before is not None:
-        asof = seq_of(before) - 1
-        _must_exist(history, asof + 1)
+        asof = history.original(seq_of(before)) - 1
+        history.get(asof + 1)
     else:
         asof = _start_of_turn(history, turns or 0) - 1
     return _head(history, asof, why="rewind")
 
 
 def move_to(history: History, to: int) -> Head:
-    """The head entry of a batch that goes on from another node."""
+    """The head entry of a batch that continues from another node."""
     return _head(history, node_at(history, to), why="rewind")
 
 
@@ -71,7 +71,7 @@ def move_back(history: History, move: Undoable, why: str) -> Head:
 def _head(history: History, asof: int, *, why: str, undoes: int = 0) -> Head:
     to, facts, system = _near_the_end(history, asof) or _restored(history.state_at(asof))
     return Head(
-        to=_said_later(history, to, asof) if history.state.is_relayed else to,
+        to=_imported_head(history, to, asof) if history.state.is_relayed else to,
         asof=asof,
         why=why,
         undoes=undoes,
@@ -89,7 +89,7 @@ def _restored(state: State) -> _Restored:
 
 
 def _near_the_end(history: History, asof: int) -> _Restored | None:
-    """What a head entry restores, without reading: where nothing since changed a fact or the system prompt."""
+    """What a head entry restores, without reading the log; None if a fact or the system prompt changed since."""
     state = history.state
     for entry in history.remembered():
         if entry.again or isinstance(entry, (Start, Unknown)):
@@ -100,19 +100,19 @@ def _near_the_end(history: History, asof: int) -> _Restored | None:
         elif isinstance(entry, (Edit, Set)) or (isinstance(entry, Message) and entry.role == "system"):
             return None
         elif isinstance(entry, Head) and entry.asof < asof:
-            return None  # it brought back what was said before
+            return None  # it restored something older than `asof`
     return None
 
 
-def _said_later(history: History, to: int, asof: int) -> int:
-    """The head as of `asof` for relayed sessions, whose messages are imported after their turn marks."""
+def _imported_head(history: History, to: int, asof: int) -> int:
+    """The head as of `asof` in a relayed session, whose messages are imported after the marks of their turns."""
     here = history.at(asof)
     if not isinstance(here, (Checkpoint, Turn)):
         return to
     if isinstance(here, Checkpoint) and here.when == "begin":
-        first = next((node for node in history.forward(asof) if node.turn == here.turn and _is_brought(node)), None)
+        first = next((node for node in history.forward(asof) if node.turn == here.turn and _is_imported(node)), None)
         if first is not None and first.parent is not None:
-            return first.parent  # the agent may have gone back by itself before it began
+            return first.parent  # the agent may have rewound by itself before the turn began
     over = {entry.turn for entry in history.forward(0, asof + 1) if isinstance(entry, Turn) and entry.state != "begin"}
     behind: list[AnyEntry] = []
     for node in history.path(history.state.head):
@@ -120,7 +120,7 @@ def _said_later(history: History, to: int, asof: int) -> int:
             break
         behind.append(node)
     if to and (not behind or behind[-1].parent != to):
-        return to  # that is another branch by now
+        return to  # the path is now another branch
     for node in reversed(behind):
         at = node.clock or node.at
         is_older = node.turn is None and at is not None and here.at is not None and at <= here.at
@@ -130,17 +130,12 @@ def _said_later(history: History, to: int, asof: int) -> int:
     return to
 
 
-def _is_brought(entry: AnyEntry) -> bool:
+def _is_imported(entry: AnyEntry) -> bool:
     return entry.is_node and entry.origin is not None
 
 
-def _must_exist(history: History, seq: int) -> None:
-    if history.at(seq) is None:
-        raise NotFound(f"no entry {seq} in session {history.id}", hint="`turnlog log` shows what there is")
-
-
 def _start_of_turn(history: History, turns: int) -> int:
-    """The first entry of the `turns`-th turn from the end of the path."""
+    """The `seq` of the first entry of the `turns`-th turn from the end of the path."""
     if type(turns) is not int or turns < 1:
         raise Invalid(f"cannot rewind {turns} turns", hint="turns is at least 1")
     seen = 0
@@ -160,7 +155,7 @@ def _start_of_turn(history: History, turns: int) -> int:
 
 
 def number_turn(numbers: dict[str, int], entry: AnyEntry) -> int | None:
-    """Number the turn that an entry begins, from 1 on; gives the number if it is new. Told again, it keeps its own."""
+    """Number the turn that an entry begins, from 1 on. Returns its number, or None if the entry begins no new turn."""
     if not isinstance(entry, Turn) or entry.state != "begin" or entry.turn is None or entry.turn in numbers:
         return None
     numbers[entry.turn] = len(numbers) + 1
@@ -168,7 +163,7 @@ def number_turn(numbers: dict[str, int], entry: AnyEntry) -> int | None:
 
 
 def branches(entries: Iterator[AnyEntry], head: int) -> list[Branch]:
-    """Every end of the conversation, the newest first."""
+    """Every end of the conversation, newest first."""
     nodes: dict[int, AnyEntry] = {}
     counts: dict[int, int] = {0: 0}
     labels: dict[int, str] = {0: ""}

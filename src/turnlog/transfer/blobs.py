@@ -1,4 +1,4 @@
-"""The blobs that lines need: which there are, which the other side lacks, and bringing them there."""
+"""The blobs that lines need: finding those that the target lacks, and transferring them."""
 
 from __future__ import annotations
 
@@ -10,45 +10,46 @@ from contextlib import ExitStack, contextmanager
 
 from msgspec import Struct
 
-from turnlog.errors import Corrupt, NotFound, TurnlogError, Unavailable
-from turnlog.log.entry import Checkpoint, Root
+from turnlog.errors import Corrupt, NotFound, Unavailable
+from turnlog.log.entry import Checkpoint
+from turnlog.log.part import Root
 from turnlog.store import AddBlob, OpenFile, Store, derived
-from turnlog.thread.content import stays
-from turnlog.transfer.outgoing import Shipment
+from turnlog.thread.space.checkpointcontent import is_kept_at_home
+from turnlog.transfer.outgoing import OutgoingLine
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
-_BIG = 8 << 20
-"""A larger blob goes through a file, so that nobody has to hold it whole."""
-_PACK = 64 << 20
-"""What is in a pack is there for good when this much of it is full: an interruption costs no more."""
+_BIG_BYTES = 8 << 20
+"""A larger blob is copied through a file instead of memory."""
+_PACK_BYTES = 64 << 20
+"""A pack is finished at this size, so that an interruption loses no more than that."""
 
 
-class Cargo(Struct):
-    """What some lines need, as the other side has to have it before them."""
+class NeededBlobs(Struct):
+    """The blobs that some lines need, and that the target must have before the lines."""
 
     new_blobs: dict[str, bytes] = {}
-    """Blobs that the home they come from has not."""
+    """Blobs that are not in the source store, because renumbering created them."""
     needed: list[str] = []
-    """Every other one, what is in a folder before the folder."""
+    """All other blobs, the content of a folder before the folder."""
     lacking: set[str] = set()
-    """Those of them that are to be brought."""
+    """The blobs of `needed` that the target lacks."""
     below: dict[str, list[str]] = {}
-    """What a tree is nothing without."""
+    """For each tree, the blobs without which it is incomplete."""
     roots: set[str] = set()
-    """The trees that say over there whether a checkpoint was given up."""
+    """The root trees, whose presence at the target says that a checkpoint was not given up."""
     lost: set[str] = set()
-    """What cannot be brought whole."""
+    """Blobs that cannot be transferred completely."""
     problems: list[str] = []
 
     @property
-    def halves(self) -> set[str]:
-        """Root trees that are over there, and not all that is below them."""
+    def incomplete_roots(self) -> set[str]:
+        """Root trees that are at the target although something below them is missing."""
         return self.roots & self.lost - self.lacking
 
 
 @contextmanager
-def held(store: Store) -> Generator[None]:
-    """Nobody collects what is read here meanwhile. Where we may not write, we cannot keep anybody from it either."""
+def keeping_if_writable(store: Store) -> Generator[None]:
+    """Prevent collections in this store. A store that is not writable cannot be locked, and is read without a lock."""
     with ExitStack() as stack:
         try:
             stack.enter_context(store.keeping())
@@ -58,26 +59,26 @@ def held(store: Store) -> Generator[None]:
         yield
 
 
-class Carrier:
-    """Brings blobs from one store to another. No tree arrives without all that is below it."""
+class BlobTransfer:
+    """Transfers blobs from one store to another. A tree never arrives before everything below it."""
 
     def __init__(self, source: Store, target: Store) -> None:
         self._source = source
         self._target = target
-        self._there: set[str] = set()
-        """Blobs that an entry over there refers to by now."""
+        self._at_target: set[str] = set()
+        """Blobs that entries at the target refer to."""
         self._packs: frozenset[str] = frozenset()
-        """Where those lay: while all of that is there, so are they."""
+        """The packs at the target when `_at_target` was filled: while all of them exist, so do those blobs."""
 
-    def load(self, lines: Iterable[Shipment], dropped: Callable[[], frozenset[str]]) -> Cargo:
-        """Find out what is to be brought. `dropped` are checkpoints whose content may be gone."""
-        cargo = Cargo()
+    def load(self, lines: Iterable[OutgoingLine], dropped: Callable[[], frozenset[str]]) -> NeededBlobs:
+        """Find the blobs to transfer. `dropped` returns the checkpoints whose content may be missing."""
+        needs = NeededBlobs()
         gone: frozenset[str] | None = None
         needed: dict[str, None] = {}
-        self._look_again()
-        for carried in lines:
-            entry = carried.entry
-            cargo.new_blobs.update(carried.blobs)
+        self._forget_if_collected()
+        for line in lines:
+            entry = line.entry
+            needs.new_blobs.update(line.blobs)
             trees: list[str] = []
             if isinstance(entry, Checkpoint):
                 gone = dropped() if gone is None else gone
@@ -85,33 +86,33 @@ class Carrier:
                     continue
                 trees = [root.tree for root in entry.roots]
                 for root in entry.roots:
-                    if not stays(root):
-                        self._load_root(root, needed, cargo)
+                    if not is_kept_at_home(root):
+                        self._load_root(root, needed, needs)
             needed.update(dict.fromkeys(name for name in entry.blobs if name not in trees))
-        return self._with_lacking(cargo, needed)
+        return self._with_lacking(needs, needed)
 
-    def load_roots(self, roots: Iterable[Root]) -> Cargo:
-        """Find out what of these roots is to be brought."""
-        cargo, needed = Cargo(), dict[str, None]()
-        self._look_again()
+    def load_roots(self, roots: Iterable[Root]) -> NeededBlobs:
+        """Find the blobs of these roots to transfer."""
+        needs, needed = NeededBlobs(), dict[str, None]()
+        self._forget_if_collected()
         for root in roots:
-            self._load_root(root, needed, cargo)
-        return self._with_lacking(cargo, needed)
+            self._load_root(root, needed, needs)
+        return self._with_lacking(needs, needed)
 
-    def _with_lacking(self, cargo: Cargo, needed: dict[str, None]) -> Cargo:
-        cargo.needed = [name for name in needed if name not in self._there and name not in cargo.new_blobs]
-        cargo.lacking = derived.lacking(self._target, cargo.needed) if cargo.needed else set()
-        return cargo
+    def _with_lacking(self, needs: NeededBlobs, needed: dict[str, None]) -> NeededBlobs:
+        needs.needed = [name for name in needed if name not in self._at_target and name not in needs.new_blobs]
+        needs.lacking = derived.lacking(self._target, needs.needed) if needs.needed else set()
+        return needs
 
-    def _look_again(self) -> None:
+    def _forget_if_collected(self) -> None:
         packs = derived.packs(self._target)
         if not packs >= self._packs:
-            self._there.clear()  # somebody collected, and may have given up what we brought
+            self._at_target.clear()  # a collection ran, and may have removed what we transferred
         self._packs = packs
 
-    def _load_root(self, root: Root, needed: dict[str, None], cargo: Cargo) -> None:
-        """Every blob of a root; what is in a folder comes before it, and the ignore rules before the whole."""
-        cargo.roots.add(root.tree)
+    def _load_root(self, root: Root, needed: dict[str, None], needs: NeededBlobs) -> None:
+        """Add every blob of a root: the content of a folder before the folder, the ignore rules before the root."""
+        needs.roots.add(root.tree)
         if root.rules is not None:
             needed[root.rules] = None
         waiting = [(root.tree, False)]
@@ -119,24 +120,24 @@ class Carrier:
             name, is_walked = waiting.pop()
             if is_walked:
                 needed[name] = None
-            elif name not in needed and name not in self._there:
+            elif name not in needed and name not in self._at_target:
                 waiting.append((name, True))
-                waiting += [(folder, False) for folder in self._load_tree(name, needed, cargo)]
-        if root.rules is not None and root.tree in cargo.below:
-            cargo.below[root.tree].append(root.rules)
+                waiting += [(folder, False) for folder in self._load_tree(name, needed, needs)]
+        if root.rules is not None and root.tree in needs.below:
+            needs.below[root.tree].append(root.rules)
 
-    def _load_tree(self, name: str, needed: dict[str, None], cargo: Cargo) -> list[str]:
-        """The folders in it; its files are needed."""
+    def _load_tree(self, name: str, needed: dict[str, None], needs: NeededBlobs) -> list[str]:
+        """Add the files of a folder; returns its subfolders."""
         try:
             nodes = decode_tree(self._either(name)).values()
         except (NotFound, Corrupt) as error:
-            cargo.lost.add(name)
-            cargo.problems.append(f"a folder of a checkpoint cannot be brought: {error.message}")
+            needs.lost.add(name)
+            needs.problems.append(f"a folder of a checkpoint cannot be brought: {error.message}")
             return []
         files = [node.digest for node in nodes if node.kind == FILE]
         folders = [node.digest for node in nodes if node.kind == FOLDER]
         needed.update(dict.fromkeys(files))
-        cargo.below[name] = [*files, *folders]
+        needs.below[name] = [*files, *folders]
         return folders
 
     def _either(self, name: str) -> bytes:
@@ -147,38 +148,46 @@ class Carrier:
                 raise
             return self._target.get(name)
 
-    def bring(self, cargo: Cargo) -> tuple[int, int]:
-        """Bring it, durable when this returns; what is damaged is told. Returns how many blobs and bytes it was."""
-        names = iter(cargo.needed)
-        blobs = size = 0
-        made: dict[str, bytes] = cargo.new_blobs
-        while True:
+    def transfer(self, needs: NeededBlobs) -> tuple[int, int]:
+        """Transfer the blobs, durable when this returns; reports damage. Returns the number of blobs and bytes."""
+        count = size = 0
+        names = iter(needs.needed)
+        new_blobs = needs.new_blobs
+        is_last = False
+        while not is_last:  # for each pack
             with self._target.add() as add:
-                for name, data in made.items():
+                for name, data in new_blobs.items():
                     _check(add(data), name)
-                filled = sum(map(len, made.values()))
-                blobs, made = blobs + len(made), {}
-                for name in names:
-                    if not cargo.lost.isdisjoint(cargo.below.get(name, ())):
-                        cargo.lost.add(name)
-                    if name in cargo.lost or name not in cargo.lacking:
-                        continue
-                    try:
-                        filled += self._add(add, name)
-                    except (NotFound, Corrupt) as error:
-                        cargo.lost.add(name)
-                        cargo.problems.append(error.message)
-                        continue
-                    blobs += 1
-                    if filled > _PACK:
-                        break
-                else:
-                    return blobs, size + filled
-            size += filled
+                pack_count, pack_size, is_last = self._fill_pack(add, needs, names, sum(map(len, new_blobs.values())))
+                count += len(new_blobs) + pack_count
+                size += pack_size
+                new_blobs = {}
+        return count, size
 
-    def arrived(self, cargo: Cargo) -> None:
-        """The entries that need it are there, too."""
-        self._there.update(cargo.new_blobs, (name for name in cargo.needed if name not in cargo.lost))
+    def _fill_pack(
+        self, add: AddBlob, needs: NeededBlobs, names: Iterator[str], pack_size: int
+    ) -> tuple[int, int, bool]:
+        """Add blobs until the pack is full. Returns how many were added, its size, and whether no more are left."""
+        count = 0
+        for name in names:
+            if not needs.lost.isdisjoint(needs.below.get(name, ())):
+                needs.lost.add(name)
+            if name in needs.lost or name not in needs.lacking:
+                continue
+            try:
+                pack_size += self._add(add, name)
+            except (NotFound, Corrupt) as error:
+                needs.lost.add(name)
+                needs.problems.append(error.message)
+                continue
+            count += 1
+            if pack_size > _PACK_BYTES:
+                return count, pack_size, False
+        return count, pack_size, True
+
+    def record_present(self, needs: NeededBlobs) -> None:
+        """Record that the entries which need these blobs are at the target."""
+        self._at_target.update(needs.new_blobs, (name for name in needs.needed if name not in needs.lost))
 
     def _add(self, add: AddBlob, name: str) -> int:
         pieces: list[bytes] = []
@@ -187,7 +196,7 @@ class Carrier:
         for piece in stream:
             pieces.append(piece)
             size += len(piece)
-            if size > _BIG:
+            if size > _BIG_BYTES:
                 return _add_big(add, name, pieces, stream)
         _check(add(b"".join(pieces)), name)
         return size
@@ -210,6 +219,4 @@ def _add_big(add: AddBlob, name: str, pieces: list[bytes], rest: Iterator[bytes]
 
 def _check(digest: str, name: str) -> None:
     if digest != name:
-        raise TurnlogError(
-            f"blob {name} became {digest} on its way", hint="the memory or disk of this machine is failing"
-        )
+        raise Corrupt(f"blob {name} became {digest} on its way", hint="the memory or disk of this machine is failing")

@@ -1,4 +1,4 @@
-"""What was erased on one side is erased on the other: the newer form of the same line, and never an older one again."""
+"""What was erased on one side is erased on the other, and a transfer never restores an erased line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from turnlog.log.written import bare, entry_of
 from turnlog.store import Log, Store, derived
 from turnlog.thread.history import History
 from turnlog.thread.removal.erasing import erase_there, fact_of, repeated_part
-from turnlog.transfer.outgoing import Outgoing, Shipment
+from turnlog.transfer.outgoing import Outgoing, OutgoingLine, SessionKey
 
 
 class Erasures:
-    """What was erased on both sides, as of the beginning of a run."""
+    """The erasures of both sides, as of the beginning of a run."""
 
     def __init__(self, source: Store, target: Store, *, dry_run: bool) -> None:
         self._source = source
@@ -31,25 +31,25 @@ class Erasures:
         self._there = _whole(target)
 
     def are_there(self, first: str) -> bool:
-        """Whether all that was erased in a session here was erased there."""
+        """Whether everything that was erased here in a session was also erased there."""
         return self._here.get(first, {}).keys() <= self._there.get(first, {}).keys()
 
     def apply(self, outgoing: Outgoing) -> int:
-        """Erase there what was erased here, in a session as it is to be there; how many entries that were."""
-        here = self._here.get(outgoing.source[1], {})
+        """Erase in the target's copy of a session what was erased here; returns the number of entries."""
+        here = self._here.get(outgoing.source.first, {})
         if not here:
             return 0
-        wanted = (one for one in here.values() if one.seq > outgoing.since)
-        return self._erase(outgoing.id, outgoing.first, [(outgoing.number(one.seq), one) for one in wanted])
+        wanted = (erasure for erasure in here.values() if erasure.seq > outgoing.since)
+        return self._erase(outgoing.id, outgoing.first, [(outgoing.number(erasure.seq), erasure) for erasure in wanted])
 
-    def apply_to_original(self, first: str, image: Outgoing) -> int:
-        """The same in what this session was once made of: its numbers are others, its ids are the same."""
-        return self._erase(*image.source, [(None, one) for one in self._here.get(first, {}).values()])
+    def apply_to_original(self, first: str, original: Outgoing) -> int:
+        """Erase the same entries in the session that this one was made from: the ids are the same, the seqs are not."""
+        return self._erase(*original.source, [(None, erasure) for erasure in self._here.get(first, {}).values()])
 
     def _erase(self, session: str, first: str, wanted: list[tuple[int | None, Erasure]]) -> int:
-        """`wanted` with the number that each entry probably has there, if that is known."""
+        """Erase entries at the target; `wanted` has the `seq` that each probably has there, if known."""
         erased_there = self._there.setdefault(first, {})
-        if all(one.id in erased_there for _, one in wanted):
+        if all(erasure.id in erased_there for _, erasure in wanted):
             return 0
         try:
             log = self._target.open(session, read_only=True, first=first)
@@ -57,63 +57,65 @@ class Erasures:
             return 0
         with closing(log):
             targets = [
-                target for seq, one in wanted if one.id not in erased_there and (target := _place(log, seq, one))
+                target
+                for seq, erasure in wanted
+                if erasure.id not in erased_there and (target := _at_target(log, seq, erasure))
             ]
         if targets and not self._dry_run:
             erase_there(self._target, session, first, targets)
-        erased_there.update((one.id, one) for one in targets)
+        erased_there.update((erasure.id, erasure) for erasure in targets)
         return len(targets)
 
-    def in_flight(self, outgoing: Outgoing, chunk: list[Shipment]) -> list[Shipment]:
-        """Lines on their way, without what was erased over there: it does not come back."""
+    def without_erased(self, outgoing: Outgoing, chunk: list[OutgoingLine]) -> list[OutgoingLine]:
+        """Lines to be sent, with the content removed that was erased at the target."""
         gone, facts = self._there.get(outgoing.first, {}), self._facts(outgoing)
-        shipments: list[Shipment] = []
+        lines: list[OutgoingLine] = []
         for item in chunk:
             if item.entry.id in gone and not item.entry.void:
                 item = _erased(item)
             for name, value in facts:
                 if part := repeated_part(restore(item.entry, self._get), name, value):
                     item = _erased(item, part)
-            shipments.append(item)
-        return shipments
+            lines.append(item)
+        return lines
 
     def _get(self, digest: str) -> bytes | None:
         try:
             return self._source.get(digest)
         except (NotFound, Corrupt):
-            return None  # what is lost says nothing
+            return None  # missing content cannot repeat a fact
 
     def _facts(self, outgoing: Outgoing) -> list[tuple[str, Any]]:
         """Facts erased there that our log still has; later lines may repeat them."""
         facts: list[tuple[str, Any]] = []
-        name = outgoing.source
+        key = outgoing.source
         while self._there:
-            with closing(self._source.open(name[0], read_only=True, first=name[1])) as log:
+            with closing(self._source.open(key.id, read_only=True, first=key.first)) as log:
                 history = History(self._source, log)
-                for one in self._there.get(history.first, {}).values():
-                    entry = derived.find(log, one.id)
+                for erasure in self._there.get(history.first, {}).values():
+                    entry = derived.find(log, erasure.id)
                     if isinstance(entry, (Set, Start)) and not entry.void:
                         facts.append(fact_of(history.whole(entry)))
                 if history.fork is None:
                     break
-                name = history.fork.session, history.fork.base
+                key = SessionKey(history.fork.session, history.fork.base)
         return facts
 
 
 def _whole(store: Store) -> dict[str, dict[str, Erasure]]:
     erasures = derived.erasures(store)
-    return {first: {one.id: one for one in some if not one.part} for first, some in erasures.items()}
+    return {first: {erasure.id: erasure for erasure in some if not erasure.part} for first, some in erasures.items()}
 
 
-def _place(log: Log, seq: int | None, one: Erasure) -> Erasure | None:
-    """The same with the number that the entry has there; None if it is not there."""
+def _at_target(log: Log, seq: int | None, erasure: Erasure) -> Erasure | None:
+    """The erasure with the entry's `seq` at the target; None if the entry is not there."""
     near = () if seq is None else log.read(after=seq - 1, before=seq + 1)
     entry = next((item for item in near if isinstance(item, Entry)), None)
-    if entry is None or entry.id != one.id:
-        entry = derived.find(log, one.id)  # it was merged, and has another number
-    return None if entry is None else replace(one, seq=entry.seq)
+    if entry is None or entry.id != erasure.id:
+        entry = derived.find(log, erasure.id)  # it was merged, and has another `seq`
+    return None if entry is None else replace(erasure, seq=entry.seq)
 
 
-def _erased(item: Shipment, part: str = "") -> Shipment:
+def _erased(item: OutgoingLine, part: str = "") -> OutgoingLine:
     line = bare(erased_line(item.line, part))
-    return Shipment(entry_of(decode(line)), line, item.origin, {})
+    return OutgoingLine(entry_of(decode(line)), line, item.origin, {})

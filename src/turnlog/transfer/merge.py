@@ -1,4 +1,4 @@
-"""Facts, notes and spending that came on one side only: they need no fork, as they need none between two processes."""
+"""Merging facts, notes and usage that only one side has: they need no fork, just as between two processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from turnlog.log.field import NamesEntry, change
 from turnlog.log.ids import new_id
 from turnlog.thread.appender import Appender
 from turnlog.thread.reader import SessionReader
-from turnlog.transfer.outgoing import Outgoing, Shipment
+from turnlog.transfer.outgoing import Outgoing, OutgoingLine
 
 _NOT_NEEDED = (Writer, Fold)
 _E = TypeVar("_E", bound=AnyEntry)
@@ -21,7 +21,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def merges(outgoing: Outgoing, after: int) -> bool:
-    """Whether everything after that entry can be appended to whatever the other side has."""
+    """Whether everything after an entry can be appended to any log."""
     return all(
         (entry.merges or isinstance(entry, _NOT_NEEDED)) and not entry.unverified and not entry.blobs
         for entry in _entries(outgoing, after)
@@ -29,10 +29,10 @@ def merges(outgoing: Outgoing, after: int) -> bool:
 
 
 def merge(appender: Appender, outgoing: Outgoing, after: int, *, dry_run: bool) -> int:
-    """Append it there, under its ids, at its times; what is there already is left out. Returns how many were new.
+    """Append new entries there, with their ids and times; skips those that are there. Returns how many were new.
 
-    Of two facts with the same name, the later one stays: where that is theirs, it is said once more. Of two answers to
-    one question the earlier counts, so that both homes agree.
+    Of two facts with the same name, the later one counts: if that is theirs, it is appended again. Of two answers to
+    one question the earlier one counts, so that both homes agree.
     """
     there = SessionReader(appender.history)
     their_entries = list(there.entries(after=after))
@@ -58,48 +58,50 @@ def merge(appender: Appender, outgoing: Outgoing, after: int, *, dry_run: bool) 
             continue
         appender.append([_in_place(entry, appender)])
         newest = theirs.get(entry.key)
-        if newest is not None and _when(newest) > _when(entry):
-            appender.append([_in_place(_anew(newest), appender)])
+        if newest is not None and _time_of(newest) > _time_of(entry):
+            appender.append([_in_place(_as_new(newest), appender)])
     return added
 
 
 def _before_theirs(entry: AnyEntry, theirs: list[AnyEntry]) -> AnyEntry:
-    """An answer that was given before theirs stands over it."""
+    """The entry; an answer that is earlier than theirs is marked as overriding it."""
     if not isinstance(entry, Answer):
         return entry
-    first = next((one for one in theirs if isinstance(one, Answer) and one.ask == entry.ask), None)
-    return entry if first is None or _when(first) < _when(entry) else replace(entry, over=first.seq)
+    first = next((their for their in theirs if isinstance(their, Answer) and their.ask == entry.ask), None)
+    return entry if first is None or _time_of(first) < _time_of(entry) else replace(entry, over=first.seq)
 
 
 def _repeat(appender: Appender, ask: Ask, theirs: list[AnyEntry]) -> None:
-    """What they said of the same call stays the last word: that it was started, or a question that was asked later."""
+    """Append again what they recorded later for the same call: its start, or a later question with its answer."""
     about = [
-        one for one in theirs if isinstance(one, (Ask, Started)) and (one.entry, one.call) == (ask.entry, ask.call)
+        their
+        for their in theirs
+        if isinstance(their, (Ask, Started)) and (their.entry, their.call) == (ask.entry, ask.call)
     ]
-    if not about or (isinstance(about[-1], Ask) and _when(about[-1]) < _when(ask)):
+    if not about or (isinstance(about[-1], Ask) and _time_of(about[-1]) < _time_of(ask)):
         return
-    [appended] = appender.append([_anew(about[-1])])
-    answer = next((one for one in theirs if isinstance(one, Answer) and one.ask == about[-1].seq), None)
+    [appended] = appender.append([_as_new(about[-1])])
+    answer = next((their for their in theirs if isinstance(their, Answer) and their.ask == about[-1].seq), None)
     if answer is not None:
-        appender.append([replace(_anew(answer), ask=appended.seq)])
+        appender.append([replace(_as_new(answer), ask=appended.seq)])
 
 
-def _anew(entry: _E) -> _E:
+def _as_new(entry: _E) -> _E:
     return replace(entry, id=new_id(), at=None, clock=None)
 
 
 def _in_place(entry: Set, appender: Appender) -> Set:
-    """A fact that goes there, with all session-wide ones as they are there."""
+    """A fact as it is appended there: a session-wide one carries the current session-wide facts of that log."""
     if entry.key not in WIDE_FACTS:
         return entry
     facts = {name: value for name, value in appender.state.wide.items() if name in WIDE_FACTS and name != entry.key}
     return replace(entry, all=facts if entry.unset else {**facts, entry.key: entry.value})
 
 
-def _when(entry: AnyEntry) -> tuple[datetime, str]:
-    """When it was said, by the clock of who said it."""
+def _time_of(entry: AnyEntry) -> tuple[datetime, str]:
+    """The time of an entry by the clock of its writer, for comparison."""
     return entry.clock or entry.at or _LONG_AGO, entry.id
 
 
 def _entries(outgoing: Outgoing, after: int) -> Iterator[AnyEntry]:
-    return (item.entry for item in outgoing.lines(after=after) if isinstance(item, Shipment))
+    return (item.entry for item in outgoing.lines(after=after) if isinstance(item, OutgoingLine))

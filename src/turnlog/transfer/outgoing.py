@@ -1,12 +1,13 @@
-"""A session as another home is to have it: just as it is, or as a fork of what that home has.
+"""A session as another home gets it: unchanged, or as a fork of what that home has.
 
-Where both sides have gone on with a session, the last entry that both have is where the fork begins. Its first line
-takes the number after that, so everything behind it is counted one higher than it was.
+If both sides have continued a session, the fork begins after the last common entry. Its first line takes the next
+`seq`, so every later entry is one higher than before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,31 +15,42 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt
 from turnlog.log.codec import Damage
 from turnlog.log.digest import sha256
-from turnlog.log.entry import AnyEntry, Entry, Fork, Start, Writer
+from turnlog.log.entry import AnyEntry, Entry, Start, Writer
 from turnlog.log.ids import handle_of, letters, new_id
+from turnlog.log.part import Fork
 from turnlog.log.payload import Blobs
 from turnlog.log.written import WrittenLine
 from turnlog.store import Log, Store
 from turnlog.thread.history import History
 from turnlog.transfer.renumber import line_of, renumbered
 
+CHUNK_BYTES = 1 << 20
+"""So much of a session is sent at once."""
+
 _WORD = 8
-"""The letters that tell a derived id from the one that it was made of."""
+"""The length of the word that is added to an id to derive another one."""
 
 
-class Shipment(Struct, frozen=True, gc=False):
-    """One line on its way."""
+class SessionKey(NamedTuple):
+    """A session: its id and that of its first entry, because ids of sessions can be used again."""
+
+    id: str
+    first: str
+
+
+class OutgoingLine(Struct, frozen=True, gc=False):
+    """One line to be sent."""
 
     entry: AnyEntry
     line: bytes
     origin: int
-    """The number of the entry where it comes from; 0 for a first line that was made for a fork."""
+    """The `seq` at the source; 0 for a first line that was made for a fork."""
     blobs: Blobs
-    """What it needs and the home that it comes from has not."""
+    """Blobs that the line needs and that are not in the source store."""
 
 
 class Outgoing:
-    """What a session sends to another home. `id` is its id there."""
+    """A session as it is sent to another home. `id` is its id there."""
 
     def __init__(
         self,
@@ -46,40 +58,45 @@ class Outgoing:
         log: Log,
         *,
         start: Start,
-        made: Start | None = None,
+        other_start: Start | None = None,
         since: int = 0,
         cuts: tuple[int, ...] = (),
     ) -> None:
         self._store = store
         self._log = log
-        self.start = made or start
+        self.start = other_start or start
         """Its first line there."""
         self.id = self.start.session_id
         self.first = self.start.id
         self._original = start
-        self._made = made
-        """That line, if it is not the one here."""
+        self._other_start = other_start
+        """The new first line, if it has one."""
         self.since = since
-        """Only what comes after this entry."""
+        """Only entries after this `seq` are sent."""
         self.cuts = cuts
-        """Where it was cut, the first time first: whatever comes after is counted one higher."""
+        """The entries after which it was forked, in order: later entries are one higher after each."""
 
     @property
-    def source(self) -> tuple[str, str]:
-        """The session that it is here, and the id of its first entry."""
-        return self._log.id, self._original.id
+    def source(self) -> SessionKey:
+        """The session at the source."""
+        return SessionKey(self._log.id, self._original.id)
+
+    @property
+    def key(self) -> SessionKey:
+        """The session at the target."""
+        return SessionKey(self.id, self.first)
 
     def number(self, seq: int) -> int:
-        """The number that an entry has there."""
+        """The `seq` at the target of an entry of the source."""
         for cut in self.cuts:
             seq += seq > cut
         return seq
 
-    def lines(self, *, after: int = 0) -> Iterator[Shipment | Damage]:
-        """What there is after entry `after` (of the other side), oldest first."""
-        start = self._made
+    def lines(self, *, after: int = 0) -> Iterator[OutgoingLine | Damage]:
+        """The lines after entry `after` (a `seq` of the target), oldest first."""
+        start = self._other_start
         if start is not None and start.seq > after:
-            yield Shipment(start, line_of(start), 0, {})
+            yield OutgoingLine(start, line_of(start), 0, {})
         for item in self._log.lines(after=max(self.since, after - len(self.cuts))):
             if isinstance(item, Damage):
                 yield item
@@ -88,16 +105,16 @@ class Outgoing:
             if carried.entry.seq > after:
                 yield carried
 
-    def _carried(self, item: WrittenLine) -> Shipment:
+    def _carried(self, item: WrittenLine) -> OutgoingLine:
         entry = item.entry
-        if self._made is None:
-            return Shipment(entry, item.line, entry.seq, {})
+        if self._other_start is None:
+            return OutgoingLine(entry, item.line, entry.seq, {})
         is_alone = bool(entry.batch) and entry.seq + entry.more - entry.batch < self.since
         changed, line, blobs = renumbered(entry, self.number, self._store.get, is_alone=is_alone)
-        return Shipment(changed, line, entry.seq, blobs)
+        return OutgoingLine(changed, line, entry.seq, blobs)
 
     def last(self) -> int:
-        """The number of its last entry there."""
+        """The `seq` of its last entry at the target."""
         for item in self._log.read(reverse=True):
             if isinstance(item, Entry):
                 return self.number(item.seq) if item.seq > self.since else self.start.seq
@@ -105,14 +122,14 @@ class Outgoing:
 
     # ── what it becomes where it cannot stay what it is ────────────────────────────────────────────
 
-    def forked(self, common: Shipment | None, first: Shipment, *, name: str | None = None) -> Outgoing:
-        """The part behind the last entry that both sides have, as a fork of theirs; `first` is where it begins.
+    def forked(self, common: OutgoingLine | None, first: OutgoingLine, *, name: str | None = None) -> Outgoing:
+        """The part after the last common entry, as a fork of the target's session; `first` is the entry it begins with.
 
-        Without any such entry they are two sessions that only have the same id: this one gets another. `name` is what
-        it is called there already, where `first` does not say it any more, because it was erased.
+        Without a common entry, these are two sessions that happen to have the same id, and this one gets another.
+        `name` is its existing id at the target, if it cannot be derived any more because `first` was erased.
         """
         if common is None:
-            since = self.since if self._made is not None else self._original.seq
+            since = self.since if self._other_start is not None else self._original.seq
             return self._as(self._called(first.line), since, self.cuts)
         cut = common.entry.seq
         history = History(self._store, self._log)
@@ -131,11 +148,11 @@ class Outgoing:
         return self._as(start, common.origin or self.since, (*self.cuts, cut))
 
     def as_called(self, name: str, cut: int, second: str) -> Outgoing | None:
-        """What becomes of it behind that entry, where both sides went on, if that is what is called by this name.
+        """The fork after entry `cut`, if its derived id is `name`.
 
-        Where the line that gave it the name was erased, the id of that entry tells, `second`.
+        If the line that the id was derived from was erased, the id of that entry, `second`, decides.
         """
-        lines = (item for item in self.lines(after=max(0, cut - 1)) if isinstance(item, Shipment))
+        lines = (item for item in self.lines(after=max(0, cut - 1)) if isinstance(item, OutgoingLine))
         common = next(lines, None) if cut else None
         first = next(lines, None)
         if first is None or (cut and (common is None or common.entry.seq != cut)):
@@ -146,16 +163,16 @@ class Outgoing:
         return self.forked(common, first, name=name) if cut and first.entry.void and first.entry.id == second else None
 
     def _called(self, *what: bytes) -> Start:
-        """Its first line under a deterministic id derived from `what`."""
+        """Its first line with an id that is derived from `what`."""
         parts = what if self.first == self.id else (*what, self.first.encode("utf-8", "surrogatepass"))
         return replace(self.start, id=derived_id(self.id, *parts), session=None)
 
     def renamed(self, name: str) -> Outgoing:
-        """All of it as another session."""
+        """The whole session under another id."""
         return self._as(replace(self._original, id=new_id(), session=name), self._original.seq, ())
 
     def moved(self, parent: str, first: str, cuts: tuple[int, ...]) -> Outgoing:
-        """A fork of something that became another fork there, `parent`, with its entries counted like this."""
+        """The session as a fork of a parent that became another fork there, with the seqs changed accordingly."""
         fork = self.start.fork
         assert fork is not None
         there = Outgoing(self._store, self._log, start=self._original, cuts=cuts)
@@ -180,11 +197,11 @@ class Outgoing:
                 hint=f"look with `turnlog doctor {self._log.id}`",
             )
         start = replace(start, more=0, batch=0, sealed=0, again=0, wide=0)
-        return Outgoing(self._store, self._log, start=self._original, made=start, since=since, cuts=cuts)
+        return Outgoing(self._store, self._log, start=self._original, other_start=start, since=since, cuts=cuts)
 
 
 def outgoing_of(store: Store, log: Log) -> Outgoing:
-    """A session just as it is."""
+    """A session without changes."""
     first = next((item for item in log.lines() if isinstance(item, WrittenLine)), None)
     if first is None or not isinstance(first.entry, Start):
         raise Corrupt(f"the first line of session {log.id} cannot be read", hint=f"look with `turnlog doctor {log.id}`")
@@ -197,7 +214,7 @@ def outgoing_of(store: Store, log: Log) -> Outgoing:
 
 
 def derived_id(session_id: str, *what: bytes) -> str:
-    """The id of a session that comes of another one: for the same reason always the same."""
+    """The id of a session that is made from another one: the same input always gives the same id."""
     parts = [session_id.encode("utf-8", "surrogatepass"), *what]
     digest = sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
     word = letters(digest[:_WORD])
@@ -207,5 +224,23 @@ def derived_id(session_id: str, *what: bytes) -> str:
 
 
 def origin_id(derived: str) -> str:
-    """The id that `derived_id` made another one of, if it did and that one had no handle at its end."""
+    """The original id of an id that `derived_id` made, if that had no handle at its end."""
     return derived[: -1 - _WORD]
+
+
+def chunks_of(items: Iterable[OutgoingLine | Damage], problems: list[str], first: int) -> Iterator[list[OutgoingLine]]:
+    """Lines in chunks of whole batches, the first one of up to `first` bytes; damage is reported."""
+    chunk: list[OutgoingLine] = []
+    size, most = 0, first
+    for item in items:
+        if isinstance(item, Damage):
+            what = "" if item.seq is None else f", entry {item.seq}"
+            problems.append(f"{item.kind} at byte {item.offset} of the log{what}")
+            continue
+        chunk.append(item)
+        size += len(item.line)
+        if size >= most and not item.entry.more:
+            yield chunk
+            chunk, size, most = [], 0, CHUNK_BYTES
+    if chunk:
+        yield chunk

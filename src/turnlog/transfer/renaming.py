@@ -1,4 +1,4 @@
-"""A deleted session under another id, because somebody else has its own by now."""
+"""Restoring a deleted session under another id, because its own is in use again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from turnlog.transfer.outgoing import outgoing_of
 
 
 def restore_as(store: Store, session: str, name: str) -> None:
-    """Bring a deleted session back as another one: the same lines behind a new first one."""
+    """Restore a deleted session as another one: the same lines after a new first line."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the session id {name!r:.80} is not a text of 1 to {MAX_ID} characters")
     listed = next(iter(derived.sessions(store, deleted=True, ids={session})), None)

@@ -1,7 +1,6 @@
-"""Lines with other numbers: a continuation that becomes a fork begins one entry later than it did.
+"""Renumbering lines: a part that becomes a fork begins one entry later than before.
 
-The same lines always give the same ones, to the byte, whoever renumbers them and wherever: so what was sent before is
-found again.
+The result is deterministic to the byte, in every home, so that lines which were sent before are recognised.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from turnlog.log.field import HoldsHead, NamesEntry, change, change_value, place
 from turnlog.log.payload import Blobs
 
 Renumber = Callable[[int], int]
-"""The new number of an entry."""
+"""A function that returns the new `seq` of an entry."""
 
 
 def renumbered(
     entry: AnyEntry, number: Renumber, get: Callable[[str], bytes], *, is_alone: bool = False
 ) -> tuple[AnyEntry, bytes, Blobs]:
-    """An entry with every number in it changed, its line, and blobs that it needs and nobody has yet.
+    """An entry with every `seq` in it changed, its line, and new blobs that it needs.
 
-    `is_alone`: the rest of its batch is somewhere else.
+    `is_alone`: the rest of its batch is in another log.
     """
     if type(entry) is Unknown and entry.critical:
         raise Unsupported(
@@ -49,19 +48,19 @@ def renumbered(
     else:
         line = line_of(changed)
     if entry.unverified:
-        # What somebody edited must not become right on its way.
+        # A line with a wrong checksum must not become valid by renumbering.
         line = line[:-10] + b'%08x"}' % (int(line[-10:-2], 16) ^ 0xFFFFFFFF)
     return changed, line, blobs
 
 
 def line_of(entry: Entry) -> bytes:
-    """The line of an entry that has its place."""
+    """The line of an entry that has its stamps."""
     body, start, _ = encode_body(replace(entry, **UNSTAMPED))
     return seal(body, start, stamps_of(entry))[:-1]
 
 
 def stamps_of(entry: Entry) -> str:
-    """What a store would have stamped it with."""
+    """The stamps that a store would add."""
     stamps = f'"seq":{entry.seq}'
     if entry.at is not None:
         stamps += f',"at":"{to_text(to_ms(entry.at))}"'
@@ -75,9 +74,9 @@ def stamps_of(entry: Entry) -> str:
 
 
 def _whole(entry: AnyEntry, get: Callable[[str], bytes]) -> Any:
-    """An entry with numbers in it that lie in a blob, with them back in place; what is folded from others is left out.
+    """An entry with payloads that contain seqs restored; recomputable states are removed.
 
-    A state has too many numbers in it. Without it nothing is lost but time.
+    A state contains too many seqs to renumber. Without it nothing is lost but time.
     """
     recomputed = shape(type(entry)).recomputed
     if recomputed:
@@ -87,17 +86,17 @@ def _whole(entry: AnyEntry, get: Callable[[str], bytes]) -> Any:
     try:
         whole = decode_body(get(entry.blob), entry)
     except (NotFound, Corrupt, Unreadable):
-        return entry  # the line still says most of it
+        return entry  # the line still has most of it
     return replace(whole, blob=None, blobs=[])
 
 
 def _naming(cls: type[Entry]) -> dict[str, Any]:
-    """The fields of a kind of entry, beside those of every entry, that name others, and their types."""
+    """The fields of an entry type, besides those of every entry, that refer to other entries, with their types."""
     return {name: declared for name, declared in places(cls, NamesEntry) if name not in Entry.__struct_fields__}
 
 
 def _planned(head: Any, number: Renumber) -> Any:
-    """The head entry that an intent names, as plain JSON."""
+    """The head entry of an intent, as plain JSON, renumbered."""
     if not isinstance(head, dict):
         return head
     changed = dict(cast("dict[str, Any]", head))

@@ -1,4 +1,4 @@
-"""What a transfer did, session by session. A pure value."""
+"""The report of a transfer, session by session. A pure value."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ class TransferOptions(TypedDict, total=False):
     """The options of `push`, `pull` and `sync`."""
 
     dry_run: bool
-    """Nothing is written: the report says what would be."""
+    """Write nothing, and report what would be done."""
     include_ignored: bool
-    """Also what is in ignored files that checkpoints cover."""
+    """Also transfer the content of ignored files that checkpoints cover."""
     progress: Callable[[int, int, str], None] | None
-    """Called with each session: its number, how many there are, its id."""
+    """Called for each session with its number, the total, and its id."""
 
 
 class Transferred(Struct):
-    """What became of one session."""
+    """The result for one session."""
 
     id: str
     outcome: str = "same"
-    """`new`, `grown`, `same`; `forked`: the other side had gone on with it, too; `merged`: what was new needed no fork;
-    `erased`: there was nothing new but what was erased here, and is there now; `deleted`: it is in the trash there, and
-    was left alone; `failed`."""
+    """`new`, `grown`, `same`; `forked`: the other side had continued it, too; `merged`: the new entries needed no fork;
+    `erased`: nothing was new but erasures, which were repeated there; `deleted`: it is in the trash there, and was left
+    alone; `failed`."""
     entries: int = 0
-    """How many were sent."""
+    """The number of entries sent."""
     blobs: int = 0
     blob_bytes: int = 0
     into: str | None = None
-    """The fork there that has what was new."""
+    """The id of the fork at the target."""
     problems: list[str] = []
-    """What is damaged or missing here, and so there as well."""
+    """Damaged or missing content here, which is therefore missing there as well."""
     private: int = 0
-    """Checkpoints that came without the contents of ignored files, which stay where they are."""
+    """Checkpoints that were sent without the contents of ignored files, which stay in this home."""
     erased: int = 0
-    """How many entries were erased there because they were here."""
+    """The number of entries that were erased there because they were erased here."""
     error: TurnlogError | None = None

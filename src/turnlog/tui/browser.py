@@ -17,30 +17,31 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
-from textual.screen import Screen as Full
+from textual.screen import Screen
 
 from turnlog.catalog import Catalog
 from turnlog.catalog.ask.query import Filter
-from turnlog.errors import NotFound, TurnlogError
+from turnlog.errors import TurnlogError
 from turnlog.machine.environment import state_folder
 from turnlog.tui.errand import Errands
-from turnlog.tui.listed import words_in
 from turnlog.tui.screens.changes import ChangesScreen
 from turnlog.tui.screens.explanation import HelpScreen, keys_of
 from turnlog.tui.screens.listing import ListScreen
 from turnlog.tui.screens.reading import SessionScreen
+from turnlog.tui.sessionlist import words_in
 from turnlog.tui.terminal import StderrTerminal
 from turnlog.version import __version__
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card
     from turnlog.log.entry import AnyEntry, Note
-    from turnlog.reader.desk import Desk, LookedAt
+    from turnlog.reader.viewing.desk import Desk
+    from turnlog.reader.viewing.viewedsession import ViewedSession
     from turnlog.session import Home
 
 _SIZE_S = 1.0
 _END_S = 2.0
-"""The maximum time for a clean exit after a signal."""
+"""The maximum time for a clean exit after a signal, apart from what was confirmed."""
 
 
 _GLANCED = 20
@@ -57,7 +58,7 @@ class BrowserOutcome(NamedTuple):
 
 
 class Browser(App[BrowserOutcome]):
-    """Lists sessions and shows them; in `pick`, the chosen one is all that is wanted."""
+    """Lists sessions and shows them; `pick` ends with the chosen session."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
@@ -90,8 +91,8 @@ class Browser(App[BrowserOutcome]):
     ) -> None:
         super().__init__(driver_class=StderrTerminal, ansi_color=True)
         self.catalog = catalog
-        self._desk = desk
-        self._desk_made: Desk | None = None
+        self._make_desk = desk
+        self._desk_kept: Desk | None = None
         self._opening = threading.Lock()
         self._open_page = open_page
         self.is_picking = is_picking
@@ -130,7 +131,13 @@ class Browser(App[BrowserOutcome]):
     def _end_by(self, number: int) -> None:
         self.exit(BrowserOutcome(signal=number))
         # A terminal that is gone takes nothing any more: then nobody waits for it.
-        threading.Thread(target=_end_anyway, args=(number,), daemon=True).start()
+        threading.Thread(target=self._end_anyway, args=(number,), daemon=True).start()
+
+    def _end_anyway(self, number: int) -> None:
+        """Ends a program that hangs; of one that has ended by then, this thread is gone."""
+        time.sleep(_END_S)
+        self.acting.finish()  # a rewind that was confirmed is carried out
+        os._exit(128 + number)
 
     def chose(self, name: str, query: str) -> None:
         """A session was chosen in the list: it is the answer, or it is opened."""
@@ -140,26 +147,20 @@ class Browser(App[BrowserOutcome]):
             self.push_screen(SessionScreen(self, name, query))
 
     @property
-    def _kept(self) -> Desk:
+    def _desk(self) -> Desk:
         with self._opening:
-            if self._desk_made is None:
-                self._desk_made = self._desk()
-            return self._desk_made
+            if self._desk_kept is None:
+                self._desk_kept = self._make_desk()
+            return self._desk_kept
 
     @property
     def home(self) -> Home:
         """Where our sessions are."""
-        return self._kept.home
+        return self._desk.home
 
-    def open(self, name: str) -> LookedAt:
+    def open(self, name: str) -> ViewedSession:
         """The session of that name, also if it was made a moment ago."""
-        desk = self._kept
-        try:
-            card = self.catalog.find(name)
-        except NotFound:
-            self.catalog.sync()
-            card = self.catalog.find(name)
-        return desk.open(card)
+        return self._desk.open(self._desk.card(name))
 
     def glance(self, name: str) -> tuple[str, list[AnyEntry]] | None:
         """The title and the last entries of a session of ours, without the rest; None for another agent's."""
@@ -173,14 +174,12 @@ class Browser(App[BrowserOutcome]):
             return session.title or card.title or card.preview or "(no title)", entries
 
     def notes_on(self, card: Card) -> list[Note]:
-        """What somebody noted on another agent's session. In one of ours, notes stand where they were written."""
-        from turnlog.reader.markable import MarkableSession
-
-        return [] if card.is_ours else MarkableSession(self.home, None, card).notes
+        """See `Desk`."""
+        return self._desk.notes_on(card)
 
     def newest_place(self, name: str, query: str) -> str:
         """The entry in which the words of a query were last said in a session; empty for none."""
-        hits = self.catalog.search(str(words_in(query).within(Filter("session", (name,)))), limit=5)
+        hits = self.catalog.search(str(words_in(query).within(Filter("session", (f"={name}",)))), limit=5)
         return next((str(hit.seq or hit.entry) for hit in hits if hit.entry), "")
 
     def resume(self, name: str) -> None:
@@ -191,12 +190,12 @@ class Browser(App[BrowserOutcome]):
         """Open a session in the browser; gives what to tell of it."""
         return self._open_page(name)
 
-    def show_changes(self, looked: LookedAt, turn: int) -> None:
+    def show_changes(self, viewed: ViewedSession, turn: int) -> None:
         """Show what a turn did to files."""
-        self.push_screen(ChangesScreen(self, looked, turn))
+        self.push_screen(ChangesScreen(self, viewed, turn))
 
-    def explain(self, screen: Full[Any]) -> None:
-        """The keys of a screen, and those that are everywhere."""
+    def explain(self, screen: Screen[Any]) -> None:
+        """Show the keys of a screen, and those that are everywhere."""
         self.push_screen(HelpScreen([*keys_of(type(screen)), *keys_of(type(self))]))
 
     def close_errands(self) -> None:
@@ -213,7 +212,7 @@ class Browser(App[BrowserOutcome]):
         self.leave()
 
     def action_interrupt(self) -> None:
-        """Ctrl-C."""
+        """End at once, as Ctrl-C does elsewhere."""
         self.exit(BrowserOutcome(is_interrupted=True))
 
     def bell(self) -> None:
@@ -228,11 +227,6 @@ class Browser(App[BrowserOutcome]):
         self._close_messages_no_wait()
 
 
-def _end_anyway(number: int) -> None:
-    time.sleep(_END_S)
-    os._exit(128 + number)
-
-
 def browse(
     location: str | None, query: str, *, is_picking: bool = False, open_page: Callable[[str], str] = str
 ) -> BrowserOutcome:
@@ -240,16 +234,16 @@ def browse(
     with ExitStack() as stack:
         catalog = stack.enter_context(Catalog(location, agents=True, deferred=True))
 
-        def desk() -> Desk:
-            from turnlog.reader.desk import Desk
+        def open_desk() -> Desk:
+            from turnlog.reader.viewing.desk import Desk
             from turnlog.session import open_home
 
             home = stack.enter_context(open_home(location))
-            made = Desk(home, catalog, location)
-            stack.callback(made.close)
-            return made
+            desk = Desk(home, catalog, location)
+            stack.callback(desk.close)
+            return desk
 
-        browser = Browser(catalog, desk, query, is_picking=is_picking, open_page=open_page)
+        browser = Browser(catalog, open_desk, query, is_picking=is_picking, open_page=open_page)
         try:
             outcome = browser.run()
         finally:
@@ -261,7 +255,7 @@ def browse(
 
 def _reported(fault: Exception) -> TurnlogError:
     """One line, and where the rest is."""
-    told = f"{type(fault).__name__}: {fault}"
+    message = f"{type(fault).__name__}: {fault}"
     path = Path(state_folder()) / "tui-report.txt"
     try:
         path.parent.mkdir(0o700, parents=True, exist_ok=True)
@@ -269,5 +263,5 @@ def _reported(fault: Exception) -> TurnlogError:
             f"turnlog {__version__}\n{''.join(format_exception(fault))}", encoding="utf-8", errors="replace"
         )
     except OSError as error:
-        return TurnlogError(told, hint=f"this is a fault in turnlog; no report: {error.strerror or error}")
-    return TurnlogError(told, hint=f"this is a fault in turnlog; the report is {path}")
+        return TurnlogError(message, hint=f"this is a fault in turnlog; no report: {error.strerror or error}")
+    return TurnlogError(message, hint=f"this is a fault in turnlog; the report is {path}")

@@ -28,10 +28,10 @@ _NONE = Style()
 
 @lru_cache(maxsize=200)
 def _style(codes: str) -> Style:
-    made = _NONE
+    style = _NONE
     for code in codes.split(";"):
-        made += _STYLES.get(code, _NONE)
-    return made
+        style += _STYLES.get(code, _NONE)
+    return style
 
 
 def strip_of(line: str, room: int, marks: re.Pattern[str] | None = None) -> Strip:
@@ -50,19 +50,19 @@ def strip_of(line: str, room: int, marks: re.Pattern[str] | None = None) -> Stri
 
 def _marked(segments: list[Segment], marks: re.Pattern[str]) -> list[Segment]:
     """A match may go over several pieces that are painted each in its own way."""
-    spans = [found.span() for found in marks.finditer("".join(one.text for one in segments)) if found[0]]
+    spans = [match.span() for match in marks.finditer("".join(one.text for one in segments)) if match[0]]
     if not spans:
         return segments
-    made: list[Segment] = []
+    marked: list[Segment] = []
     at = 0
     for text, style, _ in segments:
         cuts = {0, len(text)}
         cuts |= {edge - at for span in spans for edge in span if at < edge < at + len(text)}
         for begin, end in pairwise(sorted(cuts)):
             is_hit = any(first <= at + begin < last for first, last in spans)
-            made.append(Segment(text[begin:end], (style or _NONE) + _MARK if is_hit else style))
+            marked.append(Segment(text[begin:end], (style or _NONE) + _MARK if is_hit else style))
         at += len(text)
-    return made
+    return marked
 
 
 def _cells(line: str, room: int) -> list[tuple[str, str]] | None:
@@ -110,7 +110,7 @@ class Canvas(Widget):
         self.marks: re.Pattern[str] | None = None
 
     def show(self, lines: list[str], marks: re.Pattern[str] | None = None) -> None:
-        """These lines, from the top; what was there below them goes."""
+        """Show these lines from the top; what was below them goes."""
         before, self.lines = self.lines, lines
         if marks != self.marks:
             self.marks = marks

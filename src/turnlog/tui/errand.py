@@ -6,11 +6,12 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from turnlog.catalog.waiter import GivenUp, Waiter
 from turnlog.errors import TurnlogError
 
+_T = TypeVar("_T")
 Tell = Callable[[Callable[[], None]], object]
 """Has something called where the screens are drawn."""
 
@@ -42,7 +43,7 @@ class Errands:
         self._thread.start()
 
     def do(
-        self, work: Callable[[], Any], then: Callable[[Any], None], failed: Callable[[Exception], None], kind: str = ""
+        self, work: Callable[[], _T], then: Callable[[_T], None], failed: Callable[[Exception], None], kind: str = ""
     ) -> None:
         """Have it done as soon as what was asked before is."""
         with self._has_more:
@@ -82,16 +83,16 @@ class Errands:
                 if self._is_over:
                     return
                 errand = self._under_way = self._waiting.popleft()
-            told = _done(errand)
+            callback = _carried_out(errand)
             with self._has_more:
                 self._under_way = None
                 is_wanted = not errand.waiter.has_left()
             if is_wanted:
-                self._tell(told)
+                self._tell(callback)
 
 
-def _done(errand: Errand) -> Callable[[], None]:
-    """Do it; gives what is to be called with the answer."""
+def _carried_out(errand: Errand) -> Callable[[], None]:
+    """Do it; returns what is to be called where the screens are drawn."""
     try:
         with errand.waiter.waiting():
             answer = errand.work()
@@ -108,10 +109,3 @@ def _done(errand: Errand) -> Callable[[], None]:
 
 def _raise(fault: Exception) -> None:
     raise fault
-
-
-def words_for(error: Exception) -> str:
-    """What went wrong, on one line."""
-    if isinstance(error, TurnlogError):
-        return error.message + (f" ({error.hint})" if error.hint else "")
-    return str((error.strerror if isinstance(error, OSError) else None) or error)

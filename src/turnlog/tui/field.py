@@ -12,8 +12,8 @@ _TYPED = f"[^\\x00-\\x1f{UNSEEN}]*"
 class TypedLine(Input):
     """Without a frame, and without a cursor that blinks: what blinks is drawn again and again."""
 
-    def __init__(self, told: str, id: str) -> None:
-        super().__init__(placeholder=told, restrict=_TYPED, compact=True, id=id, select_on_focus=False)
+    def __init__(self, placeholder: str, id: str) -> None:
+        super().__init__(placeholder=placeholder, restrict=_TYPED, compact=True, id=id, select_on_focus=False)
         self.cursor_blink = False
         self.is_open = True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from turnlog.view.typeset import Screen
+from turnlog.view.terminal.typeset import LineStyle
 from turnlog.view.visible import clip, width
 
 
@@ -17,7 +17,7 @@ class KeyHint(NamedTuple):
 
 
 class FootLine(NamedTuple):
-    """The line, and where on it what is done by a click."""
+    """The line, and the columns of each action on it."""
 
     text: str
     places: list[tuple[int, int, str]]
@@ -27,9 +27,9 @@ class FootLine(NamedTuple):
         return next((action for begin, end, action in self.places if begin <= x < end), "")
 
 
-def foot_line(told: str, hints: list[KeyHint], room: int, screen: Screen) -> FootLine:
-    """What is told at the left, as many keys as fit at the right: the first ones matter most."""
-    left = clip(told, room)
+def foot_line(message: str, hints: list[KeyHint], room: int, style: LineStyle) -> FootLine:
+    """The message at the left, as many keys as fit at the right: the first ones matter most."""
+    left = clip(message, room)
     free = room - width(left) - 2
     shown: list[KeyHint] = []
     for hint in hints:
@@ -46,5 +46,5 @@ def foot_line(told: str, hints: list[KeyHint], room: int, screen: Screen) -> Foo
             text, at = text + "  ", at + 2
         places.append((at, at + len(key) + len(word) + 1, action))
         at += len(key) + len(word) + 1
-        text += screen.paint(key, "bold") + screen.paint(f" {word}", "dim")
+        text += style.paint(key, "bold") + style.paint(f" {word}", "dim")
     return FootLine(text, places)

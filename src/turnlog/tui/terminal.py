@@ -14,11 +14,11 @@ def short_moves(data: str) -> str:
     """The same drawing with fewer bytes: Textual ends each line, and then says where the next one begins as well."""
     row = 0
 
-    def shorter(found: re.Match[str]) -> str:
+    def shorter(move: re.Match[str]) -> str:
         nonlocal row
-        before, row = row, int(found[2])
-        is_next = found[1] and found[3] == "1" and before and row == before + 1
-        return "\r\n" if is_next else found[0].removeprefix("\n")
+        before, row = row, int(move[2])
+        is_next = move[1] and move[3] == "1" and before and row == before + 1
+        return "\r\n" if is_next else move[0].removeprefix("\n")
 
     return _MOVE.sub(shorter, data)
 
@@ -32,7 +32,7 @@ class StderrTerminal(LinuxDriver):
 
     def _get_terminal_size(self) -> tuple[int, int]:
         try:
-            found = os.get_terminal_size(2)
+            size = os.get_terminal_size(2)
         except OSError:
             return 80, 24
-        return found.columns or 80, found.lines or 24
+        return size.columns or 80, size.lines or 24

@@ -18,7 +18,7 @@ _LONG = 20_000
 
 
 class Strand(Struct):
-    """Nodes that follow on each other, up to an end or to where the conversation splits."""
+    """A run of nodes, up to an end or to where the conversation splits."""
 
     first: int
     last: int = 0
@@ -26,14 +26,14 @@ class Strand(Struct):
     preview: str = ""
     """The first thing a person said in it; else the first thing anybody said."""
     at: datetime | None = None
-    """When its last entry was made."""
+    """The time of its last entry."""
     is_current: bool = False
-    """Whether the conversation stands at its end."""
+    """Whether its end is the head of the conversation."""
     is_path: bool = False
-    """Whether the conversation leads through it."""
+    """Whether it is on the path to the head."""
     parts: list[Strand] = []
     children: list[str] = []
-    """The sessions of subagents that were started in it."""
+    """The sessions of subagents that were started in this run."""
 
 
 class _Node(NamedTuple):
@@ -65,7 +65,7 @@ def stretches(entries: Iterable[AnyEntry], head: int) -> list[Strand]:
         at = nodes[at].parent
     found: list[Strand] = []
     waiting: list[tuple[int, list[Strand]]] = [(seq, found) for seq in after.get(0, ())]
-    for seq, place in waiting:  # grows while it is gone through
+    for seq, place in waiting:  # grows during iteration
         stretch = _stretch(seq, nodes, after, children, head, path)
         place.append(stretch)
         waiting += [(next_seq, stretch.parts) for next_seq in after.get(stretch.last, ())]

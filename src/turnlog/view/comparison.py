@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from turnlog.session.comparison import ChangedFile, ComparedSide, ComparedTurn, Comparison
 
 UNKNOWN = "not known"
-"""Said of files where no checkpoints were taken."""
+"""Shown for files if there are no checkpoints."""
 
 
 class ComparedRow(NamedTuple):
-    """A row of a table: what it is about, and both."""
+    """A row of a table: its label, and the values of both sessions."""
 
     what: str
     a: str
     b: str
 
 
-def common_in_words(found: Comparison) -> str:
-    """How much both begin with."""
-    common = found.common
+def common_in_words(comparison: Comparison) -> str:
+    """How much of their beginnings both sessions share."""
+    common = comparison.common
     if not common.messages:
         return "nothing in common"
     begun = f"{count(len(common.prompts), 'prompt')}, {count(common.messages, 'message')} in common"
-    return begun + ("" if found.a.turns or found.b.turns else ", and nothing else: they are the same")
+    return begun + ("" if comparison.a.turns or comparison.b.turns else ", and nothing else: they are the same")
 
 
-def sums(found: Comparison) -> list[ComparedRow]:
-    """What each did and took behind what they have in common."""
-    sides = (found.a, found.b)
+def total_rows(comparison: Comparison) -> list[ComparedRow]:
+    """What each session did and used after their common beginning."""
+    sides = (comparison.a, comparison.b)
     return [
         ComparedRow("turns", *(f"{len(side.turns):,}" for side in sides)),
         ComparedRow("messages", *(f"{side.messages:,}" for side in sides)),
@@ -45,7 +45,7 @@ def sums(found: Comparison) -> list[ComparedRow]:
         ComparedRow("tokens out", *(f"{side.usage.output_tokens:,}" for side in sides)),
         ComparedRow("cost", *(_price(side.cost) for side in sides)),
         ComparedRow("time", *(lasting(side.duration) for side in sides)),
-        ComparedRow("files", *(changed(side.files) for side in sides)),
+        ComparedRow("files", *(change_counts(side.files) for side in sides)),
     ]
 
 
@@ -53,7 +53,7 @@ def _price(cost: Cost) -> str:
     return dollars(cost.micros, is_partial=not cost.is_complete)
 
 
-def changed(files: list[ChangedFile] | None) -> str:
+def change_counts(files: list[ChangedFile] | None) -> str:
     """`+120 −8, 3 files`."""
     if files is None:
         return UNKNOWN
@@ -63,10 +63,12 @@ def changed(files: list[ChangedFile] | None) -> str:
     return f"+{plus:,} −{minus:,}, {count(len(files), 'file')}"
 
 
-def paths(found: Comparison) -> list[ComparedRow]:
-    """What became of every path that either changed."""
-    known = [{file.path: file for file in side.files or ()} for side in (found.a, found.b)]
-    return [ComparedRow(path, *(_one(files.get(path)) for files in known)) for path in sorted({**known[0], **known[1]})]
+def path_rows(comparison: Comparison) -> list[ComparedRow]:
+    """The changes of every path that either session changed."""
+    files = [{file.path: file for file in side.files or ()} for side in (comparison.a, comparison.b)]
+    return [
+        ComparedRow(path, *(_one(by_path.get(path)) for by_path in files)) for path in sorted({**files[0], **files[1]})
+    ]
 
 
 def _one(file: ChangedFile | None) -> str:
@@ -75,13 +77,13 @@ def _one(file: ChangedFile | None) -> str:
     return file.action + (f" +{file.added:,} −{file.removed:,}" if file.added or file.removed else "")
 
 
-def pairs(found: Comparison) -> Iterator[tuple[ComparedTurn | None, ComparedTurn | None]]:
+def turn_pairs(comparison: Comparison) -> Iterator[tuple[ComparedTurn | None, ComparedTurn | None]]:
     """The first turn of each, the second ones, and so on."""
-    return zip_longest(found.a.turns, found.b.turns)
+    return zip_longest(comparison.a.turns, comparison.b.turns)
 
 
-def facts(turn: ComparedTurn) -> list[str]:
-    """What a turn took, in few words."""
+def turn_facts(turn: ComparedTurn) -> list[str]:
+    """Messages, calls, tokens, cost, time and files of a turn, in few words."""
     used = turn.usage.all_input_tokens + turn.usage.output_tokens
     return [
         count(turn.messages, "message"),
@@ -89,10 +91,10 @@ def facts(turn: ComparedTurn) -> list[str]:
         f"{tokens(used)} tokens" if used else "",
         _price(turn.cost) if turn.cost.micros or turn.cost.unpriced else "",
         lasting(turn.duration),
-        changed(turn.files) if turn.files else "",
+        change_counts(turn.files) if turn.files else "",
     ]
 
 
-def name(side: ComparedSide) -> str:
-    """What it is called."""
+def title_of(side: ComparedSide) -> str:
+    """The title of one side."""
     return side.title or "(no title)"

@@ -1,4 +1,4 @@
-"""What each message cost, where that is known: as reported, or at the prices of its day."""
+"""The cost of each message, if known: as reported, or at the prices of its day."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Costs:
         self._paid: set[str] = set()
 
     def __call__(self, entry: AnyEntry) -> int | None:
-        """What it cost in micro-dollars; None where that is not known, or was said already."""
+        """The cost of an entry in micro-dollars; None if it is unknown, or counted already."""
         if not isinstance(entry, (Message, Compaction, Spent)) or entry.usage is None:
             return None
         if entry.request is not None:

@@ -25,8 +25,8 @@ def size(count: int) -> str:
     """A number of bytes, short."""
     value = float(count)
     for unit in ("B", "KB", "MB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        if value < 999.5:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 99.95 else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} GB"
 
@@ -47,8 +47,13 @@ def used(usage: Usage) -> str:
     return f"{usage.all_input_tokens:,} tokens in, {usage.output_tokens:,} out"
 
 
-def dollars(micros: int, *, is_partial: bool = False) -> str:
-    """Micro-dollars in a column: `$1.23`; `$1.23+` where a part of it has no known price, `?` where nothing has."""
+def dollars(micros: int, *, is_partial: bool = False, whole: bool = False) -> str:
+    """Micro-dollars in a column: `$1.23`; `$1.23+` where a part of it has no known price, `?` where nothing has.
+
+    With `whole`, from ten dollars on without the cents.
+    """
+    if whole and micros >= 9_995_000:
+        return f"${micros / 1e6:,.0f}{'+' * is_partial}"
     if 5_000 <= micros < 999_000_000 and not is_partial:
         return f"${micros / 1e6:.2f}"
     if is_partial and not micros:
@@ -65,6 +70,11 @@ def money(micros: int) -> str:
     """Micro-dollars of one request: cents and more to the cent, less to what can be told apart."""
     digits = 2 if micros >= 995_000 else 3 if micros >= 10_000 else 4 if micros >= 100 else 6
     return f"${micros / 1_000_000:,.{digits}f}"
+
+
+def rate(price: float | None) -> str:
+    """Dollars for a million tokens in a column, to the cent where that is exact; `?` where no price is known."""
+    return "?" if price is None else f"{price:,.2f}" if round(price, 2) == price else f"{price:,.4f}"
 
 
 # ── times ─────────────────────────────────────────────────────────────────────────────────────────

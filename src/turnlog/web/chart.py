@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from turnlog.web.frame import esc
+from turnlog.web.element import esc
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 220, 56, 22, 10
 COLOURS = 5

@@ -1,30 +1,19 @@
-"""The frame of every page, and the small pieces that pages are made of. All text goes through `esc`."""
+"""The frame of every page: its head, the bar above it, the pages of a session, how far the index is."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode
 
 from starlette.responses import HTMLResponse
 
-from turnlog.view.html import HtmlRows
+from turnlog.web.address import address_of
+from turnlog.web.element import esc, link
 from turnlog.web.viewer import viewer_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-_plain = HtmlRows().plain
-
-
-@lru_cache(maxsize=20_000)
-def esc(text: str) -> str:
-    """Text that means nothing to HTML, nor in an attribute. Names and titles are asked for again and again."""
-    return _plain(text)
-
+    from turnlog.web.viewer import Viewer
 
 THEMES = ("system", "light", "dark")
 
@@ -72,88 +61,20 @@ def _bar(query: str, here: str) -> str:
     )
 
 
-def link(address: str, text: str, *, current: bool = False, kind: str = "") -> str:
-    """A link whose text is made safe."""
-    more = ' aria-current="page"' if current else ""
-    more += f' class="{kind}"' if kind else ""
-    return f'<a href="{esc(address)}"{more}>{esc(text)}</a>'
-
-
-def button(text: str, action: str, *, command: str = "", at: int = 0, testid: str = "") -> str:
-    """What the script carries out; without one it is not shown."""
-    more = f' data-testid="{testid}"' if testid else ""
-    more += f' data-command="{esc(command)}"' if command else ""
-    more += f' data-at="{at}"' if at else ""
-    return f'<button type="button" class="needs-script" data-action="{action}"{more}>{esc(text)}</button>'
-
-
-@lru_cache(maxsize=5_000)
-def _quoted(name: str) -> str:
-    return quote(name, safe="")
-
-
-def address_of(name: str, page: str = "", /, **query: object) -> str:
-    """The address of a session, or of a page of it."""
-    place = f"/s/{_quoted(name)}" + (f"/{page}" if page else "")
-    asked = {key: value for key, value in query.items() if value not in (None, "")}
-    return place + (f"?{urlencode(asked)}" if asked else "")
-
-
-def facts(items: Iterable[str]) -> str:
-    """A line of facts, each of them HTML."""
-    told = "".join(f"<li>{item}</li>" for item in items if item)
-    return f'<ul class="facts">{told}</ul>'
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, right: Sequence[int] = ()) -> str:
-    """A table of cells that are HTML; `right` are the columns of numbers."""
-    sides = [' class="right"' if number in right else "" for number in range(len(head))]
-    top = "".join(f'<th scope="col"{side}>{esc(cell)}</th>' for side, cell in zip(sides, head, strict=True))
-    body = "".join(
-        "<tr>" + "".join(f"<td{side}>{cell}</td>" for side, cell in zip(sides, row, strict=True)) + "</tr>\n"
-        for row in rows
-    )
-    return (
-        f'<div class="table" tabindex="0" role="group" aria-label="{esc(caption)}"><table><caption>{esc(caption)}'
-        f"</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def age(ms: int | None, now: datetime | None = None) -> str:
-    """How long ago, in two characters or three; a time in the future is told as a day."""
-    if not ms:
-        return ""
-    seconds = (time.time() if now is None else now.timestamp()) - ms / 1000
-    if seconds < -60:
-        return moment(ms)[:10]
-    for size, unit in ((60, "s"), (60, "m"), (24, "h"), (7, "d")):
-        if seconds < size:
-            return "now" if unit == "s" else f"{int(seconds)}{unit}"
-        seconds /= size
-    return f"{int(seconds)}w" if seconds < 9 else moment(ms)[:10]
-
-
-@lru_cache(maxsize=5_000)
-def moment(ms: int | None) -> str:
-    """A time, for people here."""
-    return "" if not ms else datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def when(ms: int | None) -> str:
-    """How long ago, with the time beside it for who points at it."""
-    if not ms:
-        return ""
-    return f'<time datetime="{_iso(ms)}" title="{moment(ms)}">{age(ms)}</time>'
-
-
-@lru_cache(maxsize=5_000)
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
-
-
-def tabs(name: str, here: str, *, is_ours: bool) -> str:
-    """The pages of a session."""
+def tabs(name: str, here: str, *, is_ours: bool, conversation: str = "") -> str:
+    """The pages of a session. `conversation` is the address of the first one, if it is shown in a special way."""
     pages = [("", "Conversation"), ("changes", "Changes"), ("tree", "Tree"), ("stats", "Stats")]
     shown = [one for one in pages if is_ours or one[0] != "changes"]
-    items = "".join(link(address_of(name, key), text, current=key == here) for key, text in shown)
+    items = "".join(
+        link((not key and conversation) or address_of(name, key), text, current=key == here) for key, text in shown
+    )
     return f'<nav class="tabs" aria-label="This session">{items}</nav>'
+
+
+def standing_note(viewer: Viewer) -> str:
+    """How far the index is, while it is made."""
+    standing = viewer.catalog.standing()
+    if not standing.pending:
+        return ""
+    text = f"{standing.indexed:,} of {standing.sessions:,} sessions are read so far, the newest first."
+    return f'<p class="note" role="status">{text} The others come by themselves.</p>'

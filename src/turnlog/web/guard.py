@@ -1,16 +1,17 @@
-"""Who may ask, and what every answer says: Host, Origin, token, headers; before anything else is looked at."""
+"""Checks every request before anything else sees it: Host, Origin and token. Adds security headers to every answer."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import re
-from http.cookies import CookieError, SimpleCookie
+from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.requests import cookie_parser
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,12 +34,12 @@ _MOST_BYTES = 1 << 20
 
 
 def page_token_of(token: str) -> str:
-    """What a page says in a header when it wants to change something: the cookie itself no script may read."""
+    """The token that a page sends in a header to change something: no script can read the cookie."""
     return hmac.new(token.encode(), b"page", hashlib.sha256).hexdigest()
 
 
 class Guard:
-    """Lets through what comes from a page of this server, or from whoever has its address with the token."""
+    """Passes on requests from pages of this server and from clients that have its token. Refuses all others."""
 
     def __init__(self, app: ASGIApp, *, token: str, port: int, is_read_only: bool) -> None:
         self._app = app
@@ -48,7 +49,7 @@ class Guard:
         self._is_read_only = is_read_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answer one request, or refuse it."""
         if scope["type"] != "http":
             return
         path = scope.get("raw_path") or scope["path"].encode()
@@ -71,16 +72,18 @@ class Guard:
             return PlainTextResponse("this server answers to 127.0.0.1 and localhost only\n", 421)
         own = f"http://{hosts[0]}".lower()
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        if (origin is not None and origin.lower() != own) or site not in (None, "same-origin", "none"):
-            return PlainTextResponse("another site asks: refused\n", 403)
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         method = scope["method"]
-        if method in ("GET", "HEAD") and "token" in query:
-            if self._is_token(query.pop("token")):
-                return self._welcome(scope, query)
-            return _unknown()
-        if not self._is_token(self._given(headers)):
-            return _unknown()
+        token = query.pop("token", None) if method in ("GET", "HEAD") else None
+        is_elsewhere = site not in (None, "same-origin", "none")
+        if origin is None and token is not None and self._is_token(token):
+            return self._welcome(scope, query, is_elsewhere=is_elsewhere)
+        if (origin is not None and origin.lower() != own) or is_elsewhere:
+            return PlainTextResponse("requests from other sites are refused\n", 403)
+        if token is not None:
+            return _token_required()
+        if not self._is_token(self._cookie_token(headers)):
+            return _token_required()
         if method in ("GET", "HEAD"):
             return None
         return self._may_write(method, headers, origin)
@@ -89,33 +92,40 @@ class Guard:
         if self._is_read_only or method != "POST":
             return PlainTextResponse("nothing can be changed here\n", 405)
         if origin is None:
-            return PlainTextResponse("it does not say from which page it comes\n", 403)
+            return PlainTextResponse("the Origin header is missing\n", 403)
         if not hmac.compare_digest(headers.get("x-turnlog-token", "").encode(), self._page_token.encode()):
-            return PlainTextResponse("it lacks the token of its page: reload the page\n", 403)
+            return PlainTextResponse("the page token is missing or wrong: reload the page\n", 403)
         if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            return PlainTextResponse("JSON is what this takes\n", 415)
+            return PlainTextResponse("only JSON is accepted\n", 415)
         length = headers.get("content-length", "")
-        if not length.isdecimal() or int(length) > _MOST_BYTES:
-            return PlainTextResponse("too long\n", 413)
+        if not length.isdecimal():
+            return PlainTextResponse("the Content-Length header is missing\n", 411)
+        if int(length) > _MOST_BYTES:
+            return PlainTextResponse("the request is too long\n", 413)
         return None
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._token.encode())
 
-    def _given(self, headers: Headers) -> str:
-        try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
-        except CookieError:
-            return ""
-        return "" if found is None else found.value
+    def _cookie_token(self, headers: Headers) -> str:
+        # All ports of this host share their cookies. The parser of Python gives up at the first one that it does not
+        # understand, whichever program set it.
+        return cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
 
-    def _welcome(self, scope: Scope, query: dict[str, str]) -> ASGIApp:
-        """The token becomes a cookie, and the address is without it."""
-        path = "/" + scope["raw_path"].decode("latin-1").lstrip("/")  # never another host
-        answer = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
+    def _welcome(self, scope: Scope, query: dict[str, str], *, is_elsewhere: bool) -> ASGIApp:
+        """Set the token as a cookie and redirect to the address without it.
+
+        If the link is elsewhere, such as in the file that opens the browser, a 303 would still count as a request from
+        there, which gets no cookie: then a page of ours redirects.
+        """
+        raw = scope.get("raw_path") or scope["path"].encode()
+        path = "/" + raw.decode("latin-1").lstrip("/\\")  # never another host: browsers take `\` for `/`
+        place = path + (f"?{urlencode(query)}" if query else "")
+        refresh = f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(place)}">\n'
+        answer = HTMLResponse(refresh) if is_elsewhere else RedirectResponse(place, 303)
         answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict", max_age=400 * 86_400)
         return answer
 
 
-def _unknown() -> PlainTextResponse:
+def _token_required() -> PlainTextResponse:
     return PlainTextResponse("open the address that `turnlog web` printed: it has the token\n", 401)

@@ -1,8 +1,9 @@
-"""What follows sessions while somebody looks: one follower for each, however many look, and none when nobody does."""
+"""Follows sessions for open pages: one thread for each session, shared by its listeners, stopped with the last one."""
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -11,20 +12,27 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from turnlog.errors import TurnlogError
+from turnlog.reader.viewing.desk import error_line
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card
-    from turnlog.reader.desk import Desk, LookedAt
+    from turnlog.reader.viewing.desk import Desk
+    from turnlog.reader.viewing.viewedsession import ViewedSession
 
 _PAUSE_S = 0.5
 _LIST_S = 2.0
 _BEAT_S = 15.0
 LIST = ""
-"""The name of what follows the list of sessions."""
+"""The name under which the list of sessions is followed."""
+
+
+def version_in(word: str) -> int | None:
+    """The version that a page says it has; None if it says none."""
+    return int(word) if word.isdecimal() and len(word) < 20 else None
 
 
 class FollowedState(NamedTuple):
-    """How something is now: a number that changes with it, how many pieces there are, in which state it is."""
+    """A snapshot: its version, the number of pieces, the state of the session, and the error that ended it."""
 
     version: int = 0
     total: int = 0
@@ -33,23 +41,23 @@ class FollowedState(NamedTuple):
 
 
 class Follower:
-    """Looks at one session again and again, in a thread of its own, as long as somebody listens."""
+    """Polls one session on a thread, as long as it has listeners."""
 
     def __init__(self, streams: Streams, name: str) -> None:
         self._streams, self._name = streams, name
         self.listeners: set[asyncio.Event] = set()
         self.seen = FollowedState()
         self.is_over = False
-        self._looked: LookedAt | None = None
+        self._looked: ViewedSession | None = None
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow {name}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Nobody listens any more."""
+        """End the thread."""
         self.is_over = True
         self._wake.set()
 
@@ -60,29 +68,29 @@ class Follower:
     def _run(self) -> None:
         try:
             (self._follow_list if self._name == LIST else self._follow)()
-        except TurnlogError as error:
-            self._show(FollowedState(self.seen.version + 1, 0, "ended", error.message))
+        except (TurnlogError, OSError, sqlite3.Error) as error:
+            self._publish(FollowedState(self.seen.version + 1, 0, "ended", error_line(error)))
         finally:
             self.is_over = True
-            self._tell()
+            self._notify()
 
     def _follow(self) -> None:
         desk = self._streams.desk
         card = desk.catalog.find(self._name)
         ticks = 0
         while not self.is_over:
-            self._show(self._look(desk.open(card), card))
+            self._publish(self._look(desk.open(card), card))
             self._wake.wait(_PAUSE_S)
             ticks += 1
             if ticks % 4 == 0:
                 card = desk.catalog.find(card.name)
 
-    def _look(self, looked: LookedAt, card: Card) -> FollowedState:
-        with looked.mutex:
-            looked.look()
-            looked.card = card
-            self._looked = looked
-            return FollowedState(looked.version, len(looked.pieces), card.state)
+    def _look(self, viewed: ViewedSession, card: Card) -> FollowedState:
+        with viewed.mutex:
+            viewed.refresh()
+            viewed.card = card
+            self._looked = viewed
+            return FollowedState(viewed.version, len(viewed.pieces), card.state)
 
     def _follow_list(self) -> None:
         catalog = self._streams.desk.catalog
@@ -92,15 +100,15 @@ class Follower:
             now = ([(row.name, row.updated_ms, row.state, row.title) for row in rows], catalog.standing())
             version += before is not None and now != before
             before = now
-            self._show(FollowedState(version, len(rows)))
+            self._publish(FollowedState(version, len(rows)))
             self._wake.wait(_LIST_S)
 
-    def _show(self, seen: FollowedState) -> None:
+    def _publish(self, seen: FollowedState) -> None:
         if seen != self.seen:
             self.seen = seen
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         loop = self._streams.loop
         if loop is not None and not loop.is_closed():
             for event in list(self.listeners):
@@ -108,7 +116,7 @@ class Follower:
 
 
 class Streams:
-    """The followers there are. Asked on the event loop alone."""
+    """The running followers. Used on the event loop only."""
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
@@ -117,7 +125,7 @@ class Streams:
         self._is_over = False
 
     def stop(self) -> None:
-        """All of them end, and so does what listens."""
+        """End all followers and all their streams."""
         self._is_over = True
         for follower in self._followers.values():
             follower.stop()
@@ -140,11 +148,11 @@ class Streams:
                 seen = follower.seen
                 since = seen.version if since is None and seen.version else since
                 if seen.version and (seen.version != since or seen.state != state):
-                    told = {**seen._asdict(), "first": follower.changed_since(since or 0)}
+                    event_data = {**seen._asdict(), "first": follower.changed_since(since or 0)}
                     is_news = seen.version != since or state
                     since, state = seen.version, seen.state
                     if is_news:
-                        yield f"id: {seen.version}\ndata: {msgspec.json.encode(told).decode()}\n\n"
+                        yield f"id: {seen.version}\ndata: {msgspec.json.encode(event_data).decode()}\n\n"
                 if follower.is_over:
                     return
                 try:

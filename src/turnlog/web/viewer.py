@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
 
-from turnlog.errors import NotFound
+from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from turnlog.catalog import Card, Catalog
-    from turnlog.reader.desk import Desk, LookedAt
+    from turnlog.reader.viewing.desk import Desk
+    from turnlog.reader.viewing.viewedsession import ViewedSession
     from turnlog.session import Home
     from turnlog.web.stream import Streams
 
 
 class Viewer(NamedTuple):
-    """One server's."""
+    """What all pages of one server share."""
 
     home: Home
     catalog: Catalog
@@ -27,30 +30,37 @@ class Viewer(NamedTuple):
     location: str | None
     folder: str
     """Where it was started: what "this folder" is."""
+    change_executor: Executor
+    """Where pages change something. The server waits for it when it ends."""
+    problems: dict[tuple[str, int], list[str]]
+    """Why paths stayed as they are, by session and entry: the log only has the paths."""
 
-    def card(self, name: str) -> Card:
-        """The session of that name, also if it was made a moment ago."""
-        try:
-            return self.catalog.find(name)
-        except NotFound:
-            self.catalog.sync()
-            return self.catalog.find(name)
+    def open(self, name: str) -> ViewedSession:
+        """Opens a session for reading, and takes in what is new."""
+        card = self.desk.card(name)
+        viewed = self.desk.open(card)
+        with viewed.mutex:
+            viewed.card = card
+            viewed.refresh()
+        return viewed
 
-    def open(self, name: str) -> LookedAt:
-        """The same, open for reading, as it is now."""
-        card = self.card(name)
-        looked = self.desk.open(card)
-        with looked.mutex:
-            looked.card = card
-            looked.look()
-        return looked
+    def can_change(self, card: Card) -> bool:
+        """Whether a session can be changed from here."""
+        return card.is_ours and not self.is_read_only
+
+
+def check_ours(card: Card) -> None:
+    """Refuse a session of another agent: those are only read."""
+    if not card.is_ours:
+        raise Invalid(f"{card.name} is a session of {card.agent}, which is only read",
+                      hint=f"`turnlog import {card.name}` imports it first")  # fmt: skip
 
 
 def viewer_of(request: Request) -> Viewer:
-    """That of the server which was asked."""
+    """Returns the viewer of the server that got the request."""
     return request.app.state.viewer
 
 
 def name_in(request: Request) -> str:
-    """The name of the session in an address."""
+    """Returns the name of the session in an address."""
     return str(request.path_params["name"]).replace("%2F", "/")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import binascii
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 
 from msgspec import Struct
 
 from turnlog.errors import TurnlogError
+from turnlog.interop.base64 import from_base64
 from turnlog.log.block import File, Image
 from turnlog.log.context import Context
 
@@ -69,7 +69,7 @@ def load(
     """The picture or document of a block, or why it cannot be sent. `schemes`: which URLs the provider follows."""
     if block.file is not None and block.provider == provider:
         return Media(_type_of(block, None), block.name, file=block.file)
-    data, kind = block.data, block.media_type
+    data, kind = block.data or None, block.media_type
     why = "it holds nothing"
     if data is None and block.blob is not None:
         why = "its blob is not at hand"
@@ -80,17 +80,14 @@ def load(
                 why = f"its blob cannot be read: {error.message}"
     if data is None and block.url is not None and block.url.startswith("data:"):
         why = "its URL cannot be read"
-        found = _DATA_URL.fullmatch(block.url)
-        if found is not None and ";base64" in found[2]:
-            try:
-                data, kind = b64decode(found[3], validate=True), kind or found[1] or None
-            except binascii.Error:
-                data = None
+        data_url = _DATA_URL.fullmatch(block.url)
+        if data_url is not None and ";base64" in data_url[2]:
+            data, kind = from_base64(data_url[3]), kind or data_url[1] or None
     elif data is None and block.url is not None:
         why = "its URL is not one that a provider can follow"
         if block.url.startswith(schemes):
             return Media(_type_of(block, None), block.name, url=block.url)
-    if data is None:
+    if not data:
         return why if block.file is None else f"it is a file at {block.provider or 'an unnamed provider'}"
     return Media(_clean(kind) or _type_of(block, data), block.name, data=data)
 
@@ -101,9 +98,9 @@ def _clean(kind: str | None) -> str:
 
 
 def _type_of(block: Image | File, data: bytes | None) -> str:
-    known = _clean(block.media_type)
-    if known:
-        return known
+    declared = _clean(block.media_type)
+    if declared:
+        return declared
     if data is not None:
         for magic, kind in _MAGIC:
             if data.startswith(magic):

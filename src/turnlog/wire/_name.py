@@ -30,15 +30,15 @@ def wire_name(text: str, *, limit: int, nth: int = 1, lettered: bool = False) ->
     return f"h{turn}-{stem}-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def log_name(text: str, known: Mapping[str, str] | None = None) -> str:
-    """What `wire_name` was given. A digest is only undone if `known` has it."""
-    if known is not None and text in known:
-        return known[text]
+def log_name(text: str, originals: Mapping[str, str] | None = None) -> str:
+    """What `wire_name` was given. A digest is only undone if `originals` has it."""
+    if originals is not None and text in originals:
+        return originals[text]
     mark = _MAPPED.match(text)
     if mark is None or mark[1] != "x" or not _ESCAPED.fullmatch(text, mark.end()):
         return text
     try:
-        name = re.sub(r"-([0-9a-f]+)-", lambda found: chr(int(found[1], 16)), text[mark.end() :])
+        name = re.sub(r"-([0-9a-f]+)-", lambda code: chr(int(code[1], 16)), text[mark.end() :])
     except ValueError:
         return text
     sent = (wire_name(name, limit=len(text), nth=int(mark[2] or 1), lettered=lettered) for lettered in (False, True))

@@ -1,4 +1,4 @@
-"""What a stream sees beside what it says: the request, when that began, the first token, how long it took."""
+"""Times of a streamed response: when it began, the first token, how long it took."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from turnlog.log.context import Context
+from turnlog.log.context.nativecompaction import note_answered_head
 from turnlog.log.entry import Message
-from turnlog.log.shown.nativecompaction import note_answered_head
 from turnlog.wire import Request
 
 
 class Timing:
-    """Begins with the stream, and is told of every event."""
+    """Measures one stream: create it with the stream and report every event."""
 
     def __init__(
         self, provider: str, request: Request | None, clock: Callable[[], float], context: Context | None = None
@@ -29,13 +29,13 @@ class Timing:
         """Whether any event came."""
         return self._last is not None
 
-    def heard(self, *, is_token: bool) -> None:
+    def note_event(self, *, is_token: bool) -> None:
         """One more event, and whether it has something of the answer in it."""
         self._last = self._clock()
         if is_token and self._first is None:
             self._first = self._last
 
-    def told(self, message: Message) -> Message:
+    def with_times(self, message: Message) -> Message:
         """The message with what was seen, where the stream knows its request."""
         message = note_answered_head(message, None if self._context is None else self._context.head_id)
         if self._request is None:
@@ -51,3 +51,15 @@ class Timing:
 
     def _since(self, at: float | None) -> int | None:
         return None if at is None else max(0, round((at - self._began) * 1000))
+
+
+class TimedStream:
+    """A streamed response whose times are measured."""
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether any event came: before that there is nothing to append."""
+        return self._timing.is_begun

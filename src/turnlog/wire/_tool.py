@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
+import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.wire import RequestBuilder, fields, items
+from turnlog.interop.value import fields, items
+from turnlog.wire import RequestBuilder
 
 CHOICES = ("auto", "none", "required")
 _SCHEMAS = ("input_schema", "inputSchema", "parameters", "parameters_json_schema", "parametersJsonSchema")
@@ -25,6 +27,19 @@ class Tool(Struct, frozen=True):
     strict: bool | None = None
 
 
+def input_of(arguments: Any) -> Any:
+    """The input of a call from its JSON. Models also write what is no JSON, or nests too deep: that stays text."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return _decode(arguments)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return arguments if arguments.strip() else {}
+
+
+_decode = msgspec.json.Decoder().decode
+
+
 class Tools(Struct, frozen=True):
     """The tools of a request: those the caller runs, and the provider's own, as it takes them."""
 
@@ -35,26 +50,31 @@ class Tools(Struct, frozen=True):
         return bool(self.client or self.native)
 
 
-def declared(work: RequestBuilder, *, limit: int) -> Tools:
+def tools_of(builder: RequestBuilder, *, limit: int) -> Tools:
     """The tools of a context. Those that only another provider can run are left out."""
     client: list[Tool] = []
     native: list[dict[str, Any]] = []
-    for raw in _flat(work.context.tools):
+    for raw in _flat(builder.context.tools):
         tool = _client_tool(raw)
         if tool is None:
             theirs, form = _native(raw)
-            if theirs == work.provider:
+            if theirs == builder.provider:
                 native.append(form)
             else:
                 name = form.get("type") or form.get("name") or ", ".join(form)
-                work.note("left out", "tool", f"{name} is run by {theirs}")
+                builder.note("left out", "tool", f"{name} is run by {theirs}")
             continue
-        sent = work.tool_name(tool.name, limit=limit)
+        sent = builder.tool_name(tool.name, limit=limit)
         if any(other.name == sent for other in client):
-            work.note("left out", "tool", f"there is another one named {tool.name}")
+            builder.note("left out", "tool", f"there is another one named {tool.name}")
         else:
             client.append(Tool(sent, tool.description, tool.schema, tool.strict))
     return Tools(client, native)
+
+
+def client_names(tools: list[Any]) -> list[str]:
+    """The names of the tools that the caller runs, as the caller wrote them down."""
+    return [tool.name for raw in _flat(tools) if (tool := _client_tool(raw)) is not None]
 
 
 def _flat(tools: list[Any]) -> list[dict[str, Any]]:
@@ -87,16 +107,16 @@ def _native(raw: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "anthropic" if _DATED.fullmatch(kind) else "openai", raw
 
 
-def chosen(work: RequestBuilder, choice: str | None, tools: Tools, *, limit: int) -> str | None:
+def tool_choice_of(builder: RequestBuilder, choice: str | None, tools: Tools, *, limit: int) -> str | None:
     """The tool choice: auto, none, required, or the name of a tool as it is sent. None where there is no choice."""
     if choice is None:
         return None
     if not tools:
-        work.note("left out", "tool choice", "there are no tools")
+        builder.note("left out", "tool choice", "there are no tools")
         return None
     if choice in CHOICES:
         return choice
-    name = work.tool_name(choice, limit=limit)
+    name = builder.tool_name(choice, limit=limit)
     if not any(tool.name == name for tool in tools.client):
         raise Invalid(f"no tool {choice!r} to choose", hint="auto, none, required, or the name of one of the tools")
     return name

@@ -1,43 +1,57 @@
-"""What the last scan saw, so that an unchanged file is not read again. Derived: losing it costs time, nothing else.
+"""The results of the last scan, so that unchanged files are not read again. Derived: losing it costs only time.
 
-One record per folder, its parts side by side as bytes: a folder where nothing happened is told by comparing two of
-them, and 20,000 files are read from the disk in a millisecond.
+Each folder is one record with its parts as bytes: whether a folder changed is decided by comparing two of them, and
+20,000 files are loaded in a millisecond.
 """
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
 
 import os
+import stat
+import sys
 from array import array
+from collections.abc import Sequence
 from zlib import crc32
 
 import msgspec
 from msgspec import Struct
 
+from turnlog.log.codec import BAD_JSON
 from turnlog.workspace.tree import Extra
 
 VERSION = 4
 WIDTH = 32
-"""Of a digest."""
-SIGNATURE = 5
-"""Numbers that tell a file from what it was: size, mtime, ctime, inode and mode."""
-NONE = bytes(WIDTH)
-"""Placeholder for a missing digest, or one of a file changed too recently."""
+"""The length of a digest in bytes."""
+_SIGNATURE_BYTES = 5 * 8
+"""A signature is five numbers, which show whether a file changed: size, mtime, ctime, inode and mode."""
+NO_DIGEST = bytes(WIDTH)
+"""The placeholder for a missing digest, or that of a file which changed too recently."""
 
 IS_FILE, IS_FOLDER, IS_PARTIAL_FOLDER, IS_LINK, IS_IGNORED, IS_UNKNOWN = b"fdpliu"
-"""What a name is; a folder is there partly where only what is tracked in it is covered."""
+"""The kinds of a name. In a partial folder only tracked files are covered."""
 
 
-Known = tuple[int, bytes, bytes]
-"""What was known of a name: its kind, its signature and its digest."""
+class CachedName(Struct, frozen=True, gc=False):
+    """What the last scan knows of a name."""
+
+    kind: int
+    signature: bytes
+    digest: bytes
+    """`NO_DIGEST` if it cannot be relied on."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it was a folder, covered or not."""
+        return stat.S_ISDIR(mode_in(self.signature))
 
 
 class SeenFolder(Struct, array_like=True, gc=False):
     """A folder as the last scan saw it. Names, kinds, signatures and digests are in the order of the listing."""
 
     above: bytes
-    """The key of the rules that came from above."""
+    """The key of the rules from the folders above."""
     rules: bytes
-    """The key of the rules that held in it."""
+    """The key of the rules that apply inside the folder."""
     names: bytes
     kinds: bytes
     signatures: bytes
@@ -45,31 +59,34 @@ class SeenFolder(Struct, array_like=True, gc=False):
     tree: str
     """The digest of the folder as a tree."""
     is_settled: bool
-    """Whether nothing in it was too young to trust, or could not be read."""
+    """Whether everything in it was readable, and old enough to be relied on."""
     skipped: list[tuple[bytes, str, int]]
-    """Names in it that are not covered, why, and their sizes."""
+    """The names that are not covered, with reason and size."""
     files: int
     size: int
     extras: dict[str, Extra] = {}
-    """What names have beside content and mode, for those that have any."""
+    """Owners and attributes of the names that have some."""
 
-    def known(self) -> dict[str, Known]:
-        """Each name with its kind, its signature and its digest."""
-        step = SIGNATURE * 8
+    def by_name(self) -> dict[str, CachedName]:
+        """Every name in the folder."""
         return {
-            name: (kind, self.signatures[i * step : (i + 1) * step], self.digests[i * WIDTH : (i + 1) * WIDTH])
-            for i, (name, kind) in enumerate(zip(split(self.names), self.kinds, strict=True))
+            name: CachedName(kind, self.signature(i), self.digests[i * WIDTH : (i + 1) * WIDTH])
+            for i, (name, kind) in enumerate(zip(names_from_bytes(self.names), self.kinds, strict=True))
         }
+
+    def signature(self, index: int) -> bytes:
+        """The signature of the name at this place in the listing."""
+        return self.signatures[index * _SIGNATURE_BYTES : (index + 1) * _SIGNATURE_BYTES]
 
 
 class SeenIgnored(Struct, array_like=True):
-    """What was seen of ignored files that are covered."""
+    """The covered ignored files as the last scan saw them."""
 
     tree: str = ""
-    what: bytes = b""
-    """Tells whether anything that is in that tree differs, but for the contents."""
+    fingerprint: bytes = b""
+    """A digest of everything in the tree except contents, to detect changes."""
     digests: dict[bytes, tuple[bytes, bytes]] = {}
-    """Of each file its signature and its digest, if that can be relied on."""
+    """The signature and digest of each file, if they can be relied on."""
     extras: dict[bytes, Extra] = {}
 
 
@@ -78,11 +95,11 @@ class Seen(Struct, array_like=True):
 
     version: int = VERSION
     packs: list[str] = []
-    """What held the contents. While it is all still there, so is everything that the folders name."""
+    """The packs that held the contents. While all of them exist, so do all digests in the folders."""
     outside: tuple[bytes, str] = (b"", "")
-    """The key of the rules from outside the tree, and the digest they are kept under."""
+    """The key of the rules from outside the tree, and the digest under which they are stored."""
     owner: tuple[int, int] = (-1, -1)
-    """Of the root: owners are stored beside it."""
+    """The owner of the root; other owners are stored as differences to it."""
     folders: dict[bytes, SeenFolder] = {}
     ignored: SeenIgnored = msgspec.field(default_factory=SeenIgnored)
 
@@ -91,39 +108,44 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Seen).decode
 
 
-def load(data: bytes) -> Seen:
-    """What was seen, or nothing if these bytes do not say."""
+def decode_seen(data: bytes) -> Seen:
+    """The last scan from bytes; empty if they are corrupt or of another version."""
     if crc32(data[4:]).to_bytes(4, "little") != data[:4]:
-        return Seen()  # it was not synced: after a crash, parts of it may be anything
+        return Seen()  # the file is not synced: after a crash, parts of it may be anything
     try:
         seen = _decode(data[4:])
-    except (msgspec.DecodeError, RecursionError):
+    except BAD_JSON:
         return Seen()
     return seen if seen.version == VERSION else Seen()
 
 
-def dump(seen: Seen) -> bytes:
-    """The bytes to keep until the next scan."""
+def encode_seen(seen: Seen) -> bytes:
+    """The bytes to cache until the next scan."""
     data = _encode(seen)
     return crc32(data).to_bytes(4, "little") + data
 
 
-def join(names: list[str]) -> bytes:
-    """Names as one piece; no name has a zero byte in it."""
+def names_to_bytes(names: list[str]) -> bytes:
+    """Names as one byte string; no name contains a zero byte."""
     return os.fsencode("\0".join(names))
 
 
-def split(names: bytes) -> list[str]:
-    """The names that `join` made one piece of."""
+def names_from_bytes(names: bytes) -> list[str]:
+    """The names from the result of `names_to_bytes`."""
     return os.fsdecode(names).split("\0") if names else []
 
 
-def flat(numbers: list[int]) -> bytes:
-    """Signatures as one piece."""
+def signature_bytes(numbers: Sequence[int]) -> bytes:
+    """Signatures as bytes."""
     try:
         return array("q", numbers).tobytes()
-    except OverflowError:  # an inode may be any 64 bits
+    except OverflowError:  # an inode may be any 64-bit number
         return array("Q", [number & 0xFFFFFFFFFFFFFFFF for number in numbers]).tobytes()
+
+
+def mode_in(signature: bytes) -> int:
+    """The mode in a signature: its last number."""
+    return int.from_bytes(signature[-8:], sys.byteorder)
 
 
 def digest_bytes(digest: str) -> bytes:

@@ -8,13 +8,13 @@ from io import StringIO
 
 from msgspec import Struct
 
-from turnlog.workspace.tree import FILE, FOLDER, LINK, GetTree, Tree, TreeNode, changes, path_text
+from turnlog.workspace.tree import FILE, LINK, GetTree, Tree, TreeNode, changes, is_folder, path_text
 
 _LARGEST_TEXT = 1 << 20
 
 
 class Difference(Struct, frozen=True):
-    """One path that differs."""
+    """A path that differs."""
 
     path: str
     action: str
@@ -22,26 +22,26 @@ class Difference(Struct, frozen=True):
     before: TreeNode | None
     after: TreeNode | None
     lines: str
-    """A unified diff, empty for what is not text."""
+    """A unified diff; empty if the file is not text."""
     is_private: bool = False
-    """Whether it is ignored on either side: what is in it is for nobody else's eyes."""
+    """Whether the file is ignored on either side, so that its content is private."""
 
     @property
     def hunks(self) -> list[str]:
-        """The lines without the names above them: a name may look like anything."""
+        """The lines of the diff without its file names, which may look like anything."""
         old = f"--- {f'a/{self.path}' if self.before is not None else '/dev/null'}\n"
         new = f"+++ {f'b/{self.path}' if self.after is not None else '/dev/null'}\n"
         return self.lines.removeprefix(old + new).split("\n")[:-1]
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many lines came and went."""
+        """The number of added and of removed lines."""
         hunks = self.hunks
         return sum(line.startswith("+") for line in hunks), sum(line.startswith("-") for line in hunks)
 
 
 Content = Callable[[bytes, TreeNode], bytes | None]
-"""What is in the file at a path; None if it is no longer there."""
+"""The content of the file at a path; None if it no longer exists."""
 
 
 def differences(
@@ -50,14 +50,14 @@ def differences(
     get: GetTree,
     content: Content | None,
     is_private: Callable[[bytes], bool] = lambda path: False,
-    lead: str = "",
+    lead: bytes = b"",
 ) -> Iterator[Difference]:
-    """Every file and link that differs, and every folder that came or went empty; without `content`, no lines.
+    """Every changed file and link, and every created or deleted empty folder; without `content`, no lines.
 
-    `lead` stands before the paths.
+    `lead` is put before the paths.
     """
     for path, old, new in changes(before, after, get):
-        if _is_folder(old) and _is_folder(new):
+        if is_folder(old) and is_folder(new):
             action = "mode"
         elif old is None:
             action = "created"
@@ -66,17 +66,13 @@ def differences(
         else:
             same = (old.kind, old.digest, old.target) == (new.kind, new.digest, new.target)
             action = "mode" if same else "modified"
-        if action in ("created", "deleted") and (_is_folder(old) or _is_folder(new)):
+        if action in ("created", "deleted") and (is_folder(old) or is_folder(new)):
             node = new or old
             if node is not None and get(node.digest):
-                continue  # what is in it says so already
-        name = lead + path_text(path)
+                continue  # its content is reported instead
+        name = path_text(lead + path)
         lines = _lines(path, name, old, new, content) if content else ""
         yield Difference(name, action, old, new, lines, is_private(path))
-
-
-def _is_folder(node: TreeNode | None) -> bool:
-    return node is not None and node.kind == FOLDER
 
 
 def _lines(path: bytes, name: str, old: TreeNode | None, new: TreeNode | None, content: Content) -> str:

@@ -1,16 +1,26 @@
-"""One folder while a scan looks at it: what becomes its tree, and what the next scan will know of it."""
+"""One folder during a scan: what goes into its tree, and what is cached for the next scan."""
 
 from __future__ import annotations
 
 import os
 import stat
-import sys
 
 from msgspec import Struct
 
-from turnlog.workspace.cache import IS_FOLDER, IS_IGNORED, IS_PARTIAL_FOLDER, IS_UNKNOWN, NONE, Known, Seen, SeenFolder
+from turnlog.workspace.cache import (
+    IS_FOLDER,
+    IS_IGNORED,
+    IS_PARTIAL_FOLDER,
+    IS_UNKNOWN,
+    NO_DIGEST,
+    CachedName,
+    Seen,
+    SeenFolder,
+    names_to_bytes,
+    signature_bytes,
+)
 from turnlog.workspace.handle import FolderHandle
-from turnlog.workspace.ignore import Rules
+from turnlog.workspace.ignorerule import Rules
 from turnlog.workspace.read import signature
 from turnlog.workspace.tree import UNKNOWN, Extra, Tree, TreeNode
 
@@ -19,7 +29,7 @@ REPOSITORY = "a repository of its own: a session in that folder covers it"
 
 
 class Separate(Exception):
-    """That folder is a workspace of its own."""
+    """Raised for a folder that is a repository of its own."""
 
 
 def refuse_repository(prefix: bytes, names: list[str], tracked: frozenset[bytes]) -> None:
@@ -29,7 +39,7 @@ def refuse_repository(prefix: bytes, names: list[str], tracked: frozenset[bytes]
 
 
 def wanted_names(prefix: bytes, tracked: frozenset[bytes]) -> list[str]:
-    """The names in a folder that is only looked into for what is tracked; `tracked` has the folders above it, too."""
+    """The names to scan in a partial folder; `tracked` also contains the folders above tracked files."""
     start = len(prefix)
     paths = (path for path in tracked if path.startswith(prefix))
     return sorted(os.fsdecode(path[start:]) for path in paths if b"/" not in path[start:])
@@ -44,7 +54,7 @@ class Skipped(Struct, frozen=True):
 
 
 class Scan(Struct):
-    """What a scan found."""
+    """The result of a scan."""
 
     tree: str
     seen: Seen
@@ -52,17 +62,51 @@ class Scan(Struct):
     files: int = 0
     bytes: int = 0
     read: int = 0
-    """How many files had to be read."""
-    is_news: bool = False
-    """Whether `seen` differs from what the last scan saw."""
+    """The number of files that were read."""
+    has_changed: bool = False
+    """Whether `seen` differs from the last scan."""
 
 
-class FolderScan:
-    """One folder while it is looked at, name by name, in the order of the listing."""
+class FolderVisit:
+    """A folder on the way of a scan: where it is, and which rules lie above it."""
 
-    __slots__ = ("digests", "extras", "files", "is_settled", "kinds", "numbers", "size", "skipped", "tree")
+    __slots__ = ("above", "below", "depth", "here", "partly", "prefix")
 
-    def __init__(self) -> None:
+    def __init__(self, here: FolderHandle, prefix: bytes, above: Rules, depth: int, partly: bool) -> None:
+        self.here = here
+        self.prefix = prefix
+        self.above = above
+        self.depth = depth
+        self.partly = partly
+        """Whether only tracked files in it are scanned."""
+        self.below: dict[str, str] = {}
+        """The digests of subfolders that were scanned already."""
+
+
+class ChangedFolder:
+    """A folder that is scanned name by name: what the last scan knows of it, and the results so far."""
+
+    __slots__ = (
+        "digests", "extras", "files", "is_judged", "is_settled", "kinds", "known", "known_extras", "numbers", "rules",
+        "size", "skipped", "texts", "tree", "visit",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        visit: FolderVisit,
+        old: SeenFolder | None,
+        known: dict[str, CachedName],
+        rules: Rules,
+        texts: dict[str, bytes | None],
+    ) -> None:
+        self.visit = visit
+        self.known = known
+        self.known_extras: dict[str, Extra] = {} if old is None else old.extras
+        self.rules = rules
+        self.texts = texts
+        """Its rule files, each with its text if that had to be read."""
+        self.is_judged = old is not None and old.above == visit.above.key and old.rules == rules.key
+        """Whether the last scan used the same rules."""
         self.kinds = bytearray()
         self.numbers: list[int] = []
         self.digests: list[bytes] = []
@@ -72,67 +116,54 @@ class FolderScan:
         self.files = self.size = 0
         self.extras: dict[str, Extra] = {}
 
-    def add(self, kind: int, numbers: tuple[int, ...], digest: bytes = NONE) -> None:
-        """The next name: what it is, what tells it from what it was, and its digest if that can be relied on."""
+    def add(self, kind: int, numbers: tuple[int, ...], digest: bytes = NO_DIGEST) -> None:
+        """Add the next name: its kind, its signature, and its digest if that can be relied on."""
         kinds = bytes((kind,))
-        # Without a call in between, at which a signal's exception could come up: what is kept of them goes by position.
+        # No call between these lines, so that no signal's exception separates them: the lists are matched by position.
         self.kinds += kinds
         self.numbers += numbers
         self.digests += (digest,)
 
     def note_extra(self, name: str, extra: Extra | None) -> None:
-        """What the next scan will know of that name beside content and mode."""
+        """Record the extra metadata of a name for the next scan."""
         if extra is not None:
             self.extras[name] = extra
 
     def skip(self, name: str, status: os.stat_result | None, reason: str, size: int = 0) -> None:
-        """The next name is not covered."""
+        """Add the next name as not covered."""
         self.skipped.append((os.fsencode(name), reason, size))
         self.tree[os.fsencode(name)] = TreeNode(UNKNOWN, size=size, reason=reason)
         self.add(IS_UNKNOWN, BLANK if status is None else mark_of(IS_UNKNOWN, status))
 
+    def record(self, names: list[str], tree: str) -> SeenFolder:
+        """What to cache for the next scan, given the names in order and the digest of the tree."""
+        return SeenFolder(
+            self.visit.above.key,
+            self.rules.key,
+            names_to_bytes(names),
+            bytes(self.kinds),
+            signature_bytes(self.numbers),
+            b"".join(self.digests),
+            tree,
+            self.is_settled,
+            self.skipped,
+            self.files,
+            self.size,
+            self.extras,
+        )
 
-class FolderVisit:
-    """One folder that a scan is in: where it is, what was known of it, and what is scanned of it so far."""
 
-    __slots__ = (
-        "above", "below", "depth", "extras", "here", "is_judged", "known", "partly", "prefix", "rules", "scanned",
-        "texts",
-    )  # fmt: skip
+class UnreadableName(Struct, frozen=True):
+    """The reason why nothing is known of a name."""
 
-    def __init__(self, here: FolderHandle, prefix: bytes, above: Rules, depth: int, partly: bool) -> None:
-        self.here = here
-        self.prefix = prefix
-        self.above = above
-        self.depth = depth
-        self.partly = partly
-        """Whether only what is tracked in it is looked at."""
-        self.below: dict[str, str] = {}
-        """Digests of the folders in it that were scanned already."""
-
-    def begin(self, old: SeenFolder | None) -> FolderScan:
-        """Look at its names one by one, with what the last scan saw."""
-        self.known: dict[str, Known] = {} if old is None else old.known()
-        self.extras: dict[str, Extra] = {} if old is None else old.extras
-        self.rules = self.above
-        self.texts: dict[str, bytes | None] = {}
-        """Its rule files, with their texts as far as they had to be read."""
-        self.is_judged = False
-        """Whether its rules are those by which the last scan judged."""
-        self.scanned = FolderScan()
-        return self.scanned
+    reason: str
 
 
 def mark_of(kind: int, status: os.stat_result) -> tuple[int, ...]:
-    """What tells whether a name is what it was: of folders and the like only what they are, their insides do not."""
+    """The signature of a name; for folders and special files only kind and mode, because their content is separate."""
     if kind == IS_IGNORED:
         return (*BLANK[:4], stat.S_IFMT(status.st_mode))
     if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
         return signature(status)
     changed = status.st_ctime_ns if kind in (IS_FOLDER, IS_PARTIAL_FOLDER) else 0
     return (0, 0, changed, 0, status.st_mode)
-
-
-def was_folder(known: Known) -> bool:
-    """Whether a name was a folder when the last scan saw it."""
-    return stat.S_ISDIR(int.from_bytes(known[1][-8:], sys.byteorder))

@@ -1,7 +1,7 @@
-"""What git knows of a folder, read from its files: which worktree it is in, where HEAD is, what is staged.
+"""The state of git in a folder, read from its files: the worktree, HEAD, the index.
 
-Git is never run, and nothing of it is written. Whatever stands in these files is somebody else's: files are bounded,
-special ones are not opened, and malformed files count as absent.
+Git is never run, and its files are not changed. They are untrusted input: sizes are bounded, special files are not
+opened, and malformed files count as missing.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable
 
 from turnlog.log.digest import sha256
-from turnlog.log.entry import Git
-from turnlog.log.text import pattern
+from turnlog.log.part import Git
+from turnlog.log.pattern import pattern
 
 _COMMIT = pattern(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REF = pattern(r"refs(?:/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+")
@@ -23,11 +23,11 @@ _LOG = os.path.join("logs", "HEAD")
 _EXTENDED = 0x4000
 
 Known = Callable[[str, bytes | None], bytes | None]
-"""What is remembered under a key; with bytes, that is to be remembered from now on."""
+"""Returns the cached value of a key; if bytes are given, they are cached from now on."""
 
 
 def worktree_of(folder: str) -> str | None:
-    """The top of the worktree that a folder is in: the nearest one, from itself upwards, that has a `.git`."""
+    """The top of the worktree that contains a folder: the nearest folder with a `.git`, from itself upwards."""
     while not os.path.lexists(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
         if above == folder:
@@ -37,15 +37,15 @@ def worktree_of(folder: str) -> str | None:
 
 
 def repository_place(top: str) -> str | None:
-    """The folder that all worktrees of a repository share, from the top of one of them."""
+    """The folder that all worktrees of a repository share, given the top of one of them."""
     folder = _folder(os.path.join(top, ".git"))
-    return None if folder is None else os.path.realpath([folder, *_common(folder)][-1])
+    return None if folder is None else os.path.realpath(_common(folder) or folder)
 
 
 def worktrees_of(top: str) -> list[str]:
-    """The tops of all worktrees of the repository that one is of, itself among them; none where there is no git.
+    """The tops of all worktrees of a repository, given one of them; empty without git.
 
-    Each has to say so itself, and the repository of each: what one folder says of another is no proof.
+    Each worktree and its repository must refer to each other: one reference alone is no proof.
     """
     common = repository_place(top)
     if common is None:
@@ -56,11 +56,11 @@ def worktrees_of(top: str) -> list[str]:
         names = []
     linked = filter(None, (_linked(os.path.join(common, "worktrees", name)) for name in names))
     tops = [*([os.path.dirname(common)] if os.path.basename(common) == ".git" else []), *linked]
-    return tops if any(os.path.realpath(one) == os.path.realpath(top) for one in tops) else []
+    return tops if any(os.path.realpath(linked_top) == os.path.realpath(top) for linked_top in tops) else []
 
 
 def _linked(folder: str) -> str | None:
-    """The top of the worktree that a repository knows there, if its `.git` file points back here."""
+    """The top of a worktree that the repository lists, if its `.git` file refers back."""
     text = _read(os.path.join(folder, "gitdir"), _SMALL)
     git = None if text is None else _joined(folder, text)
     back = None if git is None else _folder(git)
@@ -70,13 +70,14 @@ def _linked(folder: str) -> str | None:
 
 
 def git_now(folder: str, known: Known = lambda key, value: None) -> Git | None:
-    """Where git stands in that folder; None where there is no git, or none that we know."""
+    """The state of git in a folder; None without git, or in an unknown format."""
     top = worktree_of(folder)
     git_folder = None if top is None else _folder(os.path.join(top, ".git"))
     head = None if git_folder is None else _read(os.path.join(git_folder, "HEAD"), _SMALL)
     if git_folder is None or head is None:
         return None
-    places = [git_folder, *_common(git_folder)]
+    common = _common(git_folder)
+    places = [git_folder] if common is None else [git_folder, common]
     branch = _ref(head)
     commit = _commit(places, branch) if branch is not None else _hash(head)
     staged = _staged(os.path.join(git_folder, "index"), known)
@@ -84,14 +85,14 @@ def git_now(folder: str, known: Known = lambda key, value: None) -> Git | None:
 
 
 def _stashed(folder: str) -> str | None:
-    """The newest stash: the last line of its log says it, and the log is there only while there is one."""
+    """The newest stash, from the last line of its log, which exists only while there is one."""
     text = _read(os.path.join(folder, "logs", "refs", "stash"), _LARGE)
     words = text.rstrip(b"\n").rpartition(b"\n")[2].split(b" ", 2) if text else []
     return _hash(words[1]) if len(words) > 2 else None
 
 
 def head_log(top: str) -> bytes:
-    """What git wrote down of how HEAD moved in that worktree; nothing where it does not."""
+    """Git's log of the moves of HEAD in a worktree; empty if there is none."""
     git_folder = _folder(os.path.join(top, ".git"))
     return (git_folder and _read(os.path.join(git_folder, _LOG), _LARGE)) or b""
 
@@ -104,7 +105,7 @@ def _size(path: str) -> int:
 
 
 def _folder(git: str) -> str | None:
-    """The folder behind `.git`: that of a worktree or a submodule is elsewhere, and a file says where."""
+    """The git folder for a `.git`: for a worktree or submodule, that is a file with the path."""
     if os.path.isdir(git):
         return git
     text = _read(git, _SMALL)
@@ -113,11 +114,10 @@ def _folder(git: str) -> str | None:
     return _joined(os.path.dirname(git), text[7:])
 
 
-def _common(folder: str) -> list[str]:
-    """Where a worktree keeps what it shares with others of its repository."""
+def _common(folder: str) -> str | None:
+    """The folder that a worktree shares with the others of its repository."""
     text = _read(os.path.join(folder, "commondir"), _SMALL)
-    shared = None if text is None else _joined(folder, text)
-    return [] if shared is None else [shared]
+    return None if text is None else _joined(folder, text)
 
 
 def _joined(base: str, path: bytes) -> str | None:
@@ -162,7 +162,7 @@ def _packed(folder: str, ref: str) -> str | None:
 
 
 def _staged(path: str, known: Known) -> str | None:
-    """A digest of what the index says: not of the times in it, which every `git status` writes anew."""
+    """A digest of the index without its times, which every `git status` changes."""
     try:
         status = os.stat(path)
     except OSError:
@@ -181,7 +181,7 @@ def _staged(path: str, known: Known) -> str | None:
 
 
 def _without_times(data: bytes) -> bytes:
-    for size in (20, 32):  # of a hash, in repositories of either kind
+    for size in (20, 32):  # the length of a hash, in both kinds of repositories
         try:
             return _entries(data, size)
         except (ValueError, IndexError, struct.error):
@@ -197,14 +197,14 @@ def _entries(data: bytes, size: int) -> bytes:
     at, fixed = 12, 42 + size
     for _ in range(count):
         name = at + fixed + (2 if version > 2 and data[at + fixed - 2] << 8 & _EXTENDED else 0)
-        if version == 4:  # first, how much of the name before goes
+        if version == 4:  # first, how much of the previous name is removed
             while data[name] & 0x80:
                 name += 1
             name += 1
         end = data.index(0, name)
         parts += (data[at + 24 : at + 28], data[at + 40 : end], b"\0")
         at = end + 1 if version == 4 else at + ((end - at) // 8 + 1) * 8
-    while at + 8 <= len(data) - size:  # extensions: they have to end where the checksum begins
+    while at + 8 <= len(data) - size:  # extensions: they must end where the checksum begins
         at += 8 + struct.unpack_from(">I", data, at + 4)[0]
     if at != len(data) - size:
         raise ValueError(at)
@@ -212,7 +212,7 @@ def _entries(data: bytes, size: int) -> bytes:
 
 
 def _read(path: str, most: int) -> bytes | None:
-    """What is in a file, if it is one and not larger than that."""
+    """The content of a regular file of at most that size; else None."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -233,7 +233,10 @@ def _read(path: str, most: int) -> bytes | None:
 
 
 def git_left(then: Git | None, now: Git | None) -> str:
-    """What a person has to know of git when files go back: it stays as it is. Empty if nothing changed in it."""
+    """What people have to know about git after a rewind, which leaves it unchanged.
+
+    Empty if git did not change since.
+    """
     if then is None:
         return ""
     if now is None:

@@ -1,7 +1,7 @@
-"""The folders that a scan is in, open one from the other: a few of them at a time, however deep it is.
+"""Handles on the folders of a scan, opened one from the other; only a few are open at a time, at any depth.
 
-Never through a link. A folder that had to be let go of on the way down is opened again from the root, name by name, and
-has to be the one it was.
+Links are never followed. A handle that had to be closed is opened again from the root, name by name, and must be the
+same folder.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from turnlog.workspace.read import FOLDER_FLAGS
 
 _MOST = 8
-"""The most folders that are open beside the root."""
+"""The most folders that are open besides the root."""
 
 
 class FolderHandle:
-    """One folder that a scan is in."""
+    """One folder of a scan."""
 
     __slots__ = ("above", "fd", "identity", "name")
 
@@ -28,31 +28,31 @@ class FolderHandle:
         self.fd = fd
         """-1 while it is not open."""
         self.identity: tuple[int, int] = (0, 0)
-        """Device and inode, known when it was let go of."""
+        """Device and inode, recorded when it is closed temporarily."""
 
 
 class Handles:
-    """All of them, the root first."""
+    """The handles of a scan."""
 
     def __init__(self, root: str) -> None:
         self.root = FolderHandle(None, "", os.open(root, FOLDER_FLAGS))
         self._open: list[FolderHandle] = []
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all handles."""
         for handle in [*self._open, self.root]:
             os.close(handle.fd)
         self._open.clear()
 
     def enter(self, above: FolderHandle, name: str) -> FolderHandle:
-        """A folder in a folder."""
+        """Open a subfolder."""
         handle = FolderHandle(above, name, os.open(name, FOLDER_FLAGS, dir_fd=self.fd(above)))
         self._keep(handle)
         return handle
 
     @contextmanager
     def entered(self, above: FolderHandle, name: str) -> Generator[FolderHandle]:
-        """A folder in a folder, while somebody looks at it."""
+        """An open subfolder, as a context manager."""
         handle = self.enter(above, name)
         try:
             yield handle
@@ -60,14 +60,14 @@ class Handles:
             self.leave(handle)
 
     def leave(self, handle: FolderHandle) -> None:
-        """The scan is done with it."""
+        """Close a folder after its scan."""
         if handle.fd >= 0:
             self._open.remove(handle)
             os.close(handle.fd)
             handle.fd = -1
 
     def fd(self, handle: FolderHandle) -> int:
-        """The descriptor of a folder; good until another one is entered."""
+        """The descriptor of a folder; valid until another one is entered."""
         if handle.fd < 0:
             self._reopen(handle)
         return handle.fd

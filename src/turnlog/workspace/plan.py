@@ -1,7 +1,7 @@
-"""What a rewind does to each path, decided before anything is touched. Pure.
+"""What a rewind does to each path, decided before anything is changed. Pure.
 
-A rewind touches only what changed inside the session's own stretches of work, and only where a file still is what
-they left. Whatever is unknown on either side stays as it is.
+A rewind changes only what changed inside the session's own stretches of work, and only files that are still as those
+left them. A path that is unknown on either side stays as it is.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct, msgpack
+from msgspec.structs import replace
 
 from turnlog.log.digest import sha256
-from turnlog.workspace.tree import FOLDER, UNKNOWN, GetTree, Tree, TreeNode, changes, lookup, path_text
+from turnlog.workspace.tree import FOLDER, GetTree, Tree, TreeNode, changes, is_unknown, lookup, path_text
 
 CREATE, MODIFY, DELETE, MODE, CONFLICT, UNSURE, SKIPPED = (
     "create", "modify", "delete", "mode", "conflict", "unknown", "skipped",
@@ -19,7 +20,7 @@ CREATE, MODIFY, DELETE, MODE, CONFLICT, UNSURE, SKIPPED = (
 
 
 class Stretch(Struct, frozen=True):
-    """A piece of the session's own work: the files before and after it."""
+    """A part of the session's own work: the files before and after it."""
 
     before: Tree
     after: Tree
@@ -28,34 +29,34 @@ class Stretch(Struct, frozen=True):
     paths: frozenset[bytes] | None = None
     """The only paths that count as changed by it; None means all."""
     doubt: str = ""
-    """Why others may have worked in it, too; empty where it is the session's for sure."""
+    """Why others may have worked in it, too; empty if the work is certainly the session's."""
     is_theirs: bool = False
-    """Whether it is surely not the session's."""
+    """Whether the work is certainly not the session's."""
 
 
 class Step(Struct, frozen=True):
-    """What is to happen to one path, and why."""
+    """What to do with one path, and why."""
 
     raw: bytes
-    """The path as the file system has it."""
+    """The path as bytes, as in the file system."""
     action: str
     reason: str
     now: TreeNode | None
     then: TreeNode | None
     is_declared: bool = False
     root: str = ""
-    """The folder that the path is in."""
+    """The folder that contains the path."""
     is_doubtful: bool = False
-    """Whether nothing speaks against it but that nobody can tell whose it is: then it is enough to name it."""
+    """Whether the only objection is doubt about who changed the path: then naming the path is enough."""
 
     @property
     def path(self) -> str:
-        """The path as text, as in a difference: `bytes:` and %-escapes where it is not Unicode."""
+        """The path as text, as in a difference: `bytes:` and %-escapes if it is not Unicode."""
         return path_text(self.raw)
 
 
 class Plan(Struct, frozen=True):
-    """Every step of a rewind, in the order of their paths."""
+    """All steps of a rewind, in the order of their paths."""
 
     steps: list[Step]
     note: str = ""
@@ -66,7 +67,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """What tells it from every other plan: the paths, what happens to each, and what each is before and after."""
+        """The identity of the plan: a digest of the paths, their actions, and their states before and after."""
         steps = [(step.root, step.raw, step.action, step.reason, step.now, step.then) for step in self.steps]
         return sha256(msgpack.encode((self.note, steps))).hexdigest()[:32]
 
@@ -82,19 +83,28 @@ class Plan(Struct, frozen=True):
 
 
 Covered = Callable[[bytes], bool]
-"""Whether a tree would have this path, were it there: not ignored, or covered all the same."""
+"""Whether a tree would contain this path if it existed: not ignored, or covered anyway."""
 
 
 def _anywhere(path: bytes) -> bool:
     return True
 
 
-def _by_no_other(path: bytes) -> str | None:
-    return ""
+class ForeignWork(Struct, frozen=True):
+    """What other sessions may have done to a path at the same time."""
+
+    words: str = ""
+    """Which of them may have changed it, and when; empty if none."""
+    is_only_theirs: bool = False
+    """Whether one of them made the change, and not this session."""
+
+
+def _by_no_other(path: bytes) -> ForeignWork:
+    return ForeignWork()
 
 
 class PlanInput(Struct, frozen=True, kw_only=True):
-    """What a plan for going from `now` back to `target` is made of."""
+    """The input of a plan for going from `now` back to `target`."""
 
     target: Tree
     now: Tree
@@ -103,25 +113,24 @@ class PlanInput(Struct, frozen=True, kw_only=True):
     get: GetTree
     was_covered: Covered
     is_covered: Covered = _anywhere
-    """Whether a path that is not in `now` is not there."""
+    """Whether a path that is not in `now` does not exist."""
     declared: frozenset[bytes] = frozenset()
-    """The files that tools said they changed."""
+    """The files that tools declared as changed."""
     tracked: frozenset[bytes] = frozenset()
-    """The files that are the session's whenever they change."""
-    foreign: Callable[[bytes], str | None] = _by_no_other
-    """Which other session may have changed a path at the same time, in words; None if only others did."""
+    """The files whose changes always count as the session's."""
+    foreign: Callable[[bytes], ForeignWork] = _by_no_other
     only: Callable[[bytes], bool] = _anywhere
-    """The paths that are asked for."""
+    """Which paths are requested."""
     is_named: bool = False
-    """Whether those were asked for by name: then files of doubtful ownership are taken back as well."""
+    """Whether paths were requested by name: then files of doubtful ownership are rewound, too."""
     force: bool = False
-    """Whether what conflicts is overwritten."""
+    """Whether conflicting files are overwritten."""
 
 
 def make_plan(given: PlanInput, note: str = "") -> Plan:
     """The plan for going from `now` back to `target`."""
-    own = (one for one in given.stretches if not one.doubt and not one.is_theirs)
-    # Of a path that several stretches touched, a sure one of the session itself is named.
+    own = (stretch for stretch in given.stretches if not stretch.doubt and not stretch.is_theirs)
+    # If several stretches changed a path, one that is certainly the session's is named.
     touched = _touched(given.stretches, given.get) | _touched(own, given.get)
     for path in given.tracked:
         touched.setdefault(path, "a tracked file")
@@ -130,13 +139,14 @@ def make_plan(given: PlanInput, note: str = "") -> Plan:
 
 
 def _step(given: PlanInput, path: bytes, what: str) -> Step | None:
-    """What happens to one path that was changed in `what`; None if nothing does."""
+    """The step for a path that was changed in `what`; None if there is nothing to do."""
     then, current = lookup(given.target, path, given.get), lookup(given.now, path, given.get)
     if is_same(then, current):
         return None
-    reason, is_doubtful = given.foreign(path), False
-    if reason is None:
+    foreign = given.foreign(path)
+    if foreign.is_only_theirs:
         return None
+    reason, is_doubtful = foreign.words, False
     if path not in given.tracked:
         reason, is_doubtful = _objection(given, path, reason)
     if unsure := _unsure(given, path, then, current):
@@ -147,21 +157,25 @@ def _step(given: PlanInput, path: bytes, what: str) -> Step | None:
     source = "declared" if is_declared else "tracked" if path in given.tracked else f"changed in {what}"
     if is_doubtful:
         source = f"asked for, though {reason}"
-    return Step(path, _action(current, then), source, current, then, is_declared)
+    return Step(path, action_of(current, then), source, current, then, is_declared)
 
 
 def _objection(given: PlanInput, path: bytes, reason: str) -> tuple[str, bool]:
-    """Why a path is better left alone, given what others did to it; and whether that is only a doubt whose it is."""
-    mine = [one for one in given.stretches if not one.is_theirs and (one.paths is None or path in one.paths)]
+    """Why a path should stay as it is, given what others did; and whether that is only doubt about who changed it."""
+    mine = [
+        stretch
+        for stretch in given.stretches
+        if not stretch.is_theirs and (stretch.paths is None or path in stretch.paths)
+    ]
     broken = _conflict(path, given.target, given.now, mine, given.get)
     doubt = "" if broken else _doubt(path, mine, given.get)
     return broken or reason or doubt, bool(doubt and not reason)
 
 
 def _unsure(given: PlanInput, path: bytes, then: TreeNode | None, current: TreeNode | None) -> str:
-    """Why it is not known what was there, or is; empty if it is."""
+    """Why a state of the path is unknown, then or now; empty if both are known."""
     for node in (then, current):
-        if node is not None and node.kind == UNKNOWN:
+        if node is not None and is_unknown(node):
             return f"not covered: {node.reason}"
     if then is None and current is not None and not given.was_covered(path):
         return "was ignored then, so it may have been there"
@@ -179,18 +193,15 @@ def _touched(stretches: Iterable[Stretch], get: GetTree) -> dict[bytes, str]:
     return touched
 
 
-def _unknown(node: TreeNode | None) -> bool:
-    return node is not None and node.kind == UNKNOWN
-
-
 def is_same(one: TreeNode | None, other: TreeNode | None) -> bool:
-    """Folders are the same whatever is in them: that has its own steps."""
+    """Whether two nodes are equal, without the content of folders, which has steps of its own."""
     if one is not None and other is not None and one.kind == other.kind == FOLDER:
         return (one.mode, one.extra) == (other.mode, other.extra)
     return one == other
 
 
-def _action(now: TreeNode | None, then: TreeNode | None) -> str:
+def action_of(now: TreeNode | None, then: TreeNode | None) -> str:
+    """What to do with a path that differs, for it to become as it was."""
     if now is None:
         return CREATE
     if then is None:
@@ -202,19 +213,24 @@ def _action(now: TreeNode | None, then: TreeNode | None) -> str:
     return MODIFY
 
 
+def taken_back(step: Step) -> Step:
+    """The step that undoes this one."""
+    return replace(step, action=action_of(step.then, step.now), now=step.then, then=step.now)
+
+
 def _conflict(path: bytes, target: Tree, now: Tree, stretches: list[Stretch], get: GetTree) -> str:
-    """Why a path is not only the session's: somebody changed it before, between or after its work."""
+    """Why a path is not only the session's: another writer changed it before, between or after its work."""
     left = lookup(target, path, get)
     where = "before"
     for stretch in stretches:
         before, after = lookup(stretch.before, path, get), lookup(stretch.after, path, get)
-        if not _unknown(before):
+        if not is_unknown(before):
             if not is_same(left, before):
                 return f"somebody changed it {where} {stretch.what}"
             left = before
-        elif not _unknown(after) and not is_same(left, after):
+        elif not is_unknown(after) and not is_same(left, after):
             return f"it could not be read {where} {stretch.what}, so nobody can tell who changed it"
-        if not _unknown(after):
+        if not is_unknown(after):
             left = after
         where = "between turns, before"
     if not is_same(left, lookup(now, path, get)):
@@ -223,7 +239,7 @@ def _conflict(path: bytes, target: Tree, now: Tree, stretches: list[Stretch], ge
 
 
 def _doubt(path: bytes, stretches: list[Stretch], get: GetTree) -> str:
-    """Why nobody can tell whose a path is: it changed in a stretch that is not the session's for sure."""
+    """Why it is unknown who changed a path: it changed in a stretch that is not certainly the session's."""
     for stretch in stretches:
         if stretch.doubt and not is_same(lookup(stretch.before, path, get), lookup(stretch.after, path, get)):
             return stretch.doubt

@@ -1,7 +1,7 @@
-"""The files as they are now, as a tree. Reads what changed since the last scan, and nothing else.
+"""Scanning the files as they are now into a tree. Reads only what changed since the last scan.
 
 Every folder is opened through the one above it and never through a link, so nothing outside the root is read. Every
-name is listed and every file's signature taken; a folder that is in all of that as it was has the digest it had.
+name is listed and every file's signature taken; a folder without changes keeps its digest.
 """
 
 from __future__ import annotations
@@ -19,39 +19,41 @@ from turnlog.workspace.cache import (
     IS_LINK,
     IS_PARTIAL_FOLDER,
     IS_UNKNOWN,
-    NONE,
+    NO_DIGEST,
     WIDTH,
-    Known,
+    CachedName,
     Seen,
     SeenFolder,
     digest_bytes,
     digest_text,
-    flat,
-    join,
+    names_to_bytes,
+    signature_bytes,
 )  # fmt: skip
-from turnlog.workspace.extra import extra_of
 from turnlog.workspace.folderscan import (
     BLANK,
     REPOSITORY,
-    FolderScan,
+    ChangedFolder,
     FolderVisit,
     Scan,
     Separate,
     Skipped,
+    UnreadableName,
     mark_of,
     refuse_repository,
     wanted_names,
-    was_folder,
 )
 from turnlog.workspace.handle import Handles
-from turnlog.workspace.ignore import ALWAYS, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
-from turnlog.workspace.read import Sink, attributes_of, raise_if_system_error, read_file, read_rules, signature
+from turnlog.workspace.ignorerule import ALWAYS, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
+from turnlog.workspace.metadata import attributes_of, extra_of
+from turnlog.workspace.read import read_file, read_rules, signature
+from turnlog.workspace.sink import Sink
+from turnlog.workspace.systemerror import raise_if_system_error
 from turnlog.workspace.tree import FILE, FOLDER, LINK, Extra, Owner, TreeNode, encode_tree
 
 MAX_FILE = 256 << 20
 MAX_DEPTH = 200
 _YOUNG_NS = 2_000_000_000
-"""A file changed this short before a scan may change again without its times showing it."""
+"""A file that changed this recently may change again without a visible change of its times."""
 _ALWAYS = frozenset(os.fsdecode(name) for name in ALWAYS)
 _RULE_FILES = tuple(os.fsdecode(name) for name in RULE_FILES)
 _FOLDERS = (IS_FOLDER, IS_PARTIAL_FOLDER)
@@ -60,7 +62,7 @@ _FOLDERS = (IS_FOLDER, IS_PARTIAL_FOLDER)
 class Scanner:
     """One scan of one root.
 
-    `seen` is what the last scan saw; `has`, if given, is asked about every digest in it before it is relied on.
+    `seen` is the result of the last scan; if `has` is given, every digest in it is checked before it is relied on.
     """
 
     def __init__(
@@ -93,9 +95,9 @@ class Scanner:
         self._was_owner = seen.owner if seen is not None else self._owner
 
     def scan(self, root: str, *, only_tracked: bool = False) -> Scan:
-        """Look at everything below `root`, or only at what is tracked.
+        """Scan everything below `root`, or only what is tracked.
 
-        Raises what is not the fault of a single file: too few descriptors, too little memory, a failing disk.
+        Raises errors that are not those of a single file: too few descriptors, too little memory, a failing disk.
         """
         self._handles = Handles(root)
         try:
@@ -103,15 +105,16 @@ class Scanner:
             self._owner = self._scan.seen.owner = (top.st_uid, top.st_gid)
             if self._was_owner != self._owner:
                 self._old = {}
-            self._scan.tree = self._folder(FolderVisit(self._handles.root, b"", self._top, 0, only_tracked))
+            self._scan.tree = self._scan_folder(FolderVisit(self._handles.root, b"", self._top, 0, only_tracked))
         finally:
             self._handles.close()
-        self._scan.is_news = self._scan.is_news or len(self._old) != len(self._scan.seen.folders)
+        self._scan.has_changed = self._scan.has_changed or len(self._old) != len(self._scan.seen.folders)
         return self._scan
 
-    def _folder(self, visit: FolderVisit) -> str:
+    def _scan_folder(self, visit: FolderVisit) -> str:
+        """Scan a folder; returns the digest of its tree."""
         if visit.partly:
-            return self._look(visit, wanted_names(visit.prefix, self._tracked | self._tracked_parents))
+            return self._scan_changed(visit, wanted_names(visit.prefix, self._tracked | self._tracked_parents))
         names = os.listdir(self._handles.fd(visit.here))
         refuse_repository(visit.prefix, names, self._tracked)
         old = self._old.get(visit.prefix)
@@ -120,17 +123,27 @@ class Scanner:
             and old.is_settled
             and self._has is None
             and old.above == visit.above.key
-            and old.names == join(names)
-            and self._is_as_it_was(visit, names, old)
+            and old.names == names_to_bytes(names)
+            and self._is_unchanged(visit, names, old)
         ):
-            self._take(visit.prefix, old)
+            self._record(visit.prefix, old)
             return old.tree
-        return self._look(visit, names)
+        return self._scan_changed(visit, names)
+
+    def _record(self, prefix: bytes, folder: SeenFolder) -> None:
+        """Add a folder to the result of the scan."""
+        self._scan.seen.folders[prefix] = folder
+        self._scan.skipped += [Skipped(prefix + name, reason, size) for name, reason, size in folder.skipped]
+        before = self._scan.files
+        self._scan.files += folder.files
+        self._scan.bytes += folder.size
+        if self._progress is not None and before >> 10 != self._scan.files >> 10:
+            self._progress(self._scan.files)
 
     # ── folders where nothing happened ────────────────────────────────────────────────────────────
 
-    def _is_as_it_was(self, visit: FolderVisit, names: list[str], old: SeenFolder) -> bool:
-        """Whether everything in a folder is what it was; `visit.below` gets the digests of the folders in it."""
+    def _is_unchanged(self, visit: FolderVisit, names: list[str], old: SeenFolder) -> bool:
+        """Whether everything in a folder is unchanged; also adds the digests of its subfolders to `visit.below`."""
         try:
             if self._signatures(self._handles.fd(visit.here), names, old.kinds) != old.signatures:
                 return False
@@ -138,21 +151,21 @@ class Scanner:
             return False
         if IS_FOLDER not in old.kinds and IS_PARTIAL_FOLDER not in old.kinds:
             return True
-        rules = visit.above.known_below(visit.prefix, old.rules, lambda: self._texts(visit))
+        rules = visit.above.known_below(visit.prefix, old.rules, lambda: self._rule_texts(visit))
         is_same = True
         for index, (name, kind) in enumerate(zip(names, old.kinds, strict=True)):
             if kind in _FOLDERS:
                 try:
                     with self._entered(visit, name, rules, kind == IS_PARTIAL_FOLDER) as inner:
-                        visit.below[name] = digest = self._folder(inner)
+                        visit.below[name] = digest = self._scan_folder(inner)
                 except (OSError, Separate):
-                    is_same = False  # looked at once more, and reported then
+                    is_same = False  # scanned again, and reported then
                 else:
                     is_same = is_same and digest_bytes(digest) == old.digests[index * WIDTH : (index + 1) * WIDTH]
         return is_same
 
     def _signatures(self, fd: int, names: list[str], kinds: bytes) -> bytes:
-        # Every file of the workspace comes through here at every checkpoint: nothing but what is needed.
+        # Every file of the workspace passes here at every checkpoint: only what is necessary.
         numbers: list[int] = []
         lstat = os.lstat
         for name, kind in zip(names, kinds, strict=True):
@@ -163,121 +176,99 @@ class Scanner:
                 numbers += mark_of(kind, status)
                 if kind in _FOLDERS and (status.st_dev, status.st_ino) in self._avoid:
                     return b""
-        return flat(numbers)
-
-    def _take(self, prefix: bytes, folder: SeenFolder) -> None:
-        self._scan.seen.folders[prefix] = folder
-        self._scan.skipped += [Skipped(prefix + name, reason, size) for name, reason, size in folder.skipped]
-        before = self._scan.files
-        self._scan.files += folder.files
-        self._scan.bytes += folder.size
-        if self._progress is not None and before >> 10 != self._scan.files >> 10:
-            self._progress(self._scan.files)
+        return signature_bytes(numbers)
 
     # ── folders where something did ───────────────────────────────────────────────────────────────
 
-    def _look(self, visit: FolderVisit, names: list[str]) -> str:
+    def _scan_changed(self, visit: FolderVisit, names: list[str]) -> str:
+        """Scan a folder name by name; returns the digest of its tree."""
         old = self._old.get(visit.prefix)
-        scanned = visit.begin(old)
-        fd = self._handles.fd(visit.here)
-        stats = {name: self._stat(fd, visit.prefix, name, scanned) for name in names}
-        names = [name for name in names if stats[name] is not FileNotFoundError]
-        if not visit.partly:
-            visit.rules, visit.texts = self._rules(visit, stats, old)
-        visit.is_judged = old is not None and old.above == visit.above.key and old.rules == visit.rules.key
-        for name in names:
-            status = stats[name]
-            if isinstance(status, os.stat_result):
-                self._look_at(visit, name, status)
+        known = {} if old is None else old.by_name()
+        stats = self._stats(visit, names)
+        rules, texts = (visit.above, {}) if visit.partly else self._rules_in(visit, known, stats, old)
+        folder = ChangedFolder(visit, old, known, rules, texts)
+        for name, status in stats.items():
+            if isinstance(status, UnreadableName):
+                folder.is_settled = False
+                folder.skip(name, None, status.reason)
             else:
-                scanned.skip(name, None, str(status))
-        folder = SeenFolder(
-            visit.above.key,
-            visit.rules.key,
-            join(names),
-            bytes(scanned.kinds),
-            flat(scanned.numbers),
-            b"".join(scanned.digests),
-            self._sink.add(encode_tree(scanned.tree)),
-            scanned.is_settled,
-            scanned.skipped,
-            scanned.files,
-            scanned.size,
-            scanned.extras,
-        )
-        self._scan.is_news = self._scan.is_news or folder != old
-        self._take(visit.prefix, folder)
-        return folder.tree
+                self._scan_name(folder, name, status)
+        record = folder.record(list(stats), self._sink.add(encode_tree(folder.tree)))
+        self._scan.has_changed = self._scan.has_changed or record != old
+        self._record(visit.prefix, record)
+        return record.tree
 
-    def _look_at(self, visit: FolderVisit, name: str, status: os.stat_result) -> None:
-        """One name of a folder: left out, or scanned as what it is."""
-        path = visit.prefix + os.fsencode(name)
+    def _stats(self, visit: FolderVisit, names: list[str]) -> dict[str, os.stat_result | UnreadableName]:
+        """The status of each name in a folder, without names that are gone."""
+        stats: dict[str, os.stat_result | UnreadableName] = {}
+        fd = self._handles.fd(visit.here)
+        for name in names:
+            try:
+                stats[name] = os.lstat(name, dir_fd=fd)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise_if_system_error(error, visit.prefix + os.fsencode(name))
+                stats[name] = UnreadableName(f"unreadable: {error.strerror}")
+        return stats
+
+    def _scan_name(self, folder: ChangedFolder, name: str, status: os.stat_result) -> None:
+        """Scan one name of a folder, or leave it out."""
+        path = folder.visit.prefix + os.fsencode(name)
         is_folder, is_tracked = stat.S_ISDIR(status.st_mode), path in self._tracked
-        is_left_out = not is_tracked and self._is_left_out(visit, name, path, is_folder=is_folder)
+        is_left_out = not is_tracked and self._is_left_out(folder, name, path, is_folder=is_folder)
         if is_left_out and not (is_folder and path in self._tracked_parents):
-            visit.scanned.add(IS_IGNORED, mark_of(IS_IGNORED, status))
+            folder.add(IS_IGNORED, mark_of(IS_IGNORED, status))
             return
         try:
             if is_folder:
-                rules = rules_of_tree([]) if is_tracked else visit.rules
-                self._subfolder(visit, name, status, rules, partly=is_left_out)
+                rules = rules_of_tree([]) if is_tracked else folder.rules
+                self._scan_subfolder(folder, name, status, rules, partly=is_left_out)
             else:
-                self._leaf(visit, name, status)
+                self._scan_leaf(folder, name, status)
         except FileNotFoundError:
-            visit.scanned.is_settled = False  # it went away while we looked: then it is not there
-            visit.scanned.add(IS_IGNORED, BLANK)
+            folder.is_settled = False  # it was deleted during the scan, so it does not exist
+            folder.add(IS_IGNORED, BLANK)
         except OSError as error:
             raise_if_system_error(error, path)
-            visit.scanned.is_settled = False
-            visit.scanned.skip(name, status, f"unreadable: {error.strerror}")
+            folder.is_settled = False
+            folder.skip(name, status, f"unreadable: {error.strerror}")
 
-    def _is_left_out(self, visit: FolderVisit, name: str, path: bytes, *, is_folder: bool) -> bool:
-        """Whether an untracked name is ignored: by the rules, or as the last scan judged by the same rules."""
-        if visit.partly or name in _ALWAYS:
+    def _is_left_out(self, folder: ChangedFolder, name: str, path: bytes, *, is_folder: bool) -> bool:
+        """Whether an untracked name is ignored: by the rules, or by the last scan's verdict with the same rules."""
+        if folder.visit.partly or name in _ALWAYS:
             return True
-        if name in visit.texts:
+        if name in folder.texts:
             return False  # a rule file
-        known = visit.known.get(name) if visit.is_judged else None
-        if known is not None and known[0] != IS_UNKNOWN and is_folder == was_folder(known):
-            return known[0] in (IS_IGNORED, IS_PARTIAL_FOLDER)
-        return visit.rules.ignores(path, is_folder=is_folder)
+        known = folder.known.get(name) if folder.is_judged else None
+        if known is not None and known.kind != IS_UNKNOWN and is_folder == known.is_folder:
+            return known.kind in (IS_IGNORED, IS_PARTIAL_FOLDER)
+        return folder.rules.ignores(path, is_folder=is_folder)
 
-    def _leaf(self, visit: FolderVisit, name: str, status: os.stat_result) -> None:
-        """Whatever is no folder."""
-        scanned, fd = visit.scanned, self._handles.fd(visit.here)
+    def _scan_leaf(self, folder: ChangedFolder, name: str, status: os.stat_result) -> None:
+        """Scan a name that is not a folder."""
+        fd = self._handles.fd(folder.visit.here)
         if HALF_DONE.fullmatch(name):
-            scanned.skip(name, status, "named like what a rewind has half done")
+            folder.skip(name, status, "named like what a rewind has half done")
         elif stat.S_ISREG(status.st_mode):
-            self._file(visit, name, status)
+            self._scan_file(folder, name, status)
         elif stat.S_ISLNK(status.st_mode):
             target = os.readlink(os.fsencode(name), dir_fd=fd)
-            scanned.tree[os.fsencode(name)] = TreeNode(LINK, target=target, extra=extra_of(status, self._owner))
-            scanned.is_settled = scanned.is_settled and self._is_old(status)
-            scanned.add(IS_LINK, signature(status))
+            folder.tree[os.fsencode(name)] = TreeNode(LINK, target=target, extra=extra_of(status, self._owner))
+            folder.is_settled = folder.is_settled and self._is_old(status)
+            folder.add(IS_LINK, signature(status))
         else:
-            scanned.skip(name, status, "a special file")
+            folder.skip(name, status, "a special file")
 
-    def _stat(
-        self, fd: int, prefix: bytes, name: str, scanned: FolderScan
-    ) -> os.stat_result | str | type[FileNotFoundError]:
-        try:
-            return os.lstat(name, dir_fd=fd)
-        except FileNotFoundError:
-            return FileNotFoundError
-        except OSError as error:
-            raise_if_system_error(error, prefix + os.fsencode(name))
-            scanned.is_settled = False
-            return f"unreadable: {error.strerror}"
-
-    def _rules(
-        self, visit: FolderVisit, stats: Mapping[str, object], old: SeenFolder | None
+    def _rules_in(
+        self, visit: FolderVisit, known: Mapping[str, CachedName], stats: Mapping[str, object], old: SeenFolder | None
     ) -> tuple[Rules, dict[str, bytes | None]]:
-        """The rules in a folder, and its rule files with their texts, as far as they had to be read.
+        """The rules in a folder, and its rule files, each with its text if that had to be read.
 
-        Rule files are covered even where a rule leaves them out: they decide what may be absent, so that going back
-        can never mistake something ignored for something that was not there.
+        Rule files are covered even if a rule leaves them out: they decide what may be absent, so a rewind can never
+        mistake an ignored file for a missing one.
         """
-        above, prefix, known = visit.above, visit.prefix, visit.known
+        above, prefix = visit.above, visit.prefix
         texts: dict[str, bytes | None] = {}
         trusted = old is not None and old.above == above.key
         for name in _RULE_FILES:
@@ -289,77 +280,84 @@ class Scanner:
             elif name in known:
                 trusted = False
         if old is not None and trusted and not any(name in known and name not in texts for name in _RULE_FILES):
-            return above.known_below(prefix, old.rules, lambda: self._texts(visit)), texts
+            return above.known_below(prefix, old.rules, lambda: self._rule_texts(visit)), texts
         for name in texts:
             texts[name] = read_rules(self._handles.fd(visit.here), prefix, name)
         return above.below(prefix, [text for text in texts.values() if text]), texts
 
-    def _texts(self, visit: FolderVisit) -> list[bytes]:
+    def _rule_texts(self, visit: FolderVisit) -> list[bytes]:
         texts = (read_rules(self._handles.fd(visit.here), visit.prefix, name) for name in _RULE_FILES)
         return [text for text in texts if text]
 
-    def _subfolder(self, visit: FolderVisit, name: str, status: os.stat_result, rules: Rules, *, partly: bool) -> None:
-        scanned, extra = visit.scanned, self._extra(visit, name, status)
+    def _scan_subfolder(
+        self, folder: ChangedFolder, name: str, status: os.stat_result, rules: Rules, *, partly: bool
+    ) -> None:
+        visit, extra = folder.visit, self._extra(folder, name, status)
         if (status.st_dev, status.st_ino) in self._avoid:
-            return scanned.skip(name, status, "Turnlog's own folder")
+            return folder.skip(name, status, "Turnlog's own folder")
         if visit.depth >= MAX_DEPTH:
-            return scanned.skip(name, status, f"nested more than {MAX_DEPTH} folders deep")
+            return folder.skip(name, status, f"nested more than {MAX_DEPTH} folders deep")
         try:
             digest = visit.below.get(name)
             if digest is None:
                 with self._entered(visit, name, rules, partly) as inner:
-                    digest = self._folder(inner)
+                    digest = self._scan_folder(inner)
         except Separate:
-            scanned.is_settled = False  # looked into every time: it may cease to be one
+            folder.is_settled = False  # entered in every scan: it may stop being one
             partly = visit.prefix + os.fsencode(name) in self._tracked_parents
             if not partly:
-                return scanned.skip(name, status, REPOSITORY)
+                return folder.skip(name, status, REPOSITORY)
             with self._entered(visit, name, rules, partly) as inner:
-                digest = self._folder(inner)
-        scanned.tree[os.fsencode(name)] = TreeNode(FOLDER, stat.S_IMODE(status.st_mode), digest, extra=extra)
-        scanned.note_extra(name, extra)
-        scanned.add(IS_PARTIAL_FOLDER if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
+                digest = self._scan_folder(inner)
+        folder.tree[os.fsencode(name)] = TreeNode(FOLDER, stat.S_IMODE(status.st_mode), digest, extra=extra)
+        folder.note_extra(name, extra)
+        folder.add(IS_PARTIAL_FOLDER if partly else IS_FOLDER, mark_of(IS_FOLDER, status), digest_bytes(digest))
 
-    def _extra(self, visit: FolderVisit, name: str, status: os.stat_result) -> Extra | None:
-        """Owner and attributes of a folder; looked up if anything in it or about it changed."""
-        known = visit.known.get(name)
-        if known is not None and known[1] == flat(list(mark_of(IS_FOLDER, status))):
-            return visit.extras.get(name)
-        with self._handles.entered(visit.here, name) as below:
+    def _extra(self, folder: ChangedFolder, name: str, status: os.stat_result) -> Extra | None:
+        """Owner and attributes of a folder; read only if something in it or about it changed."""
+        known = folder.known.get(name)
+        if known is not None and known.signature == signature_bytes(mark_of(IS_FOLDER, status)):
+            return folder.known_extras.get(name)
+        with self._handles.entered(folder.visit.here, name) as below:
             return extra_of(status, self._owner, attributes_of(self._handles.fd(below)))
 
     @contextmanager
     def _entered(self, visit: FolderVisit, name: str, rules: Rules, partly: bool) -> Generator[FolderVisit]:
-        """A folder in a folder, while it is looked at. No call of its own: each takes a frame at every depth."""
+        """A subfolder during its scan.
+
+        Not a method that scans, because every call takes a stack frame at every depth.
+        """
         with self._handles.entered(visit.here, name) as below:
             prefix = visit.prefix + os.fsencode(name) + b"/"
             yield FolderVisit(below, prefix, rules, visit.depth + 1, partly)
 
-    def _file(self, visit: FolderVisit, name: str, status: os.stat_result) -> None:
-        scanned, extra = visit.scanned, visit.extras.get(name)
-        scanned.files += 1
-        scanned.size += status.st_size
+    def _scan_file(self, folder: ChangedFolder, name: str, status: os.stat_result) -> None:
+        extra = folder.known_extras.get(name)
+        folder.files += 1
+        folder.size += status.st_size
         if status.st_size > self._max_file:
-            return scanned.skip(name, status, f"larger than {self._max_file} bytes", status.st_size)
-        size, mode, digest = status.st_size, status.st_mode, self._digest_of(visit.known.get(name), status)
+            return folder.skip(name, status, f"larger than {self._max_file} bytes", status.st_size)
+        size, mode, digest = status.st_size, status.st_mode, self._digest_of(folder.known.get(name), status)
         is_sure = digest is not None
         if digest is None:
             self._scan.read += 1
             digest, size, after, attributes = read_file(
-                self._sink, self._handles.fd(visit.here), name, visit.texts.get(name)
+                self._sink, self._handles.fd(folder.visit.here), name, folder.texts.get(name)
             )
             mode, extra = after[4], extra_of(status, self._owner, attributes)
             is_sure = after == signature(status) and self._is_old(status)
-            scanned.is_settled = scanned.is_settled and is_sure
-        scanned.tree[os.fsencode(name)] = TreeNode(FILE, stat.S_IMODE(mode), digest, size, extra=extra)
-        scanned.note_extra(name, extra)
-        scanned.add(IS_FILE, signature(status), digest_bytes(digest) if is_sure else NONE)
+            folder.is_settled = folder.is_settled and is_sure
+        folder.tree[os.fsencode(name)] = TreeNode(FILE, stat.S_IMODE(mode), digest, size, extra=extra)
+        folder.note_extra(name, extra)
+        folder.add(IS_FILE, signature(status), digest_bytes(digest) if is_sure else NO_DIGEST)
 
-    def _digest_of(self, known: Known | None, status: os.stat_result) -> str | None:
-        """The digest of a file that is as it was, if that can be relied on."""
-        if known is None or known[0] != IS_FILE or known[2] == NONE or known[1] != flat(list(signature(status))):
+    def _digest_of(self, known: CachedName | None, status: os.stat_result) -> str | None:
+        """The digest of an unchanged file, if it can be relied on."""
+        if known is None or known.kind != IS_FILE or known.digest == NO_DIGEST:
             return None
-        digest = digest_text(known[2])
+        if known.signature != signature_bytes(signature(status)):
+            return None
+        digest = digest_text(known.digest)
         return digest if self._has is None or self._has(digest) else None
 
     def _is_old(self, status: os.stat_result) -> bool:

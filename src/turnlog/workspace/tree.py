@@ -1,6 +1,6 @@
 """A folder as a value: one node per name, one digest for the whole. Pure.
 
-Digests make it a Merkle tree: a folder that did not change has the digest it had, and costs nothing to keep.
+Digests make it a Merkle tree: an unchanged folder keeps its digest, and storing it costs nothing.
 """
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
@@ -11,14 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Corrupt, Unsupported
+from turnlog.log.codec import BAD_JSON
 from turnlog.log.path import path_bytes as path_bytes
 from turnlog.log.path import path_text as path_text
 
 FILE, LINK, FOLDER, UNKNOWN = "file", "link", "folder", "unknown"
 _PAIR = b"\x92"
-"""How a name and its node begin in a tree."""
+"""The first byte of a name with its node in a tree."""
 MAGIC = b"TREE1\n"
-"""What every tree begins with."""
+"""The first bytes of every tree."""
 
 
 Owner = tuple[int, int]
@@ -26,10 +27,10 @@ Owner = tuple[int, int]
 
 
 class Extra(Struct, array_like=True, frozen=True, gc=False):
-    """What a file has beside its content and its mode. Kept where there is any: most files have none."""
+    """Metadata of a file besides content and mode. Most files have none."""
 
     owner: Owner | None = None
-    """Where it is not that of the folder which the checkpoint covers."""
+    """The owner, if it is not that of the covered folder."""
     attributes: tuple[tuple[bytes, bytes], ...] = ()
 
 
@@ -40,31 +41,32 @@ class TreeNode(Struct, array_like=True, frozen=True, gc=False):
     mode: int = 0
     """Permission bits."""
     digest: str = ""
-    """Of the content, or of the tree below."""
+    """The digest of the content, or of the subtree."""
     size: int = 0
     target: bytes = b""
-    """Where a link points; of an unknown one that is ignored, what tells whether it changed."""
+    """The target of a link; for an unknown ignored node, a mark to detect changes."""
     reason: str = ""
-    """Why an unknown one is not covered."""
+    """Why an unknown node is not covered."""
     extra: Extra | None = None
-    """Owner and extended attributes, where there is anything to tell."""
+    """Owner and extended attributes, if there are any."""
 
 
 Tree = dict[bytes, TreeNode]
 _Rows = list[tuple[bytes, TreeNode]]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Rows).decode
+_decode_names = msgspec.msgpack.Decoder(list[tuple[bytes, msgspec.Raw]]).decode
 _decode_node = msgspec.msgpack.Decoder(TreeNode).decode
 GetTree = Callable[[str], Tree]
 
 
 def encode_tree(tree: Tree) -> bytes:
-    """A folder as bytes; the same folder always gives the same ones."""
+    """A folder as bytes; equal folders give equal bytes."""
     return MAGIC + _encode([(name, _row(node)) for name, node in sorted(tree.items())])
 
 
 def _row(node: TreeNode) -> TreeNode | tuple[str, int, str, int, bytes, str]:
-    """Without what most nodes have nothing of: the same folder has the digest it always had."""
+    """The row without an empty `extra`, so that digests stay the same as before that field existed."""
     if node.extra is not None:
         return node
     return node.kind, node.mode, node.digest, node.size, node.target, node.reason
@@ -72,36 +74,40 @@ def _row(node: TreeNode) -> TreeNode | tuple[str, int, str, int, bytes, str]:
 
 def decode_tree(data: bytes) -> Tree:
     """A folder from its bytes."""
-    if not data.startswith(MAGIC):
-        if data.startswith(b"TREE"):
-            raise Unsupported("a checkpoint was written by a newer Turnlog", hint="upgrade Turnlog; nothing is damaged")
-        raise Corrupt("a blob that should be a tree is not one")
     try:
-        return dict(_decode(data[len(MAGIC) :]))
-    except (msgspec.DecodeError, RecursionError):
-        raise Corrupt("a blob that should be a tree cannot be read") from None
+        return dict(_decode(_rows_of(data)))
+    except BAD_JSON:
+        raise _unreadable() from None
 
 
 def decode_one(data: bytes, name: bytes) -> TreeNode | None:
-    """One name in a folder from its bytes, quicker than all of them; None if it is not there."""
-    row = _PAIR + _encode(name)
-    begin = data.find(row)
-    if begin < 0 and data.startswith(MAGIC):
+    """One name of an encoded folder, faster than decoding all; None if it is not there."""
+    rows = _rows_of(data)
+    if _PAIR + _encode(name) not in rows:
         return None
-    begin += len(row)
-    end = begin
-    while data.startswith(MAGIC) and data.find(row, begin) < 0 and end < len(data):
-        end = data.find(_PAIR, end + 1)
-        end = len(data) if end < 0 else end
-        try:
-            return _decode_node(data[begin:end])
-        except msgspec.DecodeError:
-            continue  # it did not end there
-    return decode_tree(data).get(name)  # several that look like it: only one of them is
+    try:
+        # Bytes that look like the row may also be in another name, the target of a link or an attribute.
+        node = dict(_decode_names(rows)).get(name)
+        return None if node is None else _decode_node(node)
+    except BAD_JSON:
+        raise _unreadable() from None
+
+
+def _rows_of(data: bytes) -> bytes:
+    """The encoded rows of a tree, without `MAGIC`."""
+    if data.startswith(MAGIC):
+        return data[len(MAGIC) :]
+    if data.startswith(b"TREE"):
+        raise Unsupported("a checkpoint was written by a newer Turnlog", hint="upgrade Turnlog; nothing is damaged")
+    raise Corrupt("a blob that should be a tree is not one")
+
+
+def _unreadable() -> Corrupt:
+    return Corrupt("a blob that should be a tree cannot be read")
 
 
 def files(tree: Tree, get: GetTree, prefix: bytes = b"") -> Iterator[tuple[bytes, TreeNode]]:
-    """Every node below a folder with its path, folders before what is in them."""
+    """Every node below a folder with its path, folders before their content."""
     for name, node in sorted(tree.items()):
         path = prefix + name
         yield path, node
@@ -109,8 +115,18 @@ def files(tree: Tree, get: GetTree, prefix: bytes = b"") -> Iterator[tuple[bytes
             yield from files(get(node.digest), get, path + b"/")
 
 
+def is_folder(node: TreeNode | None) -> bool:
+    """Whether there is a folder."""
+    return node is not None and node.kind == FOLDER
+
+
+def is_unknown(node: TreeNode | None) -> bool:
+    """Whether nothing is known of what is there."""
+    return node is not None and node.kind == UNKNOWN
+
+
 def lookup(tree: Tree, path: bytes, get: GetTree) -> TreeNode | None:
-    """The node at a path; None if there is none. What lies below an unknown node is unknown, too."""
+    """The node at a path; None if there is none. Everything below an unknown node is unknown, too."""
     node: TreeNode | None = None
     for index, name in enumerate(path.split(b"/")):
         if index:
@@ -126,20 +142,19 @@ def lookup(tree: Tree, path: bytes, get: GetTree) -> TreeNode | None:
 def changes(
     before: Tree, after: Tree, get: GetTree, prefix: bytes = b""
 ) -> Iterator[tuple[bytes, TreeNode | None, TreeNode | None]]:
-    """Every path that differs, with what was there before and after.
+    """Every path that differs, with its nodes before and after.
 
-    Equal folders are not looked into, and neither is one that is unknown on the other side.
+    Equal folders are not entered, nor is a folder that is unknown on the other side.
     """
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)
         if old == new:
             continue
         path = prefix + name
-        inside = old is not None and old.kind == FOLDER, new is not None and new.kind == FOLDER
+        inside = is_folder(old), is_folder(new)
         if inside == (False, False) or old is None or new is None or _differ(old, new) or inside[0] != inside[1]:
             yield path, old, new
-        is_unknown = any(node is not None and node.kind == UNKNOWN for node in (old, new))
-        if any(inside) and not is_unknown:
+        if any(inside) and not is_unknown(old) and not is_unknown(new):
             old_tree = get(old.digest) if old is not None and inside[0] else {}
             new_tree = get(new.digest) if new is not None and inside[1] else {}
             yield from changes(old_tree, new_tree, get, path + b"/")

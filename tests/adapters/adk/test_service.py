@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from google.adk.agents import Agent
+from google.adk.errors import StaleSessionError
 from google.adk.events import Event
 from google.adk.events.event_actions import EventActions
 from google.adk.models import BaseLlm, LlmResponse
@@ -17,7 +18,7 @@ from google.genai import types
 
 import turnlog
 from tests.adapters import theirs
-from turnlog import Invalid, Text, ToolCall
+from turnlog import Image, Invalid, Message, Text, ToolCall, ToolResult
 from turnlog.adapters.adk import TurnlogSessionService
 
 KEY = {"app_name": "app", "user_id": "ada", "session_id": "s1"}
@@ -124,7 +125,7 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
         assert error.value.hint
     with pytest.raises(Invalid, match="stale='no'"):
         TurnlogSessionService(stale="no")
-    assert service.shelf.home.sessions() == []
+    assert service.sessions.home.sessions() == []
     session = create(session_id="s1")
     for where, what in ((session, "no event"), (session, {"author": "user"}), (None, Event(author="user"))):
         with pytest.raises(Invalid) as error:
@@ -193,12 +194,15 @@ def test_what_turnlog_does_to_the_conversation_adk_sees(tmp_path):
 
             ours = home.resume("app/ada/s1")
             ours.assistant([Text("from elsewhere"), ToolCall(id="c", name="bash", input={"a": 1})])
-            ours.tool_result("c", "out")
+            picture = Image(media_type="image/png", data=b"p" * 100_000)  # lies in a blob
+            ours.append(Message(role="tool", blocks=[ToolResult(call="c", content=[Text("out"), picture])]))
             found, _ = await seen()
             assert [one.author for one in found.events[-2:]] == ["adk", "user"]
             assert found.events[-2].content.parts[1].function_call.args == {"a": 1}
             assert found.events[-1].content.parts[0].function_response.response == {"output": "out"}
             assert found.events[-1].content.parts[0].function_response.name == "bash"
+            [image] = found.events[-1].content.parts[0].function_response.parts
+            assert image.inline_data.data == b"p" * 100_000
             ours.edit(ours.messages()[0], "[redacted]")
             found, texts = await seen()
             assert texts[0] == "[redacted]"
@@ -312,3 +316,18 @@ def test_eight_processes_keep_what_was_acknowledged(stale, tmp_path):
     assert {key.removeprefix("app:") for key in found.state if key.startswith("app:")} == set(told)
     if stale == "append":
         assert len(kept) == 400
+
+
+def test_an_event_of_a_slow_clock_makes_other_copies_stale(tmp_path):
+    async def work():
+        with turnlog.open(tmp_path) as home:
+            service = TurnlogSessionService(home)
+            await service.create_session(**KEY)
+            here, there = [await service.get_session(**KEY) for _ in range(2)]
+            slow = said(types.Part(text="from a machine that is behind"), timestamp=here.last_update_time - 5)
+            await service.append_event(there, slow)
+            with pytest.raises(StaleSessionError):
+                await service.append_event(here, said(types.Part(text="has not seen that")))
+            assert len((await service.get_session(**KEY)).events) == 1
+
+    asyncio.run(work())

@@ -22,11 +22,11 @@ class Swapped(TurnlogSessionStore):
 
     @property
     def size(self) -> int:
-        return sum(info.labels.get("subpath") is None for info in self.shelf.home.sessions())
+        return sum(info.labels.get("subpath") is None for info in self.sessions.home.sessions())
 
     def clear(self) -> None:
-        for info in self.shelf.home.sessions():
-            self.shelf.purge(info.id)
+        for info in self.sessions.home.sessions():
+            self.sessions.purge(info.id)
 
 
 claude_agent_sdk.InMemorySessionStore = Swapped  # type: ignore[misc,assignment]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 
+import anyio
 import pytest
 from claude_agent_sdk import (
     ClaudeAgentOptions,
@@ -21,8 +22,10 @@ import turnlog
 from tests.adapters import theirs
 from tests.agents.provider import Provider
 from tests.agents.script import say
-from turnlog import Invalid, Text, ToolCall, ToolResult
+from turnlog import Invalid, Text, ToolCall, ToolResult, Unavailable
 from turnlog.adapters.claude_sdk import TurnlogSessionStore
+from turnlog.log.entry import Child
+from turnlog.thread.home.creator import Creator
 
 PRIVATE = {
     "test_continue_picks_most_recent",
@@ -153,7 +156,8 @@ def test_a_line_that_is_none_is_refused_and_leaves_no_session(tmp_path):
     async def work(key, lines):
         await TurnlogSessionStore(tmp_path).append(key, lines)
 
-    for lines in ([line(1, None), "bad"], [{"type": "user", "message": {"content": object()}}], [{"deep": {1, 2}}]):
+    bad = ("bad", {"type": "user", "message": {"content": object()}}, {"deep": {1, 2}})
+    for lines in (*([line(1, None), one] for one in bad), None, 3, "text", line(1, None)):
         for key in (KEY, {**KEY, "subpath": "subagents/agent-1"}):
             with pytest.raises(Invalid):
                 asyncio.run(work(key, lines))
@@ -205,6 +209,32 @@ def test_a_session_is_shown_counted_and_titled(tmp_path):
         assert len(session.branches()) == 1
         [child] = session.children()
         assert child.parent == session.id
+
+
+@pytest.mark.parametrize("fails", ["append", "create"])
+def test_a_subagent_is_named_by_its_session_whatever_was_interrupted(tmp_path, monkeypatch, fails):
+    async def work():
+        async with TurnlogSessionStore(tmp_path) as store:
+            sub = {**KEY, "subpath": "subagents/agent-1"}
+            await store.append(KEY, [line(1, None)])
+            kind = turnlog.Session if fails == "append" else Creator
+            whole, failures = getattr(kind, fails), [Unavailable("the disk did not answer")]
+
+            def interrupted(self, *args, **options):
+                if failures and (fails == "create" or isinstance(args[0], Child)):
+                    raise failures.pop()
+                return whole(self, *args, **options)
+
+            monkeypatch.setattr(kind, fails, interrupted)
+            with pytest.raises(Unavailable):
+                await store.append(sub, [{**line(9, None), "isSidechain": True}])
+            await store.append(sub, [{**line(9, None), "isSidechain": True}])
+            assert len(await store.load(sub)) == 1
+        with turnlog.open(tmp_path) as home:
+            [child] = home.read("/".join(KEY.values())).children()
+            assert len(home.read(child.id).messages()) == 1
+
+    asyncio.run(work())
 
 
 def test_a_line_that_points_back_is_a_branch_and_a_summary_a_compaction(tmp_path):
@@ -418,3 +448,42 @@ def test_the_guide_runs(program, tmp_path):
     with turnlog.open(tmp_path / "turnlog") as home:
         [info] = home.sessions()
         assert any(one.role == "assistant" for one in home.resume(info.id).messages())
+
+
+def test_a_first_prompt_a_title_and_a_tag_may_be_no_unicode(tmp_path):
+    lines = [line(1, None, content="lone \ud800"), {"type": "custom-title", "customTitle": "\udc00"}]
+    lines.append({"type": "tag", "tag": "t\udfff"})
+
+    async def work():
+        async with TurnlogSessionStore(tmp_path) as store:
+            for one in lines:
+                await store.append(KEY, [one])
+        async with TurnlogSessionStore(tmp_path) as store:
+            [summary] = await store.list_session_summaries(KEY["project_key"])
+            return await store.load(KEY), summary["data"]
+
+    loaded, data = asyncio.run(work())
+    assert loaded == lines
+    assert (data["first_prompt"], data["custom_title"], data["tag"]) == ("lone \ud800", "\udc00", "t\udfff")
+    with turnlog.open(tmp_path) as home:
+        [info] = home.sessions()
+        assert (info.title, info.tags) == ("?", ["t?"])
+
+
+def test_a_store_is_closed_with_any_event_loop(tmp_path):
+    async def work():
+        async with TurnlogSessionStore(tmp_path) as store:
+            await store.append(KEY, [line(1, None)])
+            return await store.load(KEY)
+
+    for backend in ("asyncio", "trio"):
+        assert len(anyio.run(work, backend=backend)) == 1
+
+
+def test_a_fork_made_with_turnlog_is_listed(tmp_path):
+    with turnlog.open(tmp_path) as home:
+        store = TurnlogSessionStore(home)
+        asyncio.run(store.append(KEY, [line(1, None)]))
+        home.resume("/".join(KEY.values())).fork(id=f"{KEY['project_key']}/forked")
+        listed = asyncio.run(store.list_sessions(KEY["project_key"]))
+        assert {one["session_id"] for one in listed} == {KEY["session_id"], "forked"}

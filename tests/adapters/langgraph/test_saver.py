@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import uuid
+from base64 import b64decode
 from collections import namedtuple
 from decimal import Decimal
 from enum import Enum
@@ -25,7 +26,7 @@ from langgraph.types import Command, interrupt
 
 import turnlog
 from tests.adapters import theirs
-from turnlog import Conflict, Invalid
+from turnlog import Conflict, File, Image, Invalid, Message, Text, ToolCall, ToolResult
 from turnlog.adapters.langgraph import TurnlogSaver
 
 THREAD = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
@@ -335,9 +336,40 @@ def test_a_session_of_somebody_else_is_gone_on_with(place):
     with place.create(id="t1") as session:
         session.user("from a person")
         session.assistant("from an agent", model="m")
+    saver = TurnlogSaver(place)
+    run = graph(saver)
+    before = run.get_state(THREAD)
+    assert texts(before.values) == ["from a person", "from an agent"]
+    assert [texts(one.values) for one in run.get_state_history(THREAD)] == [["from a person", "from an agent"]]
+    run.invoke({"messages": [("user", "and now?")]}, THREAD)
+    whole = ["from a person", "from an agent", "and now?", "answer to and now?"]
+    for one in (run, graph(TurnlogSaver(place))):
+        assert texts(one.get_state(THREAD).values) == whole
+    assert [message.role for message in place.resume("t1").messages()] == ["user", "assistant", "user", "assistant"]
+    run.invoke({"messages": [("user", "or so?")]}, before.config)
+    assert texts(run.get_state(THREAD).values) == ["from a person", "from an agent", "or so?", "answer to or so?"]
+    assert len(place.resume("t1").branches()) == 2
+    place.resume("t1").rewind(to=place.resume("t1").path()[1])
+    assert texts(graph(TurnlogSaver(place)).get_state(THREAD).values) == ["from a person", "from an agent"]
+
+
+def test_pictures_and_files_that_others_sent_are_there(place):
+    with place.create(id="t1") as session:
+        session.user([Text("look"), Image(media_type="image/png", data=b"png"), File(url="https://x.example/a.pdf")])
+        session.assistant([ToolCall(id="c", name="read", input={})])
+        picture = Image(media_type="image/png", data=b"p" * 100_000)  # lies in a blob
+        session.append(Message(role="tool", blocks=[ToolResult(call="c", content=[picture])]))
     run = graph(TurnlogSaver(place))
     run.invoke({"messages": [("user", "and now?")]}, THREAD)
-    assert texts(run.get_state(THREAD).values)[-2:] == ["and now?", "answer to and now?"]
+    asked, _, result, *_ = run.get_state(THREAD).values["messages"]
+    assert asked.content == [
+        {"type": "text", "text": "look"},
+        {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": "cG5n"},
+        {"type": "file", "source_type": "url", "url": "https://x.example/a.pdf"},
+    ]
+    assert [block["type"] for block in asked.content_blocks] == ["text", "image", "file"]
+    [sent] = result.content
+    assert b64decode(sent["data"]) == b"p" * 100_000
 
 
 def test_prune_hides_and_delete_erases(tmp_path):
@@ -351,7 +383,7 @@ def test_prune_hides_and_delete_erases(tmp_path):
         with pytest.raises(Invalid, match="strategy"):
             saver.prune(["t1"], strategy="some")
         saver.delete_thread("t1")
-        assert not saver.shelf.home.exists("t1")
+        assert not saver.sessions.home.exists("t1")
     assert b"answer to one" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
@@ -454,3 +486,17 @@ def test_the_log_is_what_the_format_says(tmp_path):
     kinds = [json.loads(line).get("kind", json.loads(line)["type"]) for line in log.read_text().splitlines()]
     assert kinds.count("message") == 2
     assert {"langgraph.checkpoint", "langgraph.writes"} <= set(kinds)
+
+
+def test_a_listing_holds_no_lock_while_it_waits_for_its_reader(tmp_path):
+    with turnlog.open(tmp_path) as home:
+        home.create(id="t1").user("said before LangGraph came")
+        saver = TurnlogSaver(home)
+        listing = saver.list(THREAD)
+        assert next(listing).checkpoint["channel_values"]["messages"][0].content == "said before LangGraph came"
+
+        async def another():
+            return await asyncio.wait_for(saver.aput(THREAD, empty_checkpoint(), {}, {}), 20)
+
+        assert asyncio.run(another())["configurable"]["checkpoint_id"]
+        assert list(listing) == []

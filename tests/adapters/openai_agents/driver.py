@@ -37,4 +37,4 @@ def kept(store):
 
 
 def erase(store):
-    store.shelf.home.purge(SESSION)
+    store.sessions.home.purge(SESSION)

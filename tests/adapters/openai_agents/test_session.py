@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 from agents import Agent, RunConfig, Runner, Usage
@@ -12,7 +13,8 @@ from agents.testing import ScriptedModel, assistant_message
 
 import turnlog
 from tests.adapters import theirs
-from turnlog import Invalid, Text, ToolCall
+from turnlog import File, Image, Invalid, Message, Text, Thinking, ToolCall, ToolResult
+from turnlog.adapters import openai_agents
 from turnlog.adapters.openai_agents import TurnlogSession
 
 LEFT_OUT = {
@@ -120,7 +122,11 @@ def test_an_item_that_is_none_is_refused_and_leaves_no_session(tmp_path):
     async def work(items):
         await TurnlogSession("c1", tmp_path).add_items(items)
 
-    for items in ([{"role": "user", "content": "good"}, "bad"], [{"role": "user", "content": object()}]):
+    circle = {"role": "user"}
+    circle["content"] = [circle]
+    good, deep = {"role": "user", "content": "good"}, json.loads("[" * 900 + "]" * 900)
+    bad = ("bad", None, {"content": object()}, {"content": {1}}, {(1, 2): 3}, circle, {"content": deep})
+    for items in (*([good, one] for one in bad), None, 3, "text", good):
         with pytest.raises(Invalid):
             asyncio.run(work(items))
     with turnlog.open(tmp_path) as home:
@@ -189,6 +195,100 @@ def test_what_turnlog_does_to_the_conversation_the_sdk_sees(tmp_path):
     asyncio.run(work())
 
 
+def _contents(items):
+    return [item.get("content") or item["type"] for item in items]
+
+
+def test_one_item_is_popped_of_a_message_of_several_that_an_edit_or_a_compaction_follows(tmp_path):
+    async def work():
+        with turnlog.open(tmp_path) as home:
+            ours = home.create(id="c1")
+            ours.user("go")
+            ours.assistant([Text("I look"), ToolCall(id="c", name="bash", input={})])
+            ours.edit(ours.messages()[0], "changed")
+            session = TurnlogSession("c1", home)
+            assert (await session.pop_item())["type"] == "function_call"
+            assert _contents(await session.get_items()) == ["changed", "I look"]
+            assert (await session.pop_item())["content"] == "I look"
+            ours.refresh()
+            answer = Message(role="assistant", blocks=[Text("I looked"), ToolCall(id="d", name="bash", input={})])
+            ours.compact([Message(role="user", blocks=[Text("so far")]), answer])
+            assert (await session.pop_item())["call_id"] == "d"
+            assert _contents(await session.get_items()) == ["so far", "I looked"]
+            assert [(await session.pop_item())["content"] for _ in range(2)] == ["I looked", "so far"]
+            assert await session.pop_item() is None
+
+    asyncio.run(work())
+
+
+def test_no_two_pop_the_same_item_where_a_compaction_is_the_newest(tmp_path, monkeypatch):
+    both = threading.Barrier(2)
+    once = threading.local()
+    items_of = openai_agents._items_of
+
+    def slowly(*args, **options):
+        if not hasattr(once, "waited"):
+            once.waited = True
+            both.wait(10)
+        return items_of(*args, **options)
+
+    async def work():
+        async with TurnlogSession("c1", tmp_path) as session:
+            await session.add_items([{"role": "user", "content": f"say {word}"} for word in "abcdefgh"])
+            session.session.compact("so far", keep=6)
+            monkeypatch.setattr(openai_agents, "_items_of", slowly)
+            popped = await asyncio.gather(session.pop_item(), session.pop_item())
+            assert sorted(item["content"] for item in popped) == ["say g", "say h"]
+
+    asyncio.run(work())
+
+
+def test_a_limit_counts_items_where_a_message_has_none(tmp_path):
+    async def work():
+        with turnlog.open(tmp_path) as home:
+            session = TurnlogSession("c1", home)
+            await session.add_items([{"role": "user", "content": "one"}, {"role": "user", "content": "two"}])
+            home.resume("c1").assistant([Thinking(text="hm", provider="anthropic")])
+            assert [item["content"] for item in await session.get_items(2)] == ["one", "two"]
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("block", "part"),
+    [
+        (
+            Image(media_type="image/png", data=b"png"),
+            {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,cG5n"},
+        ),
+        (
+            Image(url="https://x.example/a.png"),
+            {"type": "input_image", "detail": "auto", "image_url": "https://x.example/a.png"},
+        ),
+        (Image(file="file-1", provider="openai"), {"type": "input_image", "detail": "auto", "file_id": "file-1"}),
+        (
+            File(media_type="application/pdf", data=b"pdf", name="a.pdf"),
+            {"type": "input_file", "file_data": "data:application/pdf;base64,cGRm", "filename": "a.pdf"},
+        ),
+        (File(url="https://x.example/a.pdf"), {"type": "input_file", "file_url": "https://x.example/a.pdf"}),
+    ],
+)
+@pytest.mark.parametrize("where", ["message", "result"])
+def test_pictures_and_files_that_others_sent_are_there(tmp_path, block, part, where):
+    async def work():
+        with turnlog.open(tmp_path) as home:
+            ours = home.create(id="c1")
+            if where == "message":
+                ours.user([Text("look"), block])
+            else:
+                ours.assistant([ToolCall(id="c", name="read", input={})])
+                ours.append(Message(role="tool", blocks=[ToolResult(call="c", content=[Text("look"), block])]))
+            item = (await TurnlogSession("c1", home).get_items())[-1]
+            assert item.get("content", item.get("output")) == [{"type": "input_text", "text": "look"}, part]
+
+    asyncio.run(work())
+
+
 WORKER = """
 import asyncio, sys
 from turnlog.adapters.openai_agents import TurnlogSession
@@ -244,3 +344,16 @@ def test_what_a_run_took_is_counted_once(tmp_path):
 
     spent = asyncio.run(work())
     assert (spent.input_tokens, spent.output_tokens) == (30, 6)
+
+
+def test_what_no_log_can_hold_of_a_call_comes_back_all_the_same(tmp_path):
+    deep = "[" * 300 + "]" * 300
+    call = {"type": "function_call", "call_id": "c", "name": "n"}
+    items = [
+        {**call, "arguments": text} for text in (deep, "[" * 3000 + "]" * 3000, '{"a": "\\ud800"}', '{"n": 1e400}')
+    ]
+    items += [{"type": ["odd"], "n": 1}, {"type": "of next year", "held": json.loads(deep)}]
+    with TurnlogSession("c1", tmp_path) as session:
+        asyncio.run(session.add_items(items))
+    with TurnlogSession("c1", tmp_path) as session:
+        assert asyncio.run(session.get_items()) == items

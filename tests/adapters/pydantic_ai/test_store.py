@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from pydantic_ai import Agent, BinaryImage, ImageUrl
+from pydantic_ai import Agent, BinaryImage, DocumentUrl, ImageUrl
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict
 from pydantic_ai.messages import (
@@ -25,7 +25,7 @@ from pydantic_ai.usage import RequestUsage
 
 import turnlog
 from tests.adapters import theirs
-from turnlog import Invalid, Text, ToolCall, ToolResult
+from turnlog import File, Image, Invalid, Message, Text, ToolCall, ToolResult
 from turnlog.adapters.pydantic_ai import TurnlogConversationStore
 
 PICTURE = BinaryImage(b"\xff\xfe?>", media_type="image/png")
@@ -85,6 +85,9 @@ def test_what_is_no_conversation_is_refused_and_leaves_no_session(tmp_path):
     bad = [
         Conversation(conversation_id="", messages=[ODD[0]]),
         Conversation(conversation_id=3, messages=[ODD[0]]),
+        Conversation(conversation_id="\ud800", messages=[ODD[0]]),
+        Conversation(conversation_id="c1", messages=[ODD[0], "text"]),
+        Conversation(conversation_id="c1", messages=[None]),
         Conversation(conversation_id="c1", messages=[ODD[0], ModelRequest(parts=[], metadata={"x": object()})]),
     ]
     for conversation in bad:
@@ -138,6 +141,27 @@ def texts(conversation) -> list[str]:
 
 def asked(text: str) -> ModelRequest:
     return ModelRequest(parts=[UserPromptPart(text)])
+
+
+def test_a_compaction_that_keeps_nothing_is_loaded_and_continued(tmp_path):
+    async def work(home):
+        store = TurnlogConversationStore(home)
+        await store.save(Conversation(conversation_id="c1", messages=[asked("say a"), asked("say b")]))
+        ours = home.resume("c1")
+        ours.compact("so far")
+        compacted = await TurnlogConversationStore(home).load("c1")
+        assert texts(compacted) == ["so far"]
+        forked = Conversation(conversation_id="c2", messages=[*compacted.messages, asked("elsewhere")])
+        compacted.messages.append(asked("goes on"))
+        await store.save(compacted)
+        assert texts(await store.load("c1")) == ["so far", "goes on"]
+        assert texts(await store.load("c1", limit=2)) == ["so far", "goes on"]
+        await store.save(forked)
+        assert texts(await store.load("c2")) == ["so far", "elsewhere"]
+        assert texts(await store.load("c1")) == ["so far", "goes on"]
+
+    with turnlog.open(tmp_path) as home:
+        asyncio.run(work(home))
 
 
 def test_what_turnlog_does_to_the_conversation_the_framework_sees(tmp_path):
@@ -197,6 +221,22 @@ def test_a_session_of_another_agent_can_be_gone_on_with(tmp_path):
         asyncio.run(work(home))
 
 
+def test_pictures_and_files_that_others_sent_are_there(tmp_path):
+    async def work(home):
+        asked, _, result = (await TurnlogConversationStore(home).load("other")).messages
+        [prompt], [output] = asked.parts, result.parts
+        assert prompt.content == [PICTURE, DocumentUrl("https://x.example/a.pdf")]
+        assert output.content == ["look", BinaryImage(b"p" * 100_000, media_type="image/png")]
+
+    with turnlog.open(tmp_path) as home:
+        other = home.create(id="other")
+        other.user([Image(media_type="image/png", data=PICTURE.data), File(url="https://x.example/a.pdf")])
+        other.assistant([ToolCall(id="c", name="read", input={})])
+        picture = Image(media_type="image/png", data=b"p" * 100_000)  # lies in a blob
+        other.append(Message(role="tool", blocks=[ToolResult(call="c", content=[Text("look"), picture])]))
+        asyncio.run(work(home))
+
+
 def test_its_messages_have_blocks(tmp_path):
     with turnlog.open(tmp_path) as home:
         asyncio.run(TurnlogConversationStore(home).save(Conversation(conversation_id="c1", messages=list(ODD))))
@@ -237,3 +277,49 @@ def test_eight_processes_lose_nothing(tmp_path):
     assert [worker.wait(timeout=300) for worker in workers] == [0] * 8
     found = texts(asyncio.run(TurnlogConversationStore(tmp_path).load("c1")))
     assert len(set(found)) == len(found) == 400
+
+
+def test_what_no_log_can_hold_comes_back_all_the_same(tmp_path):
+    messages = [
+        ModelRequest(parts=[UserPromptPart("lone \ud800 surrogate")]),
+        ModelResponse(parts=[ToolCallPart("pay", {"n": 10**30, "~": 2**64}, "c1")]),
+        ModelResponse(
+            parts=[ToolCallPart("pay", "[" * 300 + "]" * 300, "c2")], usage=RequestUsage(input_tokens=10**30)
+        ),
+        ModelResponse(parts=[ToolCallPart("pay", "[" * 3000 + "]" * 3000, "c3")]),
+    ]
+
+    async def work():
+        async with TurnlogConversationStore(tmp_path) as store:
+            await store.save(Conversation(conversation_id="c1", messages=list(messages)))
+        async with TurnlogConversationStore(tmp_path) as store:
+            return await store.load("c1")
+
+    assert asyncio.run(work()).messages == messages
+
+
+def test_a_listing_says_what_turnlog_did_since(tmp_path):
+    async def records(store):
+        found = await store.list_conversations()
+        assert found == [await store.read_record(record.conversation_id) for record in found]
+        return {record.conversation_id: record for record in found}
+
+    async def work():
+        with turnlog.open(tmp_path) as home:
+            store = TurnlogConversationStore(home)
+            for number in (1, 2):
+                conversation = await store.load("c1") or Conversation(conversation_id="c1")
+                conversation.messages.append(ModelRequest(parts=[UserPromptPart(f"question {number}")]))
+                await store.save(conversation)
+            before = (await records(store))["c1"]
+            session = home.resume("c1")
+            session.rewind(to=session.messages()[0], files=False)
+            after = (await records(store))["c1"]
+            assert after.head_id == session.messages()[0].id != before.head_id
+            assert after.revision != before.revision
+            session.fork(id="forked")
+            assert set(await records(store)) == {"c1", "forked"}
+            await store.save(await store.load("c1"))
+            await records(store)
+
+    asyncio.run(work())

@@ -38,11 +38,11 @@ def _agent(store):
 
 
 def ask(store, text, session=SESSION):
-    _agent(Store(session, store.shelf.home))(text)
+    _agent(Store(session, store.sessions.home))(text)
 
 
 def texts(store, session=SESSION):
-    agent = _agent(Store(session, store.shelf.home))
+    agent = _agent(Store(session, store.sessions.home))
     return [message["content"][0]["text"] for message in agent.messages]
 
 

@@ -1,5 +1,6 @@
 """`TurnlogSessionRepository`: Strands' own tests, the same messages, and what only a session of ours can do."""
 
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from strands.types.session import Session, SessionAgent, SessionMessage, Session
 
 import turnlog
 from tests.adapters import theirs
-from turnlog import Invalid, Text, ToolCall
+from turnlog import Image, Invalid, Message, Text, ToolCall, ToolResult
 from turnlog.adapters.strands import TurnlogSessionManager, TurnlogSessionRepository
 
 
@@ -125,7 +126,7 @@ def test_it_is_what_the_file_manager_gives(tmp_path):
         repository.update_message("s1", "a1", redacted)
     assert ours.list_messages("s1", "a1") == files.list_messages("s1", "a1")
     assert ours.read_message("s1", "a1", 0).to_message()["content"] == [{"text": "[redacted]"}]
-    [first, *_] = ours.shelf.home.resume("s1").context(repair=False)
+    [first, *_] = ours.sessions.home.resume("s1").context(repair=False)
     assert first.blocks == [Text("[redacted]")]
 
 
@@ -136,16 +137,16 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
             repository.create_session(Session(odd, SessionType.AGENT))
         with pytest.raises(Invalid, match="session_id"):
             TurnlogSessionManager(odd, tmp_path)
-    assert repository.shelf.home.sessions() == []
+    assert repository.sessions.home.sessions() == []
     begun(repository)
-    seq = repository.shelf.find("s1").seq
+    seq = repository.sessions.find("s1").seq
     for odd in ({"role": "user"}, {"role": "x", "content": []}, {"role": "user", "content": [{"text": object()}]}, 3):
         with pytest.raises(Invalid) as error:
             repository.create_message("s1", "a1", SessionMessage(odd, 0))
         assert error.value.hint
     with pytest.raises(Invalid):
         repository.update_agent("s1", SessionAgent("a1", {"x": object()}, {}))
-    assert repository.shelf.find("s1").seq == seq
+    assert repository.sessions.find("s1").seq == seq
     message = SessionMessage.from_message(ODD[0], 0)
     for call in (
         lambda: repository.create_session(Session("s1", SessionType.AGENT)),
@@ -167,7 +168,7 @@ def test_another_agent_has_a_session_of_its_own(tmp_path):
         repository.create_message("s1", agent, SessionMessage.from_message(ODD[0], 0))
     repository.create_message("s1", "a/2", SessionMessage.from_message(ODD[3], 1))
     assert [len(repository.list_messages("s1", agent)) for agent in ("a1", "a/2")] == [1, 2]
-    home = repository.shelf.home
+    home = repository.sessions.home
     assert [child.id for child in home.resume("s1").children()] == ["s1/a%2F2"]
     assert repository.read_session("s1/a%2F2") is None
     repository.create_session(Session("s1/taken", SessionType.AGENT))
@@ -219,6 +220,19 @@ def test_a_program_goes_on_where_it_was(tmp_path):
         assert session.labels["framework"] == "strands"
         assert session.export("claude-code", tmp_path / "exported.jsonl")
     theirs.commands_see(tmp_path, "s1", "3 messages", 4)
+
+
+def test_pictures_that_tools_of_others_gave_are_there(tmp_path):
+    with turnlog.open(tmp_path) as home:
+        ours = home.create(id="s1")
+        ours.assistant([ToolCall(id="c", name="read", input={})])
+        picture = Image(media_type="image/png", data=b"p" * 100_000)  # lies in a blob
+        ours.append(Message(role="tool", blocks=[ToolResult(call="c", content=[Text("look"), picture])]))
+        repository = begun(TurnlogSessionRepository(home))
+        [_, result] = repository.list_messages("s1", "a1")
+    [part] = result.message["content"]
+    image = {"format": "png", "source": {"bytes": b"p" * 100_000}}
+    assert part["toolResult"]["content"] == [{"text": "look"}, {"image": image}]
 
 
 def test_a_session_of_another_agent_is_gone_on_with(tmp_path):
@@ -340,3 +354,28 @@ def test_of_two_processes_each_redacts_what_it_said(tmp_path):
     other.update_message("s1", "a1", said[1])
     texts = [one.to_message()["content"][0]["text"] for one in mine.list_messages("s1", "a1")]
     assert texts == ["a", "[redacted]"]
+
+
+def test_what_no_log_can_hold_and_what_is_oddly_shaped_comes_back_all_the_same(tmp_path):
+    deep = json.loads("[" * 300 + "]" * 300)
+    call = {"toolUseId": "c", "name": "n"}
+    parts = [
+        {"toolUse": {**call, "input": {"n": float("inf"), "m": 10**30}}},
+        {"toolUse": {**call, "input": {"deep": deep}}},
+        {"image": {"format": 5, "source": 5}},
+        {"document": {"format": "pdf", "name": 5, "source": {"location": {"uri": 5}}}},
+        {"toolResult": {"content": 5}},
+        {"toolResult": {"toolUseId": "c", "content": ["text"]}},
+        {"reasoningContent": {"reasoningText": 5}},
+        {"citationsContent": {"content": 5}},
+    ]
+    messages = [{"role": "user", "content": [part]} for part in parts]
+    about = ({"usage": {"inputTokens": -1, "outputTokens": 10**30}}, {"usage": 5}, 5)
+    messages += [{"role": "assistant", "content": [{"text": "x"}], "metadata": one} for one in about]
+    repository = begun(TurnlogSessionRepository(tmp_path))
+    for place, message in enumerate(messages):
+        repository.create_message("s1", "a1", SessionMessage(message, place))
+    assert [one.message for one in TurnlogSessionRepository(tmp_path).list_messages("s1", "a1")] == messages
+    with pytest.raises(Invalid, match="levels deep"):
+        message = {"role": "user", "content": [{"text": "x", "y": json.loads("[" * 700 + "]" * 700)}]}
+        repository.create_message("s1", "a1", SessionMessage(message, 9))

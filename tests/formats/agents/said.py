@@ -11,7 +11,7 @@ from tests.agents import script
 from tests.agents.drive import AGENTS
 from tests.agents.resumed import heard
 from tests.agents.script import Block, Call, Conversation, Result, flat
-from turnlog.exchange.transcript import transcript_of
+from turnlog.exchange.exporting.transcript import transcript_of
 from turnlog.formats._shared.tally import stand_in
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 

@@ -10,7 +10,18 @@ from typing import Any, cast
 import msgspec
 from google.adk.events import Event
 
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.block import (
+    AnyBlock,
+    File,
+    Image,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnknownBlock,
+    bytes_of,
+    tool_names,
+)
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Custom, Message
 from turnlog.log.item import Mismatch, expand, kept_of, squeeze
@@ -27,18 +38,21 @@ Item = dict[str, Any]
 
 
 def item_of(event: Event) -> Item:
-    """What ADK's own services keep of an event, without what is only for now."""
+    """An event as ADK's own services store it: without temporary state."""
     item: Item = json.loads(event.model_dump_json(exclude_none=True))
     delta = item["actions"]["state_delta"]
     item["actions"]["state_delta"] = {key: value for key, value in delta.items() if not key.startswith("temp:")}
     return item
 
 
-def draft_of(item: Item, left: str | None = None) -> Message | Custom:
-    """An event as an entry: one without content is nothing that a model sees. `left`: what a rewind was made from."""
+def draft_of(item: Item, rewound_from: str | None = None) -> Message | Custom:
+    """An event as an entry. One without content is a `Custom`, because no model sees it.
+
+    `rewound_from`: if the event is a rewind, the node that was the newest before it.
+    """
     content: Item = item.get("content") or {}
     if not content.get("parts"):
-        meta = None if left is None else {FRAMEWORK: {"left": left}}
+        meta = None if rewound_from is None else {FRAMEWORK: {"left": rewound_from}}
         return Custom(id=item["id"], kind=KIND, data=squeeze(item, []), meta=meta)
     message = _said(item, content)
     blocks = [block for block in message.blocks if not isinstance(block, UnknownBlock)]
@@ -69,13 +83,13 @@ def events_of(session: Session, last: int | None = None) -> list[Event]:
     """The events of a session, oldest first; the newest `last` of them."""
     if last is not None:
         nodes = session.path(last=last)
-        if all(isinstance(node, Message) or (_is_event(node) and not _left(node)) for node in nodes):
+        if all(isinstance(node, Message) or (_is_event(node) and not _rewound_from(node)) for node in nodes):
             return _Reader(session).events(nodes)
     nodes = _whole_path(session)
     if all(isinstance(node, (Message, Custom)) for node in nodes):
         events = _Reader(session).events(nodes)
     else:
-        events = _seen(session, nodes)
+        events = _visible_events(session, nodes)
     return events if last is None else events[len(events) - min(last, len(events)) :]
 
 
@@ -90,34 +104,34 @@ def _is_event(node: AnyEntry) -> bool:
     return isinstance(node, Custom) and node.kind == KIND
 
 
-def _left(node: AnyEntry) -> str | None:
+def _rewound_from(node: AnyEntry) -> str | None:
     kept = kept_of(node, FRAMEWORK) if _is_event(node) else None
     return None if kept is None else kept["left"]
 
 
 def _whole_path(session: Session) -> list[AnyEntry]:
-    """The path to the head, and behind each rewind of ADK's what it took back: ADK reads all of it."""
+    """The path to the head, with what each rewind of ADK took back before that rewind: ADK reads all of it."""
     nodes = session.path()
     path: list[AnyEntry] = []
-    while (index := next((i for i in range(len(nodes) - 1, -1, -1) if _left(nodes[i])), None)) is not None:
+    while (index := next((i for i in range(len(nodes) - 1, -1, -1) if _rewound_from(nodes[i])), None)) is not None:
         path = nodes[index:] + path
-        before = session.find(cast("str", _left(nodes[index])))
+        before = session.find(cast("str", _rewound_from(nodes[index])))
         nodes = nodes[:index] if before is None else session.path(to=before)
     return nodes + path
 
 
-def _seen(session: Session, nodes: list[AnyEntry]) -> list[Event]:
-    """What compactions and edits leave of it."""
+def _visible_events(session: Session, nodes: list[AnyEntry]) -> list[Event]:
+    """The events of a path that compactions and edits leave."""
     context = session.context(repair=False)
-    applied = [one.entry for one in session.compactions() if not one.is_cancelled]
+    applied = [compaction.entry for compaction in session.compactions() if not compaction.is_cancelled]
     start = (applied[-1].keep or applied[-1].seq) if applied else 0
-    quiet = [node for node in nodes if _is_event(node) and node.seq >= start]
+    events_without_content = [node for node in nodes if _is_event(node) and node.seq >= start]
     visible: list[AnyEntry] = []
     for message in context:
-        while quiet and message.seq > quiet[0].seq:
-            visible.append(quiet.pop(0))
+        while events_without_content and message.seq > events_without_content[0].seq:
+            visible.append(events_without_content.pop(0))
         visible.append(message)
-    return _Reader(session, context.edited).events([*visible, *quiet])
+    return _Reader(session, context.edited).events([*visible, *events_without_content])
 
 
 class _Reader:
@@ -125,15 +139,15 @@ class _Reader:
         self._session = session
         self._edited = frozenset(edited)
         self._names: dict[str, str] = {}
-        """What the tools of earlier calls are called, by the calls' ids."""
+        """The names of tools by the ids of their calls, as far as messages were read."""
 
     def events(self, nodes: Sequence[AnyEntry]) -> list[Event]:
-        """An event for each of them that is one."""
+        """The events among these nodes."""
         return [event for node in nodes if (event := self._event(node)) is not None]
 
     def _event(self, node: AnyEntry) -> Event | None:
         if isinstance(node, Message):
-            self._names.update({block.id: block.name for block in node.blocks if isinstance(block, ToolCall)})
+            self._names |= tool_names(node.blocks)
         try:
             if isinstance(node, Message) and (kept := kept_of(node, FRAMEWORK)) is not None:
                 is_edited = node.seq in self._edited
@@ -142,10 +156,10 @@ class _Reader:
                 return _event(expand(node.data, []))
         except Mismatch:
             pass
-        return self._made(node) if isinstance(node, Message) else None
+        return self._event_from_blocks(node) if isinstance(node, Message) else None
 
-    def _made(self, message: Message) -> Event | None:
-        """An event of a message that ADK did not write."""
+    def _event_from_blocks(self, message: Message) -> Event | None:
+        """An event made from a message that ADK did not write."""
         parts = [part for block in message.blocks if (part := self._part(block)) is not None]
         if not parts:
             return None
@@ -171,13 +185,20 @@ class _Reader:
         if isinstance(block, ToolResult) and block.meta is None:
             text = block.content if isinstance(block.content, str) else text_of(block.content)
             name = block.name or self._names.get(block.call, "tool")
-            response = {"error" if block.is_error else "output": text}
-            return {"function_response": {"id": block.call, "name": name, "response": response}}
+            response: Item = {
+                "id": block.call,
+                "name": name,
+                "response": {"error" if block.is_error else "output": text},
+            }
+            inner = [] if isinstance(block.content, str) else block.content
+            if media := [part for one in inner if isinstance(one, (Image, File)) and (part := self._media(one))]:
+                response["parts"] = media
+            return {"function_response": response}
         return self._media(block) if isinstance(block, (Image, File)) else None
 
     def _media(self, block: Image | File) -> Item | None:
         kind = block.media_type or "application/octet-stream"
-        data = self._session.blob(block.blob) if block.data is None and block.blob else block.data
+        data = bytes_of(block, self._session.blob)
         if data is not None:
             return {"inline_data": {"mime_type": kind, "data": urlsafe_b64encode(data).decode()}}
         uri = block.url or (block.file if block.provider == gemini.PROVIDER else None)

@@ -10,40 +10,36 @@ A thread is a session, and the messages of its state are the conversation. Of th
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 
-from turnlog.adapters._shelf import AnyHome, check_id, framework
+from turnlog.adapters._argument import check_id
+from turnlog.adapters._framework import import_framework
+from turnlog.adapters._sessions import AdapterSessions, AnyHome, ClosableAdapter
 
-framework("langgraph.checkpoint.base", "langgraph")
+import_framework("langgraph.checkpoint.base", "langgraph")
 
-from langchain_core.messages import BaseMessage  # noqa: E402
 from langchain_core.runnables import RunnableConfig  # noqa: E402
 from langgraph.checkpoint.base import (  # noqa: E402
-    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
     get_checkpoint_id,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol  # noqa: E402
 
+from turnlog.adapters.langgraph.config import config_of, configurable, place_of  # noqa: E402
+from turnlog.adapters.langgraph.index import HIDDEN, Stored  # noqa: E402
 from turnlog.adapters.langgraph.message import FRAMEWORK  # noqa: E402
-from turnlog.adapters.langgraph.reading import ReadingSaver, config_of, configurable, place_of  # noqa: E402
-from turnlog.adapters.langgraph.thread import (  # noqa: E402
-    CHECKPOINT,
-    HIDDEN,
-    WRITES,
-    Key,
-    SeenValue,
-    Stored,
-    Thread,
-    is_again,
-    labelled,
-)
-from turnlog.adapters.langgraph.value import Element, Kept, is_same  # noqa: E402
+from turnlog.adapters.langgraph.reading import CheckpointReader  # noqa: E402
+from turnlog.adapters.langgraph.thread import KnownThread, KnownThreads  # noqa: E402
+from turnlog.adapters.langgraph.value import ValueCodec  # noqa: E402
+from turnlog.adapters.langgraph.writing import append_position, checkpoint_drafts, write_drafts  # noqa: E402
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound  # noqa: E402
 from turnlog.log.entry import AnyEntry, Custom  # noqa: E402
 
@@ -51,9 +47,10 @@ __all__ = ["TurnlogSaver"]
 
 _CONFLICTS = ("branch", "raise")
 _STRATEGIES = ("keep_latest", "delete")
+_PAGE = 16
 
 
-class TurnlogSaver(ReadingSaver):
+class TurnlogSaver(ClosableAdapter, BaseCheckpointSaver[int]):
     """Keeps checkpoints in sessions of a home. Safe to use from many threads, tasks and processes.
 
     Where two put a checkpoint on the same one, both are kept, as LangGraph does it; with `conflicts="raise"` the second
@@ -65,22 +62,80 @@ class TurnlogSaver(ReadingSaver):
     ) -> None:
         if conflicts not in _CONFLICTS:
             raise Invalid(f"conflicts={conflicts!r:.40}", hint=f"one of {', '.join(_CONFLICTS)}")
-        super().__init__(home, serde)
+        super().__init__(serde=serde)
+        self.sessions = AdapterSessions(home, FRAMEWORK)
+        self._threads = KnownThreads(self.sessions)
         self._conflicts = conflicts
 
-    def _append(self, thread_id: str, thread: Thread | None, drafts: list[AnyEntry], **options: Any) -> Thread | None:
-        """Append to a thread, or begin it. None where somebody else was faster: then one looks again."""
-        try:
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that a config names, or the newest one."""
+        thread_id, ns = place_of(config)
+        codec = ValueCodec(self.serde)
+        with self.sessions.locked(thread_id):
+            thread = self._threads.find(thread_id)
             if thread is None:
-                self.shelf.make(thread_id, labels={"thread_id": thread_id}, drafts=drafts)
-                return self.thread(thread_id, fresh=False)
-            entries: Any = thread.session.append(*drafts, **options)
-            thread.take(cast("list[AnyEntry]", entries) if isinstance(entries, list) else [entries])
-        except (AlreadyExists, Conflict, NotFound):
-            if thread is None or not self.shelf.home.exists(thread_id):
-                self.shelf.forget(thread_id)
-            return None
-        return thread
+                return None
+            reader = CheckpointReader(thread, codec)
+            return reader.find(thread_id, codec.stored_ns(ns), get_checkpoint_id(config), config)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, the newest first: of a thread, or of all of them."""
+        return islice(self._list(config, filter or {}, get_checkpoint_id(before) if before else None), limit)
+
+    def _list(
+        self, config: RunnableConfig | None, wanted: dict[str, Any], before: str | None
+    ) -> Iterator[CheckpointTuple]:
+        names = configurable(config) if config else {}
+        only = get_checkpoint_id(config) if config else None
+        threads = [check_id(str(names["thread_id"]), "thread_id")] if names.get("thread_id") else self._thread_ids()
+        namespace = names.get("checkpoint_ns")
+        codec = ValueCodec(self.serde)
+        wanted_ns = None if namespace is None else codec.stored_ns(namespace)
+        candidates: list[tuple[str, str, Stored]] = []
+        for thread_id in threads:
+            outside = None
+            with self.sessions.locked(thread_id):
+                thread = self._threads.find(thread_id)
+                if thread is not None and not thread.index.checkpoints and before is None and not wanted:
+                    outside = CheckpointReader(thread, codec).outside_tuple(thread_id, wanted_ns or "", only)
+                for stored in thread.index.newest_first() if thread is not None else ():
+                    ns, name = stored.key
+                    is_there = wanted_ns in (None, ns) and only in (None, name)
+                    if is_there and (before is None or name < before):
+                        candidates.append((name, thread_id, stored))
+            if outside is not None:  # the caller may do anything before it asks for the next one: no lock is held
+                yield outside
+        for _, thread_id, stored in sorted(candidates, key=lambda candidate: candidate[0], reverse=True):
+            with self.sessions.locked(thread_id):
+                thread = self._threads.find(thread_id, fresh=False)
+                checkpoint = None if thread is None else CheckpointReader(thread, codec).tuple_of(thread_id, stored)
+            if checkpoint is not None and all(checkpoint.metadata.get(key) == value for key, value in wanted.items()):
+                yield checkpoint
+
+    def _thread_ids(self) -> list[str]:
+        return [info.id for info in self.sessions.infos()]
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What was written to channels that keep only their changes; also where checkpoints were pruned."""
+        thread_id, ns = place_of(config)
+        codec = ValueCodec(self.serde)
+        with self.sessions.locked(thread_id):
+            thread = self._threads.find(thread_id)
+            if thread is None:
+                return {name: {"writes": []} for name in channels}
+            name = get_checkpoint_id(config)
+            return CheckpointReader(thread, codec).delta_channel_history(codec.stored_ns(ns), name, channels)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────
 
@@ -91,183 +146,181 @@ class TurnlogSaver(ReadingSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Keep a checkpoint. Durable when this returns."""
+        """Store a checkpoint. Durable when this returns."""
         thread_id, ns = place_of(config)
         parent = get_checkpoint_id(config)
-        about = get_checkpoint_metadata(config, metadata)
-        with self.shelf.locked(thread_id):
+        merged_metadata = get_checkpoint_metadata(config, metadata)
+        codec = ValueCodec(self.serde)
+        key = (codec.stored_ns(ns), checkpoint["id"])
+        with self.sessions.locked(thread_id):
             is_first = True
             while True:
-                thread = self.thread(thread_id, fresh=not is_first)
+                thread = self._threads.find(thread_id, fresh=not is_first)
                 is_first = False
-                self._refuse_other(thread, ns, parent)
-                drafts, seen = self._drafts(thread, ns, parent, checkpoint, about)
-                written = self._append(thread_id, thread, drafts, **_goes_on_from(thread, self.ns_kept(ns), parent))
-                if written is not None:
-                    written.remember((self.ns_kept(ns), checkpoint["id"]), seen)
+                self._refuse_other(thread, key[0], parent)
+                drafts, seen = checkpoint_drafts(thread, codec, key, parent, checkpoint, merged_metadata, ns)
+                thread = self._append(thread_id, thread, drafts, **append_position(thread, key[0], parent))
+                if thread is not None:
+                    thread.handed_out.remember(key, seen)
                     return config_of(configurable(config)["thread_id"], ns, checkpoint["id"])
 
-    def _refuse_other(self, thread: Thread | None, ns: str, parent: str | None) -> None:
-        latest = thread.latest(self.ns_kept(ns)) if self._conflicts == "raise" and thread is not None else None
+    def _refuse_other(self, thread: KnownThread | None, stored_ns: str, parent: str | None) -> None:
+        latest = thread.index.latest(stored_ns) if self._conflicts == "raise" and thread is not None else None
         if latest is not None and latest.key[1] != parent:
             raise Conflict(
                 f"the newest checkpoint is {latest.key[1]}, not {parent}",
                 hint="get the state again, and go on from there",
             )
 
-    def _drafts(
-        self, thread: Thread | None, ns: str, parent: str | None, checkpoint: Checkpoint, metadata: Any
-    ) -> tuple[list[AnyEntry], dict[str, SeenValue]]:
-        writer = self.writer(nodes=not ns)
-        name, seen, values = checkpoint["id"], dict[str, SeenValue](), dict[str, Kept]()
-        base, known = dict[str, SeenValue](), _nobody
-        if thread is not None:
-            key = (self.ns_kept(ns), parent) if parent else None
-            base = thread.seen(key, lambda stored: self.checkpoint_of(thread, stored))
-            known = thread.known(base)
-        for index, (channel, value) in enumerate(checkpoint["channel_values"].items()):
-            key = channel if self.is_plain else str(index)
-            before = base.get(channel)
-            where = None if before is None else before.where
-            if type(value) is list:
-                kept, elements = writer.list_of(
-                    cast("list[Any]", value), before.elements if before else [], where, known
-                )
-                seen[channel] = SeenValue(kept.get("@") or [name, key], None, elements)
-            else:
-                kept = writer.kept(value)
-                if before is not None and before.kept is not None and is_same(kept, before.kept):
-                    seen[channel], kept = before, {"@": where}
-                else:
-                    seen[channel] = SeenValue([name, key], kept, [])
-            values[key] = kept
-        fields = dict(checkpoint)
-        rest = {**fields, "channel_values": list(fields).index("channel_values")}
-        data: dict[str, Any] = {"ns": self.ns_kept(ns), "id": name, "parent": parent}
-        if self.is_plain:
-            data |= {"c": writer.kept(rest), "m": writer.kept(metadata)}
-        else:
-            data["x"] = writer.kept((rest, metadata, list(checkpoint["channel_values"]), ns))
-        return [*writer.drafts, Custom(kind=CHECKPOINT, data={**data, "values": values})], seen
-
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Keep what a task wrote, beside the checkpoint that it ran from. Durable when this returns."""
+        """Store what a task wrote, beside the checkpoint that it ran from. Durable when this returns."""
         thread_id, ns = place_of(config)
-        key = (self.ns_kept(ns), str(configurable(config)["checkpoint_id"]))
-        with self.shelf.locked(thread_id):
+        codec = ValueCodec(self.serde)
+        key = (codec.stored_ns(ns), str(configurable(config)["checkpoint_id"]))
+        with self.sessions.locked(thread_id):
             is_first = True
             while True:
-                thread = self.thread(thread_id, fresh=not is_first)
+                thread = self._threads.find(thread_id, fresh=not is_first)
                 is_first = False
-                drafts, fresh = self._written_drafts(thread, key, writes, task_id, task_path)
-                written = self._append(thread_id, thread, drafts, **({} if thread is None else {"rebase": True}))
-                if written is not None:
-                    written.recent.update((id(one.value), one) for one in fresh)
+                drafts, new_elements = write_drafts(thread, codec, key, writes, task_id, task_path)
+                thread = self._append(thread_id, thread, drafts, **({} if thread is None else {"rebase": True}))
+                if thread is not None:
+                    written = ((id(element.value), element) for element in new_elements)
+                    thread.handed_out.written_elements.update(written)
                     return
 
-    def _written_drafts(
-        self, thread: Thread | None, key: Key, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
-    ) -> tuple[list[AnyEntry], list[Element]]:
-        writer = self.writer(nodes=thread is not None and thread.here == key)
-        known = _nobody if thread is None else thread.known({})
-        fresh: list[Element] = []
-
-        def kept(value: Any) -> Kept:
-            if isinstance(value, BaseMessage):
-                made = writer.element(value, known)
-                if "m" in made:
-                    fresh.append(Element(value, made))
-                return made
-            several = cast("list[Any]", value) if type(value) is list else []
-            if several and all(isinstance(one, BaseMessage) for one in several):
-                return {"w": [kept(one) for one in several]}
-            return writer.kept(value)
-
-        made: list[list[Any]] = []
-        for index, (channel, value) in enumerate(writes):
-            how = [channel, kept(value)] if self.is_plain else writer.kept((channel, value))
-            made.append([WRITES_IDX_MAP.get(channel, index), how])
-        data: dict[str, Any] = {"ns": key[0], "id": key[1], "task": task_id, "again": is_again(writes), "writes": made}
-        data["path"] = task_path if self.is_plain else writer.kept(task_path)
-        return [*writer.drafts, Custom(kind=WRITES, data=data)], fresh
+    def _append(
+        self, thread_id: str, thread: KnownThread | None, drafts: list[AnyEntry], **options: Any
+    ) -> KnownThread | None:
+        """Append to a thread, or begin it. None if another writer was faster: then the caller tries again."""
+        try:
+            if thread is None:
+                self.sessions.create(thread_id, labels={"thread_id": thread_id}, drafts=drafts)
+                return self._threads.find(thread_id, fresh=False)
+            entries: Any = thread.session.append(*drafts, **options)
+            thread.index.apply(cast("list[AnyEntry]", entries) if isinstance(entries, list) else [entries])
+        except (AlreadyExists, Conflict, NotFound):
+            if thread is None or not self.sessions.home.exists(thread_id):
+                self.sessions.forget(thread_id)
+            return None
+        return thread
 
     # ── removing and copying ──────────────────────────────────────────────────────────────────────
 
     def delete_thread(self, thread_id: str) -> None:
         """Erase a thread: its session, for good."""
         name = check_id(str(thread_id), "thread_id")
-        with self.shelf.locked(name):
-            self._threads.pop(name, None)
-            self.shelf.purge(name)
+        with self.sessions.locked(name):
+            self._threads.forget(name)
+            self.sessions.purge(name)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Hide the checkpoints of these runs. What they said stays in the log; `delete_thread` erases."""
-        wanted = set(labelled(run_ids))
-        for thread_id in self.all_threads() if wanted else ():
-            with self.shelf.locked(thread_id):
-                thread = self.thread(thread_id)
+        wanted = set(map(str, run_ids))
+        for thread_id in self._thread_ids() if wanted else ():
+            with self.sessions.locked(thread_id):
+                thread = self._threads.find(thread_id)
                 if thread is not None:
-                    of_runs = [
-                        s for s in thread.newest_first() if self.checkpoint_of(thread, s)[1].get("run_id") in wanted
-                    ]
-                    self._hide(thread, of_runs)
+                    reader = CheckpointReader(thread, ValueCodec(self.serde))
+                    checkpoints = thread.index.newest_first()
+                    self._hide(thread, [s for s in checkpoints if reader.checkpoint_of(s)[1].get("run_id") in wanted])
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Hide every checkpoint but the newest of each namespace; or, with `delete`, erase the threads."""
         if strategy not in _STRATEGIES:
             raise Invalid(f"strategy={strategy!r:.40}", hint=f"one of {', '.join(_STRATEGIES)}")
-        for thread_id in labelled(thread_ids):
+        for thread_id in map(str, thread_ids):
             if strategy == "delete":
                 self.delete_thread(thread_id)
                 continue
-            with self.shelf.locked(thread_id):
-                thread = self.thread(thread_id)
+            with self.sessions.locked(thread_id):
+                thread = self._threads.find(thread_id)
                 if thread is not None:
-                    newest = {ns: thread.latest(ns) for ns, _ in thread.all_visible()}
-                    self._hide(thread, [s for s in thread.newest_first() if s is not newest[s.key[0]]])
+                    newest = {ns: thread.index.latest(ns) for ns, _ in thread.index.all_visible()}
+                    self._hide(thread, [s for s in thread.index.newest_first() if s is not newest[s.key[0]]])
 
-    def _hide(self, thread: Thread, checkpoints: Sequence[Stored]) -> None:
+    def _hide(self, thread: KnownThread, checkpoints: Sequence[Stored]) -> None:
         if checkpoints:
             data = {"checkpoints": [list(stored.key) for stored in checkpoints]}
-            thread.take([thread.session.append(Custom(kind=HIDDEN, data=data), rebase=True)])
+            thread.index.apply([thread.session.append(Custom(kind=HIDDEN, data=data), rebase=True)])
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Another thread that continues this one: a fork, so nothing is copied."""
         source, target = check_id(str(source_thread_id), "thread_id"), check_id(str(target_thread_id), "thread_id")
-        with self.shelf.locked(source):
-            thread = self.thread(source)
+        with self.sessions.locked(source):
+            thread = self._threads.find(source)
             if thread is not None:
                 labels = {"framework": FRAMEWORK, "thread_id": target}
-                self.shelf.hold(thread.session.fork(id=target, labels=labels))
+                self.sessions.hold(thread.session.fork(id=target, labels=labels))
 
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """Whole numbers; where another saver's are texts, so is the next one."""
+        """The next whole number, as a text if another saver's are texts."""
         number = int(str(current).partition(".")[0]) + 1 if current is not None else 1
         return f"{number:032}" if isinstance(current, str) else number
 
     def with_allowlist(self, extra_allowlist: Any) -> Any:
         """A clone over the same home; see `BaseCheckpointSaver`."""
         clone = cast("TurnlogSaver", super().with_allowlist(extra_allowlist))
-        if clone is self:
-            return clone
-        saver = copy.copy(clone)
-        # What is known of a thread was made with one serializer.
-        saver._threads = {} if saver.serde is not self.serde else self._threads
-        return saver
+        if clone is not self:
+            clone._threads = KnownThreads(self.sessions)  # what is known of a thread was made with one serializer
+        return clone
 
+    # ── the same, on a thread ─────────────────────────────────────────────────────────────────────
 
-def _goes_on_from(thread: Thread | None, ns: str, parent: str | None) -> dict[str, int]:
-    """Where a checkpoint hangs that does not follow the newest: going back in time is a branch."""
-    if thread is None or ns or thread.here is None or thread.here[1] == parent:
-        return {}
-    if not parent:
-        return {"to": 0}
-    stored = thread.checkpoints.get((ns, parent))
-    return {} if stored is None else {"to": stored.seq}
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """See `get_tuple`."""
+        return await self.sessions.run(self.get_tuple, config)
 
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """See `list`."""
+        source = self.list(config, filter=filter, before=before, limit=limit)
+        while page := await self.sessions.run(lambda: list(islice(source, _PAGE))):
+            for checkpoint in page:
+                yield checkpoint
 
-def _nobody(message: BaseMessage) -> Kept | None:
-    """Nothing is known of any message."""
-    del message
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """See `put`."""
+        return await self.sessions.run(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """See `put_writes`."""
+        await self.sessions.run(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """See `delete_thread`."""
+        await self.sessions.run(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """See `delete_for_runs`."""
+        await self.sessions.run(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """See `copy_thread`."""
+        await self.sessions.run(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """See `prune`."""
+        await self.sessions.run(self.prune, thread_ids, strategy=strategy)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """See `get_delta_channel_history`."""
+        return await self.sessions.run(self.get_delta_channel_history, config=config, channels=channels)

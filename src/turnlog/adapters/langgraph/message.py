@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import binascii
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from typing import Any, cast
 
 from langchain_core import messages as lc
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.interop.value import token_count
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, bytes_of
 from turnlog.log.entry import Message, Role
 from turnlog.log.item import GetBlob, Mismatch, expand, kept_of, squeeze
 from turnlog.log.usage import Usage
@@ -52,7 +53,7 @@ def restored(entry: Message, get_blob: GetBlob, *, edited: bool = False) -> list
             return [built(kept["class"], expand(kept["item"], entry.blocks, get_blob, edited=edited))]
         except Mismatch:
             pass
-    return _made(entry)
+    return _messages_from_blocks(entry, get_blob)
 
 
 def built(kind: str, item: dict[str, Any]) -> BaseMessage:
@@ -130,26 +131,25 @@ def _usage(message: AIMessage) -> Usage | None:
     usage = message.usage_metadata
     if not usage:
         return None
-    input_details = cast("dict[str, Any]", usage.get("input_token_details") or {})
-    output_details = cast("dict[str, Any]", usage.get("output_token_details") or {})
-    cached, written = int(input_details.get("cache_read") or 0), int(input_details.get("cache_creation") or 0)
+    details = "input_token_details"
+    cached, written = token_count(usage, details, "cache_read"), token_count(usage, details, "cache_creation")
     return Usage(
-        input_tokens=max(0, int(usage.get("input_tokens") or 0) - cached - written),
+        input_tokens=max(0, token_count(usage, "input_tokens") - cached - written),
         cache_read_tokens=cached,
         cache_write_tokens=written,
-        output_tokens=int(usage.get("output_tokens") or 0),
-        reasoning_tokens=int(output_details.get("reasoning") or 0),
+        output_tokens=token_count(usage, "output_tokens"),
+        reasoning_tokens=token_count(usage, "output_token_details", "reasoning"),
     )
 
 
 # ── messages from blocks ──────────────────────────────────────────────────────────────────────────
 
 
-def _made(entry: Message) -> list[BaseMessage]:
+def _messages_from_blocks(entry: Message, get_blob: GetBlob) -> list[BaseMessage]:
     if entry.role == "tool":
         return [
             ToolMessage(
-                content=_content(block.content if isinstance(block.content, list) else [Text(block.content)]),
+                content=_content(block.content if isinstance(block.content, list) else [Text(block.content)], get_blob),
                 tool_call_id=block.call,
                 name=block.name,
                 status="error" if block.is_error else "success",
@@ -158,7 +158,7 @@ def _made(entry: Message) -> list[BaseMessage]:
             for block in entry.blocks
             if isinstance(block, ToolResult)
         ]
-    content = _content(entry.blocks)
+    content = _content(entry.blocks, get_blob)
     if entry.role == "assistant":
         calls = [b for b in entry.blocks if isinstance(b, ToolCall) and b.by is None]
         tool_calls: list[Any] = [{"name": b.name, "args": _args(b), "id": b.id} for b in calls]
@@ -171,14 +171,21 @@ def _args(call: ToolCall) -> dict[str, Any]:
     return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
 
 
-def _content(blocks: list[AnyBlock]) -> Any:
+def _content(blocks: list[AnyBlock], get_blob: GetBlob) -> Any:
     parts: list[dict[str, Any]] = []
     for block in blocks:
         if isinstance(block, Text):
             parts.append({"type": "text", "text": block.text})
-        elif isinstance(block, (Image, File)) and block.url is not None:
+        elif isinstance(block, (Image, File)):
             kind = "image" if isinstance(block, Image) else "file"
-            parts.append({"type": kind, "source_type": "url", "url": block.url})
+            data = bytes_of(block, get_blob)
+            if data is not None:
+                form = {"source_type": "base64", "mime_type": block.media_type, "data": b64encode(data).decode()}
+            elif block.url is not None:
+                form = {"source_type": "url", "url": block.url}
+            else:
+                form = {"source_type": "id", "id": block.file}
+            parts.append({"type": kind, **form})
     if all(part["type"] == "text" for part in parts):
         return "\n".join(part["text"] for part in parts)
     return parts

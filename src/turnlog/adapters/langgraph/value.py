@@ -1,18 +1,26 @@
 """Values of channels on their way into a log and back: only what changed, and messages once.
 
-A value is kept as `{"j": …}` where JSON says it exactly, else as `{"t": type, "b": …}`, which is what LangGraph's
-serializer makes of it. `{"@": [checkpoint, key]}` is the value that another checkpoint has. A list is
-`{"l": [checkpoint, key, n], "+": […]}`: the first n elements of another list, and what it adds. An element that is a
-message is `{"m": entry}`, and `{"m": entry, "i": …}` where it got its id later.
+How a value is stored:
+
+    {"j": …}                                   where JSON says it exactly
+    {"t": type, "b": …}                        else: what LangGraph's serializer makes of it, in base64
+    {"@": [checkpoint, key]}                   the value that another checkpoint has under that key
+    {"l": [checkpoint, key, n], "+": […]}      a list: the first n elements of another one, and what it adds
+    {"m": entry}                               in a list, a message: the entry that has it
+    {"m": entry, "i": id}                      the same where the message got its id later
+    {"w": […]}                                 in a write, several messages
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from typing import Any, cast
+from hashlib import sha256
+from typing import Any, TypedDict, cast
 
 from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from msgspec.json import encode
 
 from turnlog.adapters.langgraph.message import drafted, is_plain
@@ -20,7 +28,26 @@ from turnlog.log.entry import Message
 
 _DEPTH = 100
 _FIXED = frozenset((str, int, float, bool))
-Kept = dict[str, Any]
+StoredValue = TypedDict(
+    "StoredValue",
+    {
+        "j": Any,
+        "t": str,
+        "b": str,
+        "@": list[str],
+        "l": "list[Any] | None",
+        "+": "list[StoredValue]",
+        "m": str,
+        "i": "str | None",
+        "w": "list[StoredValue]",
+    },
+    total=False,
+)
+"""A value in the log, in one of the forms above."""
+Loads = Callable[[tuple[str, bytes]], Any]
+"""How a serializer of LangGraph's makes a value of its type and bytes."""
+Find = Callable[[BaseMessage], StoredValue | None]
+"""Finds the reference to a message that is in the log already."""
 
 
 def is_json(value: Any, depth: int = 0) -> bool:
@@ -55,7 +82,7 @@ class Element:
 
     __slots__ = ("fields", "is_fixed", "kept", "value")
 
-    def __init__(self, value: Any, kept: Kept) -> None:
+    def __init__(self, value: Any, kept: StoredValue) -> None:
         self.value = value
         self.kept = kept
         self.is_fixed = value is None or type(value) in _FIXED
@@ -79,7 +106,7 @@ def _fields(message: BaseMessage) -> dict[str, Any]:
 
 
 class ValueWriter:
-    """Makes what is kept of values. Messages that are new become drafts."""
+    """Makes stored values. Messages that are new become drafts."""
 
     def __init__(self, dumps: Callable[[Any], tuple[str, bytes]], *, is_plain: bool, nodes: bool) -> None:
         self._dumps = dumps
@@ -88,17 +115,17 @@ class ValueWriter:
         """Whether messages become entries of the conversation."""
         self.drafts: list[Message] = []
 
-    def kept(self, value: Any) -> Kept:
-        """A value that is not compared with anything."""
+    def kept(self, value: Any) -> StoredValue:
+        """A value by itself."""
         if self._is_plain and is_json(value):
             return {"j": copied(value)}
         kind, data = self._dumps(value)
         return {"t": kind, "b": b64encode(data).decode()}
 
-    def element(self, value: Any, known: Callable[[BaseMessage], Kept | None]) -> Kept:
+    def element(self, value: Any, find: Find) -> StoredValue:
         """An element of a list, or what is written to one."""
         if self._is_plain and self._nodes and is_plain(value):
-            reference = known(value)
+            reference = find(value)
             if reference is not None:
                 return reference
             item = value.model_dump()
@@ -120,38 +147,60 @@ class ValueWriter:
         value: list[Any],
         base: list[Element],
         where: list[Any] | None,
-        known: Callable[[BaseMessage], Kept | None],
-    ) -> tuple[Kept, list[Element]]:
+        find: Find,
+    ) -> tuple[StoredValue, list[Element]]:
         """A list that extends the one kept at `where` as far as it does, and its elements."""
         same = 0
         for old, new in zip(base, value, strict=False):
             # Nearly always it is the same object, and this is done for each of them at every step.
-            is_known = new is old.value and old.fields is not None and new.__dict__ == old.fields
-            if not is_known and not self._is_still(old, new):
+            is_unchanged = new is old.value and old.fields is not None and new.__dict__ == old.fields
+            if not is_unchanged and not self._is_still(old, new):
                 break
             same += 1
         if same == len(base) == len(value) and where is not None and base:
             return {"@": where}, base
-        elements = base[:same] + [Element(item, self.element(item, known)) for item in value[same:]]
+        elements = base[:same] + [Element(item, self.element(item, find)) for item in value[same:]]
         start = 0 if where is None else same
-        kept = {"l": [*where, start] if where is not None and start else None, "+": [e.kept for e in elements[start:]]}
+        kept: StoredValue = {
+            "l": [*where, start] if where is not None and start else None,
+            "+": [e.kept for e in elements[start:]],
+        }
         return kept, elements
 
 
-def is_same(one: Kept, other: Kept) -> bool:
+class ValueCodec:
+    """How a saver with that serializer stores values."""
+
+    def __init__(self, serde: SerializerProtocol) -> None:
+        self._serde = serde
+        self.loads: Loads = serde.loads_typed
+        self.is_plain = type(serde) is JsonPlusSerializer
+        """Whether values may be readable."""
+
+    def stored_ns(self, ns: str) -> str:
+        """A namespace as the log has it: its name is readable, and may not be."""
+        return ns if self.is_plain or not ns else sha256(ns.encode()).hexdigest()[:32]
+
+    def writer(self, *, nodes: bool) -> ValueWriter:
+        """A writer of values; `nodes`: messages become entries of the conversation."""
+        return ValueWriter(self._serde.dumps_typed, is_plain=self.is_plain, nodes=nodes)
+
+
+def is_same(one: StoredValue, other: StoredValue) -> bool:
     """Whether two values that are kept by themselves are one, to the order of their keys."""
     return one.keys() == other.keys() and encode(one) == encode(other)
 
 
-def loaded(kept: Kept, loads: Callable[[tuple[str, bytes]], Any]) -> Any:
+def loaded(kept: StoredValue, loads: Loads) -> Any:
     """A value that is kept by itself, made anew."""
     if "j" in kept:
         return copied(kept["j"])
+    assert "t" in kept and "b" in kept
     return loads((kept["t"], b64decode(kept["b"])))
 
 
 def copied(value: Any) -> Any:
-    """JSON of one's own: whoever gets it may change it."""
+    """A copy of JSON, which its receiver may change."""
     if isinstance(value, dict):
         return {key: copied(inner) for key, inner in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

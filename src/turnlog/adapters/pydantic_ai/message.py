@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -10,12 +10,13 @@ import msgspec
 from pydantic_ai.conversation_store import ConversationEntry
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
-from turnlog.adapters._shelf import check_id
+from turnlog.adapters._argument import check_id
 from turnlog.errors import Invalid
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.interop.value import token_count
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, bytes_of, tool_names
 from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Message, Stop
-from turnlog.log.item import Mismatch, expand, kept_of, squeeze
+from turnlog.log.item import Mismatch, expand, kept_of, squeeze, storable
 from turnlog.log.usage import Usage
 from turnlog.session import Session
 
@@ -31,15 +32,15 @@ def drafted(entries: list[ConversationEntry]) -> list[AnyEntry]:
     """Entries as messages, each with what its blocks do not say; `Invalid` before anything is written."""
     try:
         dumped = ModelMessagesTypeAdapter.dump_python([entry.message for entry in entries], mode="json")
-    except ValueError as error:
+        return [_message(check_id(entry.id, "entry id"), item) for entry, item in zip(entries, dumped, strict=True)]
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"a message that is not JSON: {error}", hint="give messages of Pydantic AI") from None
-    return [_message(check_id(entry.id, "entry id"), item) for entry, item in zip(entries, dumped, strict=True)]
 
 
 def _message(id: str, item: Item) -> Message:
     parts = cast("list[Item]", item.get("parts") or [])
     if item.get("kind") == "response":
-        blocks = [block for part in parts if (block := _answer_block(part)) is not None]
+        blocks = storable([block for part in parts if (block := _response_block(part)) is not None])
         usage = cast("dict[str, int]", item.get("usage") or {})
         return Message(
             id=id,
@@ -53,7 +54,7 @@ def _message(id: str, item: Item) -> Message:
         )
     kinds = {str(part.get("part_kind")) for part in parts}
     role = "tool" if any(_is_result(part) for part in parts) else "user" if kinds - {"system-prompt"} else "system"
-    blocks = [block for part in parts for block in _asked_blocks(part, role)]
+    blocks = [block for part in parts for block in _request_blocks(part, role)]
     return Message(id=id, role=role, blocks=blocks, meta={FRAMEWORK: squeeze(item, blocks)})
 
 
@@ -63,7 +64,7 @@ def _is_result(part: Item) -> bool:
     )
 
 
-def _asked_blocks(part: Item, role: str) -> list[AnyBlock]:
+def _request_blocks(part: Item, role: str) -> list[AnyBlock]:
     kind, content = part.get("part_kind"), part.get("content")
     if _is_result(part):
         text = content if isinstance(content, str) else msgspec.json.encode(content).decode()
@@ -73,10 +74,10 @@ def _asked_blocks(part: Item, role: str) -> list[AnyBlock]:
     if kind == "system-prompt" and role != "system":
         return []  # beside a prompt it is in the item alone
     parts: list[Any] = [content] if isinstance(content, str) else cast("list[Any]", content or [])
-    return [block for one in parts if (block := _asked_block(one)) is not None]
+    return [block for one in parts if (block := _content_block(one)) is not None]
 
 
-def _asked_block(one: Any) -> AnyBlock | None:
+def _content_block(one: Any) -> AnyBlock | None:
     if isinstance(one, str):
         return Text(one) if one else None
     part = cast("Item", one) if isinstance(one, dict) else {}
@@ -89,7 +90,7 @@ def _asked_block(one: Any) -> AnyBlock | None:
     return Text(part["content"]) if isinstance(part.get("content"), str) else None
 
 
-def _answer_block(part: Item) -> AnyBlock | None:
+def _response_block(part: Item) -> AnyBlock | None:
     kind, content = part.get("part_kind"), part.get("content")
     if kind == "text" and content:
         return Text(str(content))
@@ -102,55 +103,56 @@ def _answer_block(part: Item) -> AnyBlock | None:
     if kind == "tool-call":
         args = part.get("args")
         return ToolCall(
-            id=str(part.get("tool_call_id") or ""), name=str(part.get("tool_name") or ""), input=_given(args)
+            id=str(part.get("tool_call_id") or ""), name=str(part.get("tool_name") or ""), input=_call_input(args)
         )
     return None
 
 
-def _given(args: Any) -> Any:
-    """A call's input: what its JSON says, if it is a text of that."""
+def _call_input(args: Any) -> Any:
+    """The input of a call. A text is decoded if it is JSON."""
     if not isinstance(args, str):
         return args
     try:
         return msgspec.json.decode(args)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return args
 
 
 def _usage(usage: dict[str, Any]) -> Usage:
-    def count(name: str) -> int:
-        value = usage.get(name)
-        return value if isinstance(value, int) and value > 0 else 0
-
-    read, written = count("cache_read_tokens"), count("cache_write_tokens")
+    read, written = token_count(usage, "cache_read_tokens"), token_count(usage, "cache_write_tokens")
     return Usage(
-        input_tokens=max(0, count("input_tokens") - read - written),
+        input_tokens=max(0, token_count(usage, "input_tokens") - read - written),
         cache_read_tokens=read,
         cache_write_tokens=written,
-        output_tokens=count("output_tokens"),
+        output_tokens=token_count(usage, "output_tokens"),
     )
 
 
 def entries_of(
-    said: list[Message], session: Session, edited: frozenset[int], limit: int | None
+    messages: list[Message], session: Session, edited: frozenset[int], limit: int | None
 ) -> list[ConversationEntry]:
-    """Messages as entries, each hanging on the one before; the last of them."""
+    """Messages as entries, each with the one before as its parent; the newest `limit` of them."""
     names: dict[str, str] = {}
-    items = [_item(message, session, names, edited=message.seq in edited) for message in said]
-    messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_json(msgspec.json.encode(items))
-    above = [None, *(message.id for message in said)]
+    items = [_item(message, session, names, edited=message.seq in edited) for message in messages]
+    parent_ids = [None, *(message.id for message in messages)]
     entries = [
-        ConversationEntry(id=message.id, parent_id=parent, message=item)
-        for message, parent, item in zip(said, above, messages, strict=False)
+        ConversationEntry(id=message.id, parent_id=parent_id, message=model_message)
+        for message, parent_id, model_message in zip(messages, parent_ids, _validated(items), strict=False)
     ]
     return entries if limit is None else entries[-limit:]
 
 
+def _validated(items: list[Item]) -> list[ModelMessage]:
+    try:
+        text = msgspec.json.encode(items)
+    except (OverflowError, UnicodeEncodeError):  # numbers over 64 bits, or no Unicode
+        return ModelMessagesTypeAdapter.validate_python(items)
+    return ModelMessagesTypeAdapter.validate_json(text)
+
+
 def _item(message: Message, session: Session, names: dict[str, str], *, edited: bool) -> Item:
     """What a message is for Pydantic AI: the one it was made from, or one made from its blocks."""
-    for block in message.blocks:
-        if isinstance(block, ToolCall):
-            names[block.id] = block.name
+    names |= tool_names(message.blocks)
     kept = kept_of(message, FRAMEWORK)
     if kept is not None:
         try:
@@ -170,11 +172,36 @@ def _item(message: Message, session: Session, names: dict[str, str], *, edited: 
     parts = []
     for block in message.blocks:
         if isinstance(block, ToolResult):
-            content = block.content if isinstance(block.content, str) else text_of(block.content)
+            content = block.content if isinstance(block.content, str) else _content(block.content, session)
             name = block.name or names.get(block.call) or "tool"
             fields = {"tool_name": name, "tool_call_id": block.call, "content": content, "timestamp": at}
             parts.append({"part_kind": "tool-return", **fields})
-    kind = "system-prompt" if message.role == "system" else "user-prompt"
-    if text or not parts:
-        parts.append({"part_kind": kind, "content": text, "timestamp": at})
+    if message.role == "system":
+        parts.append({"part_kind": "system-prompt", "content": text, "timestamp": at})
+    elif (content := _content(message.blocks, session)) or not parts:
+        parts.append({"part_kind": "user-prompt", "content": content, "timestamp": at})
     return {"kind": "request", "parts": parts}
+
+
+def _content(blocks: list[AnyBlock], session: Session) -> str | list[str | Item]:
+    """Texts, pictures and files as a prompt or a result has them; only text is one text."""
+    if not any(isinstance(block, (Image, File)) for block in blocks):
+        return text_of(blocks)
+    content: list[str | Item] = []
+    for block in blocks:
+        if isinstance(block, (Image, File)):
+            content.append(_media(block, session))
+        elif isinstance(block, Text) and block.text:
+            content.append(block.text)
+    return content
+
+
+def _media(block: Image | File, session: Session) -> Item:
+    data = bytes_of(block, session.blob)
+    if data is not None:
+        kind = block.media_type or "application/octet-stream"
+        return {"kind": "binary", "data": urlsafe_b64encode(data).decode(), "media_type": kind}
+    if block.url is not None:
+        return {"kind": "image-url" if isinstance(block, Image) else "document-url", "url": block.url}
+    provider = block.provider or "openai"
+    return {"kind": "uploaded-file", "file_id": block.file, "provider_name": provider, "media_type": block.media_type}

@@ -10,15 +10,19 @@ redaction is an edit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnlog.adapters._shelf import AnyHome, Closing, Shelf, check_id, framework, joined
+from turnlog.adapters._argument import check_id
+from turnlog.adapters._compositeid import join_parts
+from turnlog.adapters._framework import import_framework
+from turnlog.adapters._recent import Recent
+from turnlog.adapters._sessions import AdapterSessions, AnyHome, ClosableAdapter
 from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound
 from turnlog.log.entry import Set
 from turnlog.log.item import expand, squeeze
-from turnlog.session import Session as Kept
+from turnlog.session import Session as LoggedSession
 
-framework("strands", "strands")
+import_framework("strands", "strands")
 
 from strands.session.repository_session_manager import RepositorySessionManager  # noqa: E402
 from strands.session.session_repository import SessionRepository  # noqa: E402
@@ -31,7 +35,7 @@ from turnlog.adapters.strands.message import (  # noqa: E402
     edit_of,
     messages_of,
 )
-from turnlog.adapters.strands.place import listed, next_place, placed, places_of  # noqa: E402
+from turnlog.adapters.strands.position import messages_from, next_position, positioned_messages, with_position  # noqa: E402
 
 if TYPE_CHECKING:
     from strands.multiagent import MultiAgentBase
@@ -44,16 +48,22 @@ _AGENT = "strands.agent"
 _MULTI = "strands.multi_agent:"
 
 
-class TurnlogSessionRepository(SessionRepository, Closing):
+class _End(NamedTuple):
+    """The head of a session, and the position of what is appended next."""
+
+    head: int
+    next_position: int
+
+
+class TurnlogSessionRepository(SessionRepository, ClosableAdapter):
     """Keeps sessions, agents and messages of Strands in a home. Safe to use from many threads and processes.
 
     What two processes add to one agent is kept, whatever numbers they give to it.
     """
 
     def __init__(self, home: AnyHome = None) -> None:
-        self.shelf = Shelf(home, FRAMEWORK)
-        self._ends: dict[str, tuple[int, int]] = {}
-        """The head of each session, and the place of what comes next."""
+        self.sessions = AdapterSessions(home, FRAMEWORK)
+        self._ends: Recent[str, _End] = Recent(_ENDS)
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────────
 
@@ -67,13 +77,13 @@ class TurnlogSessionRepository(SessionRepository, Closing):
             "updated_at": session.updated_at,
         }
         try:
-            self.shelf.make(name, labels=labels, drafts=[Set(key="listed", value={})])
+            self.sessions.create(name, labels=labels, drafts=[Set(key="listed", value={})])
         except AlreadyExists:
             raise SessionException(f"Session {name} already exists") from None
         return session
 
     def read_session(self, session_id: str, **kwargs: Any) -> Session | None:
-        """A session; None if there is none. One of another agent's will do."""
+        """A session; None if there is none. It may be one that another program wrote."""
         session = self._session(session_id)
         if session is None:
             return None
@@ -85,15 +95,15 @@ class TurnlogSessionRepository(SessionRepository, Closing):
         session = self._required(session_id)
         for child in session.children():
             if child.labels.get("framework") == FRAMEWORK:
-                self.shelf.purge(child.id)
-        self.shelf.purge(session_id)
+                self.sessions.purge(child.id)
+        self.sessions.purge(session_id)
 
-    def _session(self, session_id: str, *, fresh: bool = True) -> Kept | None:
-        session = self.shelf.find(check_id(session_id, "session_id"), fresh=fresh)
+    def _session(self, session_id: str, *, fresh: bool = True) -> LoggedSession | None:
+        session = self.sessions.find(check_id(session_id, "session_id"), fresh=fresh)
         is_agents = session is not None and session.labels.get("framework") == FRAMEWORK and "agent" in session.labels
         return None if is_agents else session
 
-    def _required(self, session_id: str) -> Kept:
+    def _required(self, session_id: str) -> LoggedSession:
         session = self._session(session_id)
         if session is None:
             raise SessionException(f"Session {session_id} does not exist")
@@ -116,14 +126,14 @@ class TurnlogSessionRepository(SessionRepository, Closing):
                     return
                 if own is None:
                     labels = {"framework": FRAMEWORK, "session": session_id, "agent": name}
-                    own = self.shelf.hold(session.spawn(agent=name, id=joined(session_id, name), labels=labels))
+                    own = self.sessions.hold(session.spawn(agent=name, id=join_parts(session_id, name), labels=labels))
                 own.append(fact)
                 return
             except Conflict:
                 continue
             except AlreadyExists:
                 if self._agent(session_id, name) is None:
-                    taken = f"there is a session of the id {joined(session_id, name)} already"
+                    taken = f"there is a session of the id {join_parts(session_id, name)} already"
                     raise SessionException(f"Agent {name} in session {session_id}: {taken}") from None
 
     def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
@@ -133,7 +143,7 @@ class TurnlogSessionRepository(SessionRepository, Closing):
         return None if kept is None else SessionAgent.from_dict(expand(kept, []))
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
-        """What an agent knows beside its messages."""
+        """Store the state of an agent, which is beside its messages."""
         previous = self.read_agent(session_id, session_agent.agent_id)
         if previous is None:
             raise _no_agent(session_id, session_agent.agent_id)
@@ -144,19 +154,19 @@ class TurnlogSessionRepository(SessionRepository, Closing):
         session.append(fact)
 
     def adopt(self, session_id: str, agent: LocalAgent) -> None:
-        """A session that was written without Strands is this agent's from now on; so is one whose agent was lost."""
+        """Make this the agent of a session that was written without Strands, or whose agent was lost."""
         session = self._session(session_id)
         if session is None or session.get(_AGENT) is not None or not session.head:
             return
         if _first(session) in (None, agent.agent_id):
             self.create_agent(session_id, SessionAgent.from_agent(agent))
 
-    def _agent(self, session_id: str, agent_id: str, *, fresh: bool = True) -> Kept | None:
+    def _agent(self, session_id: str, agent_id: str, *, fresh: bool = True) -> LoggedSession | None:
         """The session with the messages of an agent."""
         session = self._session(session_id, fresh=fresh)
         if session is None or _first(session) == check_id(agent_id, "agent_id"):
             return session
-        spawned = self.shelf.find(joined(session_id, agent_id), fresh=fresh)
+        spawned = self.sessions.find(join_parts(session_id, agent_id), fresh=fresh)
         return spawned if spawned is not None and "agent" in spawned.labels else None
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
@@ -169,48 +179,43 @@ class TurnlogSessionRepository(SessionRepository, Closing):
             if session is None:
                 raise _no_agent(session_id, agent_id)
             is_fresh, head = True, session.head
-            number = self._next_place(session, head)
+            position = self._next_position(session, head)
             try:
-                message = session.append(placed(draft, number), after=head)
+                message = session.append(with_position(draft, position), after=head)
             except NotFound:
-                self.shelf.forget(session.id)
+                self.sessions.forget(session.id)
             except Conflict:
-                continue  # somebody else's is at that place
+                continue  # somebody else's is at that position
             else:
-                if len(self._ends) > _ENDS:
-                    self._ends.clear()
-                self._ends[session.id] = message.seq, number + 1
+                self._ends.put(session.id, _End(message.seq, position + 1))
                 return
 
-    def _next_place(self, session: Kept, head: int) -> int:
+    def _next_position(self, session: LoggedSession, head: int) -> int:
         end = self._ends.get(session.id)
-        if end is not None and end[0] == head:
-            return end[1]
-        return next_place(session)
+        if end is not None and end.head == head:
+            return end.next_position
+        return next_position(session)
 
     def read_message(self, session_id: str, agent_id: str, message_id: int, **kwargs: Any) -> SessionMessage | None:
-        """The message at that place of an agent's conversation; None if there is none."""
+        """The message at that position of an agent's conversation; None if there is none."""
         if not isinstance(message_id, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"message_id=<{message_id!r:.80}> | message id must be an integer")
         session = self._agent(session_id, agent_id)
-        messages = [] if session is None or message_id < 0 else listed(session, message_id, 1)
+        messages = [] if session is None or message_id < 0 else messages_from(session, message_id, 1)
         return messages[0] if messages and messages[0].message_id == message_id else None
 
     def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
-        """From now on a message reads so. What it said stays in the log."""
+        """Replace what a message says. What it said before stays in the log."""
         while True:
             session = self._agent(session_id, agent_id)
             if session is None:
                 raise _no_agent(session_id, agent_id)
-            places, _ = places_of(session)
-            messages = messages_of(session, places, {})
-            same = [one for one in messages if one.created_at == session_message.created_at]
-            numbered = [one for one in messages if one.message_id == session_message.message_id]
-            which = next(iter([one for one in same if one in numbered] or same or numbered), None)
-            if which is None:
+            positioned = positioned_messages(session).messages
+            updated = _find_updated(messages_of(session, positioned, {}), session_message)
+            if updated is None:
                 raise SessionException(f"Message {session_message.message_id} does not exist")
-            session_message.created_at = which.created_at
-            node = dict(places)[which.message_id]
+            session_message.created_at = updated.created_at
+            node = dict(positioned)[updated.message_id]
             try:
                 session.append(edit_of(node.seq, session_message), after=session.head)
             except Conflict:
@@ -220,55 +225,68 @@ class TurnlogSessionRepository(SessionRepository, Closing):
     def list_messages(
         self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **kwargs: Any
     ) -> list[SessionMessage]:
-        """The messages of an agent, oldest first, from place `offset` on."""
+        """The messages of an agent, oldest first, from position `offset` on."""
         session = self._agent(session_id, agent_id)
         if session is None:
             raise _no_agent(session_id, agent_id)
-        return listed(session, offset, limit)
+        return messages_from(session, offset, limit)
 
     # ── several agents ────────────────────────────────────────────────────────────────────────────
 
     def create_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **kwargs: Any) -> None:
-        """What a graph or a swarm of agents knows."""
+        """Store the state of a graph or a swarm of agents."""
         name = check_id(multi_agent.id, "multi_agent_id")
         self._required(session_id).append(_fact(_MULTI + name, multi_agent.serialize_state()))
 
     def read_multi_agent(self, session_id: str, multi_agent_id: str, **kwargs: Any) -> dict[str, Any] | None:
-        """The same again; None if there is none."""
+        """The state of a graph or a swarm; None if there is none."""
         session = self._session(session_id)
         kept = None if session is None else session.get(_MULTI + check_id(multi_agent_id, "multi_agent_id"))
         return None if kept is None else expand(kept, [])
 
     def update_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **kwargs: Any) -> None:
-        """What it knows now."""
+        """Replace the state of a graph or a swarm."""
         if self._required(session_id).get(_MULTI + multi_agent.id) is None:
             raise SessionException(f"MultiAgent state {multi_agent.id} in session {session_id} does not exist")
         self.create_multi_agent(session_id, multi_agent)
 
 
-class TurnlogSessionManager(RepositorySessionManager, Closing):
+class TurnlogSessionManager(RepositorySessionManager, ClosableAdapter):
     """Keeps what an agent says in a session of a home, and gives it back when an agent begins again."""
 
     def __init__(self, session_id: str, home: AnyHome = None, **kwargs: Any) -> None:
         repository = TurnlogSessionRepository(home)
-        self.shelf = repository.shelf
+        self.sessions = repository.sessions
         self._adopt = repository.adopt
         super().__init__(session_id, repository, **kwargs)
 
     def initialize(self, agent: LocalAgent, **kwargs: Any) -> None:
-        """The agent begins, or goes on with what is there: whoever wrote it."""
+        """Begin with an empty session, or go on with the messages that are there, whoever wrote them."""
         self._adopt(self.session_id, agent)
         super().initialize(agent, **kwargs)
 
 
-def _first(session: Kept) -> str | None:
+def _first(session: LoggedSession) -> str | None:
     """The agent whose messages are the session's; each of two facts names it, so that one may be lost."""
-    listed: dict[str, Any] = session.get("listed") or {}
+    listing: dict[str, Any] = session.get("listed") or {}
     kept = session.get(_AGENT)
-    return listed.get("agent") or (None if kept is None else expand(kept, [])["agent_id"])
+    return listing.get("agent") or (None if kept is None else expand(kept, [])["agent_id"])
+
+
+def _find_updated(messages: list[SessionMessage], wanted: SessionMessage) -> SessionMessage | None:
+    """The message that an update is for.
+
+    The time comes before the position: with two processes, or after a compaction, the position that an agent counted
+    may be another message's by now.
+    """
+    same_time = [message for message in messages if message.created_at == wanted.created_at]
+    same_position = [message for message in messages if message.message_id == wanted.message_id]
+    both = [message for message in same_time if message in same_position]
+    return next(iter(both or same_time or same_position), None)
 
 
 def _fact(key: str, state: Any) -> Set:
+    """A fact with a state as its value; `Invalid` if that is not JSON."""
     try:
         return Set(key=key, value=squeeze(state, []), exact=True)
     except (TypeError, ValueError) as error:

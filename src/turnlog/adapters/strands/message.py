@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields as fields_of_class
 from typing import Any, cast
 
 from msgspec.structs import replace
 from strands.types.session import SessionMessage, decode_bytes_values
 
 from turnlog.errors import Invalid
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.context import text_of
+from turnlog.interop.value import fields, items, text, token_count
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, bytes_of
 from turnlog.log.entry import AnyEntry, Edit, Message
-from turnlog.log.item import Mismatch, expand, kept_of, squeeze
+from turnlog.log.item import Mismatch, expand, kept_of, squeeze, storable
 from turnlog.log.usage import Usage
 from turnlog.session import Session
 
 FRAMEWORK = "strands"
 Item = dict[str, Any]
-_FIELDS = frozenset(field.name for field in fields(SessionMessage))
+Positioned = tuple[int, Message]
+"""A message and its position in the conversation."""
+_FIELDS = frozenset(field.name for field in fields_of_class(SessionMessage))
 _HINT = "a message is a dict with a role and a list as its content, as Strands makes it"
 _KINDS = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown", "html": "text/html", "csv": "text/csv"}
 _USAGE = {
@@ -38,25 +40,25 @@ _USAGE = {
 def draft_of(message: SessionMessage) -> Message:
     """A message as an entry; `Invalid` before anything is written."""
     item, content = _checked(message)
-    blocks = [block for part in content["content"] if (block := _block(part)) is not None]
-    is_answer = any(isinstance(block, ToolResult) for block in blocks)
     try:
+        blocks = storable([block for part in content["content"] if (block := _block(part)) is not None])
         kept = squeeze(item, blocks)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"a message that is not JSON: {error}", hint=_HINT) from None
+    is_answer = any(isinstance(block, ToolResult) for block in blocks)
     return Message(
         role="tool" if is_answer else content["role"], blocks=blocks, usage=_usage(content), meta={FRAMEWORK: kept}
     )
 
 
 def edit_of(entry: int, message: SessionMessage) -> Edit:
-    """What a message says from now on."""
+    """The edit that makes an entry say what this message says."""
     draft = draft_of(message)
     return Edit(entry=entry, blocks=draft.blocks, meta=draft.meta)
 
 
 def _checked(message: SessionMessage) -> tuple[Item, Item]:
-    """A message as JSON, and what a model is to see of it."""
+    """A message as JSON, and the part that a model sees, which may be redacted."""
     try:
         item: Item = message.to_dict()
         said: Item = item["message"] if item.get("redact_message") is None else item["redact_message"]
@@ -64,6 +66,8 @@ def _checked(message: SessionMessage) -> tuple[Item, Item]:
             return item, said
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise Invalid(f"a message that lacks something: {error!r:.80}", hint=_HINT) from None
+    except RecursionError:
+        raise Invalid("a message that is nested too many levels deep", hint=_HINT) from None
     raise Invalid(f"the message {said!r:.80} is none of Strands", hint=_HINT)
 
 
@@ -80,23 +84,23 @@ def _block(part: Item) -> AnyBlock | None:
     if kind == "toolResult":
         return _result(form)
     if kind == "reasoningContent":
-        reasoning: Item = form.get("reasoningText") or {}
+        reasoning = fields(form.get("reasoningText"))
         data = {"signature": reasoning["signature"]} if reasoning.get("signature") else None
-        return Thinking(text=reasoning.get("text") or "", provider=FRAMEWORK, data=data)
+        return Thinking(text=str(reasoning.get("text") or ""), provider=FRAMEWORK, data=data)
     if kind in ("image", "document", "video", "audio"):
         return _media(kind, form)
     return Text(_inside(form)) if _inside(form) else None
 
 
 def _inside(form: Item) -> str:
-    """The text of what a guardrail looks at, or of citations."""
-    texts: list[Any] = [form.get("text"), *(form.get("content") or ())]
+    """The text of guarded content, or of citations."""
+    texts = [form.get("text"), *items(form.get("content"))]
     return "\n".join(str(cast("Item", one)["text"]) for one in texts if isinstance(one, dict) and "text" in one)
 
 
 def _result(form: Item) -> ToolResult:
     parts: list[AnyBlock] = []
-    for part in form.get("content") or ():
+    for part in items(form.get("content")):
         block = Text(json.dumps(part["json"], ensure_ascii=False)) if "json" in part else _block(part)
         parts += [] if block is None else [block]
     content: str | list[AnyBlock] = parts
@@ -107,35 +111,33 @@ def _result(form: Item) -> ToolResult:
 
 def _media(kind: str, form: Item) -> Image | File | None:
     name = form.get("format")
-    source: Item = form.get("source") or {}
-    where: Item = source.get("location") or {}
+    source = fields(form.get("source"))
+    where = fields(source.get("location"))
     media_type = _KINDS.get(str(name), f"{'application' if kind == 'document' else kind}/{name}")
     make = Image if kind == "image" else File
-    data = source.get("bytes")
-    if isinstance(data, dict):
-        return make(media_type=media_type, name=form.get("name"), data=b64decode(cast("Item", data)["data"]))
-    uri = where.get("uri")
-    return make(media_type=media_type, name=form.get("name"), url=uri) if uri else None
+    title = text(form.get("name"))
+    data = text(fields(source.get("bytes")).get("data"))
+    if data is not None:
+        return make(media_type=media_type, name=title, data=b64decode(data))
+    uri = text(where.get("uri"))
+    return make(media_type=media_type, name=title, url=uri) if uri else None
 
 
 def _usage(message: Item) -> Usage | None:
-    about: Item = message.get("metadata") or {}
-    counts: Item = about.get("usage") or {}
-    spent: dict[str, int] = {
-        ours: counts[theirs] for theirs, ours in _USAGE.items() if isinstance(counts.get(theirs), int)
-    }
+    counts = fields(fields(message.get("metadata")).get("usage"))
+    spent = {ours: token_count(counts, theirs) for theirs, ours in _USAGE.items() if theirs in counts}
     return replace(Usage(), **spent) if spent else None
 
 
 # ── out of the log ────────────────────────────────────────────────────────────────────────────────
 
 
-def messages_of(session: Session, nodes: Iterable[tuple[int, Message]], edits: dict[int, Edit]) -> list[SessionMessage]:
-    """Messages, each at its place in the conversation. `edits` are the newest of each entry."""
-    return [_message(session, place, node, edits.get(node.seq)) for place, node in nodes]
+def messages_of(session: Session, nodes: Iterable[Positioned], edits: dict[int, Edit]) -> list[SessionMessage]:
+    """Messages, each with its position in the conversation. `edits` are the newest of each entry."""
+    return [_message(session, position, node, edits.get(node.seq)) for position, node in nodes]
 
 
-def _message(session: Session, place: int, node: Message, edit: Edit | None) -> SessionMessage:
+def _message(session: Session, position: int, node: Message, edit: Edit | None) -> SessionMessage:
     for source in (edit, node):
         kept = None if source is None else kept_of(source, FRAMEWORK)
         if kept is not None:
@@ -144,12 +146,12 @@ def _message(session: Session, place: int, node: Message, edit: Edit | None) -> 
                 item = expand(kept, node.blocks, session.blob, edited=is_edited)
             except Mismatch:
                 continue
-            fields = {name: value for name, value in item.items() if name in _FIELDS}
-            return SessionMessage(**decode_bytes_values({**fields, "message_id": place}))
+            known = {name: value for name, value in item.items() if name in _FIELDS}
+            return SessionMessage(**decode_bytes_values({**known, "message_id": position}))
     at = "" if node.at is None else node.at.isoformat()
     role = "assistant" if node.role == "assistant" else "user"
     content = [part for block in node.blocks if (part := _part(session, block)) is not None]
-    return SessionMessage({"role": role, "content": content}, place, created_at=at, updated_at=at)  # type: ignore[typeddict-item]
+    return SessionMessage({"role": role, "content": content}, position, created_at=at, updated_at=at)  # type: ignore[typeddict-item]
 
 
 def says_something(node: AnyEntry) -> bool:
@@ -166,11 +168,13 @@ def _part(session: Session, block: AnyBlock) -> Item | None:
     if isinstance(block, ToolCall) and block.by is None:
         return {"toolUse": {"toolUseId": block.id, "name": block.name, "input": block.input or {}}}
     if isinstance(block, ToolResult):
-        text = block.content if isinstance(block.content, str) else text_of(block.content)
+        parts = [{"text": block.content}]
+        if not isinstance(block.content, str):
+            parts = [part for inner in block.content if (part := _part(session, inner)) is not None]
         status = "error" if block.is_error else "success"
-        return {"toolResult": {"toolUseId": block.call, "status": status, "content": [{"text": text}]}}
+        return {"toolResult": {"toolUseId": block.call, "status": status, "content": parts}}
     if isinstance(block, (Image, File)):
-        data = session.blob(block.blob) if block.data is None and block.blob else block.data
+        data = bytes_of(block, session.blob)
         if data is not None:
             kind = (block.media_type or "").rpartition("/")[2] or "txt"
             if isinstance(block, Image):

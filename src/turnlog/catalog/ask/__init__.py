@@ -1,1 +1,1 @@
-"""What answers: queries, search, listing, sums."""
+"""The queries of the catalog: search, listings, sums."""

@@ -1,4 +1,4 @@
-"""What was spent in windows of five hours, agent by agent: as the limits of subscriptions count."""
+"""What was spent in windows of five hours by each agent, as limits of subscriptions count it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from turnlog.catalog.answer import UsageBlock
 from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
+from turnlog.catalog.ask.lookup import sessions_meant
+from turnlog.catalog.ask.owner import UNKNOWN
 from turnlog.catalog.ask.query import parse
-from turnlog.catalog.ask.search import sessions_meant
-from turnlog.catalog.ask.usage import Sum
-from turnlog.catalog.ask.whose import UNKNOWN
+from turnlog.catalog.ask.usage import SessionKey, Sum
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index
@@ -21,7 +21,7 @@ BLOCK_MS = 5 * HOUR_MS
 
 
 class _Open:
-    """A window, while it is filled."""
+    """A window that is being filled."""
 
     def __init__(self, agent: str, at: int) -> None:
         self.agent = agent
@@ -39,32 +39,32 @@ class _Open:
 
 
 def blocks(indexes: Sequence[Index], *, query: str = "", now_ms: int | None = None) -> list[UsageBlock]:
-    """The windows in which something was spent, the oldest first: for `Catalog.ask`.
+    """The windows in which something was spent, oldest first: for `Catalog.ask`.
 
-    A window begins with the full hour of its first request, and the next one behind its end, or after five hours
-    without any. `since:` and `until:` choose whole windows.
+    A window begins with the full hour of its first request. The next one begins after its end, or after five hours
+    without a request. `since:` and `until:` select whole windows.
     """
-    asked, now = of_spending(parse(query)), _now_ms() if now_ms is None else now_ms
-    span = span_of(asked, now_ms=now)
-    rows: list[tuple[int, tuple[int, int], str, str, list[int]]] = []
+    parsed, now = of_spending(parse(query)), _now_ms() if now_ms is None else now_ms
+    span = span_of(parsed, now_ms=now)
+    requests: list[tuple[int, SessionKey, str, str, list[int]]] = []
     for number, index in enumerate(indexes):
-        sessions = sessions_meant(index, asked, now_ms=now, without=("model", "since", "until"))
-        agents = index.labels("agent")
-        for at, session, model, *numbers in index.requests(sessions, of_model(asked, "model")):
-            rows.append((at, (number, session), agents.get(session, UNKNOWN), model, numbers))
+        sessions = sessions_meant(index, parsed, now_ms=now, without=("model", "since", "until"))
+        agents = index.column_by_session("agent")
+        for at, session, model, *numbers in index.requests(sessions, of_model(parsed, "model")):
+            requests.append((at, (number, session), agents.get(session, UNKNOWN), model, numbers))
     if len(indexes) > 1:
-        rows.sort(key=lambda row: row[0])
+        requests.sort(key=lambda request: request[0])
     blocks: list[_Open] = []
-    going: dict[str, _Open] = {}
-    for at, session, agent, model, numbers in rows:
-        one = going.get(agent)
-        if one is None or not one.has(at):
-            one = going[agent] = _Open(agent, at)
-            blocks.append(one)
-        one.last = at
-        one.sum.add(session, model, numbers)
-    return [
-        one.as_block(now)
-        for one in blocks
-        if (span.since is None or one.start + BLOCK_MS > span.since) and (span.until is None or one.start < span.until)
-    ]
+    open_by_agent: dict[str, _Open] = {}
+    for at, session, agent, model, numbers in requests:
+        block = open_by_agent.get(agent)
+        if block is None or not block.has(at):
+            block = open_by_agent[agent] = _Open(agent, at)
+            blocks.append(block)
+        block.last = at
+        block.sum.add(session, model, numbers)
+    if span.since is not None:
+        blocks = [block for block in blocks if block.start + BLOCK_MS > span.since]
+    if span.until is not None:
+        blocks = [block for block in blocks if block.start < span.until]
+    return [block.as_block(now) for block in blocks]

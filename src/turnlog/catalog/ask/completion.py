@@ -1,4 +1,4 @@
-"""Names of sessions for a shell that completes one: the catalog as it is. Nothing is read anew, nothing is written."""
+"""Names of sessions for completion in a shell. The catalog is neither refreshed nor written."""
 
 from __future__ import annotations
 
@@ -6,32 +6,42 @@ import os
 
 from turnlog.catalog.index.sqlite.names import names_in
 from turnlog.errors import Unsupported
-from turnlog.machine.environment import cache_folders, default_home
+from turnlog.layout import SESSIONS, TRASH
+from turnlog.machine.environment import default_home, existing_cache
 from turnlog.machine.location import folder_of, key_of
 
 _MOST = 200
 
 
 def names_beginning(location: str | None, start: str) -> list[tuple[str, str]]:
-    """The sessions that begin like this, the newest first: what to type for each, and what it is about."""
+    """The names that begin with `start`, newest session first, each with what the session is about."""
     place = location or default_home()
     try:
         folder = folder_of(place)
-        path = os.path.join(next(cache_folders()), f"{key_of(place)}.sqlite")
+        path = os.path.join(existing_cache(), f"{key_of(place)}.sqlite")
     except Unsupported:
         return []
     names = names_in(path, start, _MOST)
     if names is not None:
         return names
-    return _files(folder, start) if folder else []
+    return [(name, "") for name in _files(folder, SESSIONS, start)] if folder else []  # there is no catalog yet
 
 
-def _files(folder: str, start: str) -> list[tuple[str, str]]:
-    """There is no catalog yet: our own sessions, by their files."""
+def deleted_beginning(location: str | None, start: str) -> list[str]:
+    """The ids of deleted sessions that begin with `start`, newest first."""
+    try:
+        folder = folder_of(location or default_home())
+    except Unsupported:
+        return []
+    return _files(folder, TRASH, start) if folder else []
+
+
+def _files(home: str, folder: str, start: str) -> list[str]:
+    """Our own sessions, from the names of their files."""
     from turnlog.store.files.names import session_id_of
 
     try:
-        names = [session_id_of(entry.name) for entry in os.scandir(f"{folder}/sessions")]
+        names = [session_id_of(entry.name) for entry in os.scandir(os.path.join(home, folder))]
     except OSError:
         return []
-    return [(name, "") for name in sorted(filter(None, names), reverse=True) if name.startswith(start)][:_MOST]
+    return [name for name in sorted(filter(None, names), reverse=True) if name.startswith(start)][:_MOST]

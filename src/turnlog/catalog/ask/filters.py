@@ -1,6 +1,6 @@
 """Filters as conditions on sessions and entries. Pure.
 
-A pattern of ASCII takes upper and lower case for the same; a regular expression is for what it cannot tell.
+Patterns in ASCII use LIKE, which ignores case; everything else uses a regular expression.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _KINDS = {
 _OF_ENTRIES = ("role", "tool", "file")
 _OF_TIME = ("since", "until")
 _LEAST_NAME = 4
-"""A word of fewer letters is no beginning of a name."""
+"""Shorter words are not taken for the beginning of a name."""
 
 
 def span_of(query: Query, *, now_ms: int, zone: tzinfo | None = None) -> TimeSpan:
-    """What `since:` and `until:` mean now."""
+    """The time span that `since:` and `until:` mean now."""
     since: list[int] = []
     until: list[int] = []
     now = _EPOCH + timedelta(milliseconds=now_ms)
@@ -48,8 +48,18 @@ def span_of(query: Query, *, now_ms: int, zone: tzinfo | None = None) -> TimeSpa
     return TimeSpan(max(since, default=None), min(until, default=None))
 
 
+def active(span: TimeSpan) -> Condition:
+    """Sessions that were active in this time."""
+    condition = Condition()
+    if span.since is not None:
+        condition = condition.and_(Condition(">=", "sessions.updated", span.since))
+    if span.until is not None:
+        condition = condition.and_(Condition("<", "sessions.began", span.until))
+    return condition
+
+
 def of_spending(query: Query) -> Query:
-    """A query for what was spent; `Invalid` where the sides of an `OR` are of different times or models."""
+    """A query for spending. Raises `Invalid` if the sides of an `OR` have different times or models."""
     names = (*_OF_TIME, "model")
     kept = {tuple(clause for clause in way.filters if clause.name in names) for way in query.ways}
     if len(kept) > 1:
@@ -61,34 +71,34 @@ def of_spending(query: Query) -> Query:
 
 
 def is_of_entries(query: Query) -> bool:
-    """Whether the answer is in what was said, and not only in what is known of sessions."""
+    """Whether a query needs entries, and not only data about sessions."""
     return bool(query.terms) or any(clause.name in _OF_ENTRIES and not clause.negated for clause in query.filters)
 
 
-def called_so(query: Query) -> Condition:
-    """Sessions that have all of the words in their title, or are called so."""
+def title_condition(query: Query) -> Condition:
+    """Sessions whose name or title has all of the words."""
     condition = Condition()
     for term in query.terms:
         titled = Condition("regexp", "sessions.title", _pattern(term))
         longest = max(term.text.split(), key=len)
-        if longest.isascii():  # most titles do not have it, and this tells so many times faster
+        if longest.isascii():  # most titles do not match, and this check is many times faster
             titled = _like("sessions.title", longest, ("*", "*"), is_glob=False).and_(titled)
         if term.negated:
             condition = condition.but_not(titled)
         else:
-            condition = condition.and_(either(titled, *_named(term.text)))
+            condition = condition.and_(either(titled, *_name_begins(term.text)))
     return condition
 
 
 def _pattern(term: Term) -> str:
-    """The term between the ends of words, as far as its kind asks for them."""
+    """The regular expression of a term, with word boundaries if its kind requires them."""
     body = r"\W+".join(map(re.escape, term.text.split()))
     before = r"(^|\W|_)" if term.kind != "part" and term.text[0].isalnum() else ""
     return before + body + (r"($|\W|_)" if term.kind in ("word", "phrase") else "")
 
 
-def _named(text: str) -> list[Condition]:
-    """What begins so: a handle of ours, an id of another agent's, `agent:id`; not the day that our ids begin with."""
+def _name_begins(text: str) -> list[Condition]:
+    """Sessions whose handle, foreign id or `agent:id` begins with `text`; not by the date that our ids begin with."""
     if len(text) < _LEAST_NAME:
         return []
     name, native = (_like(column, text, ("", "*"), is_glob=False) for column in ("sessions.name", "sessions.native"))
@@ -100,37 +110,37 @@ def _named(text: str) -> list[Condition]:
 
 
 def of_sessions(query: Query, index: Index, *, without: tuple[str, ...] = ()) -> Condition:
-    """What is asked of sessions."""
+    """The condition of a query on sessions."""
     condition = Condition()
     for clause in query.filters:
         if clause.name not in (*_OF_ENTRIES, *_OF_TIME, *without):
-            condition = _with(condition, clause, _of_session(clause, index))
+            condition = _add(condition, clause, _of_session(clause, index))
     return condition
 
 
 def of_entries(query: Query, *, negated: bool | None = None) -> Condition:
-    """What is asked of entries: all of it, or only what has to be, or what must not be, as if it had to be."""
+    """The condition on entries of all filters, or of the negated or other ones alone, then without negation."""
     condition = Condition()
     for clause in query.filters:
         if clause.name in _OF_ENTRIES:
             if negated is None:
-                condition = _with(condition, clause, _of_entry(clause))
+                condition = _add(condition, clause, _of_entry(clause))
             elif negated == clause.negated:
                 condition = condition.or_(_of_entry(clause)) if negated else condition.and_(_of_entry(clause))
     return condition
 
 
 def of_model(query: Query, column: str) -> Condition:
-    """What `model:` says of a column with one model."""
+    """The condition of `model:` on a column with one model."""
     condition = Condition()
     for clause in query.filters:
         if clause.name == "model":
             models = either(*(_like(column, value, ("*", "*")) for value in clause.values))
-            condition = _with(condition, clause, models)
+            condition = _add(condition, clause, models)
     return condition
 
 
-def _with(whole: Condition, clause: Filter, condition: Condition) -> Condition:
+def _add(whole: Condition, clause: Filter, condition: Condition) -> Condition:
     return whole.but_not(condition) if clause.negated else whole.and_(condition)
 
 
@@ -147,12 +157,11 @@ def _of_session(clause: Filter, index: Index) -> Condition:
         case "title":
             return either(*(_like("sessions.shown", value, ("*", "*")) for value in values))
         case "tag":
-            return either(*(_listed("sessions.tags", value) for value in values))
+            return either(*(_has_value("sessions.tags", value) for value in values))
         case "session" | "id":
-            columns = ("sessions.name", "sessions.native")
-            return either(*(_like(column, value, ("", "*")) for value in values for column in columns))
+            return either(*map(_session_condition, values))
         case "branch":
-            found_in = (_listed("sessions.git_branches", end + value) for value in values for end in ("", "*/"))
+            found_in = (_has_value("sessions.git_branches", end + value) for value in values for end in ("", "*/"))
             return either(*found_in)
         case "commit":
             return Condition("among", "sessions.id", tuple(index.behind_commits(values[0])))
@@ -171,7 +180,7 @@ def _of_entry(clause: Filter) -> Condition:
     if clause.name == "role":
         return Condition("in", "docs.role", clause.values)
     if clause.name == "tool":
-        return either(*(_listed("docs.tool", value) for value in clause.values))
+        return either(*(_has_value("docs.tool", value) for value in clause.values))
     return Condition("touches", value=either(*map(_file, clause.values)))
 
 
@@ -180,14 +189,21 @@ def _workspace(value: str) -> Condition:
     if is_alone or value[0] in "~./":
         from turnlog.machine.folder import expand, workspace_path
 
-        path = workspace_path(expand(value[is_alone:]))
+        path = workspace_path(expand(value.removeprefix("=") if is_alone else value))
         if is_alone:
             return Condition("=", "sessions.workspace", path)
-        # The folder itself, wherever links lead, and what is below it; one that differs in case is another one.
+        # The folder itself, with links resolved, and everything below it. Case matters.
         below = Condition("begins", "sessions.workspace", path.rstrip("/") + "/")
         return Condition("=", "sessions.workspace", path).or_(below)
     name = value.strip("/") or value
     return _like("sessions.workspace", name, ("", ""), ("*/", ""))
+
+
+def _session_condition(value: str) -> Condition:
+    if value[0] == "=" and len(value) > 1:
+        whole_id = Condition("=", "sessions.native", value[1:]).and_(Condition("is", "sessions.is_ours"))
+        return Condition("=", "sessions.name", value[1:]).or_(whole_id)
+    return either(*(_like(column, value, ("", "*")) for column in ("sessions.name", "sessions.native")))
 
 
 def _file(value: str) -> Condition:
@@ -205,7 +221,7 @@ def _file(value: str) -> Condition:
 
 
 def _like(column: str, value: str, *around: tuple[str, str], is_glob: bool = True) -> Condition:
-    """Whether a column reads like one of these: the value with that before and after it. `*` is anything, `?` one."""
+    """Whether a column matches the value between one of these pairs of texts. `*` is any text, `?` one character."""
     if not value.isascii():
         middle = _regex(value) if is_glob else re.escape(value)
         body = "|".join(_regex(before) + middle + _regex(after) for before, after in around)
@@ -219,10 +235,10 @@ def _like(column: str, value: str, *around: tuple[str, str], is_glob: bool = Tru
     return Condition("like", column, patterns)
 
 
-def _listed(column: str, value: str) -> Condition:
-    """Whether a column with several values, each between line feeds, has one that reads like this."""
-    if "*" in value or not value.isascii():
-        return Condition("regexp", column, "\n" + _regex(value, any="[^\n]*") + "\n")
+def _has_value(column: str, value: str) -> Condition:
+    """Whether a column of several values, each between line feeds, has one that matches."""
+    if not value.isascii() or "*" in value or "?" in value:
+        return Condition("regexp", column, "\n" + _regex(value, one="[^\n]") + "\n")
     return _like(column, "\n" + value + "\n", ("*", "*"))
 
 
@@ -230,5 +246,6 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _regex(text: str, any: str = ".*") -> str:
-    return "".join(any if one == "*" else "." if one == "?" else re.escape(one) for one in text)
+def _regex(text: str, one: str = ".") -> str:
+    """A pattern as a regular expression; `one` is what `?` stands for."""
+    return "".join(f"{one}*" if char == "*" else one if char == "?" else re.escape(char) for char in text)

@@ -25,20 +25,20 @@ LEFT_OUT = {
 """Sessions are hidden unless they meet these conditions or a filter asks for them."""
 
 IN_TRASH = Condition("is", "sessions.is_deleted").and_(Condition("is", "sessions.is_ours"))
-"""Another agent's that is deleted is gone: only what it spent is known."""
+"""A deleted session of another agent is gone: only its spending is known."""
 NOT_MARKS = Condition("<>", "sessions.native", MARKS)
-"""The one session that no list shows: what it says is shown with others."""
+"""Excludes the session that holds marks of other agents' sessions: its content is shown with those."""
 CONVERSATION = Condition("is", "sessions.is_conversation")
 
 
 def sessions_shown(
     index: Index, query: str, workspace: str | os.PathLike[str] | None, *, everything: bool, deleted: bool
 ) -> Condition:
-    """Those that a query means, without what nobody asked for."""
+    """The sessions that match a query, without those that are hidden unless asked for."""
     condition = IN_TRASH if deleted else Condition("not", "sessions.is_deleted").and_(NOT_MARKS)
     if query:
+        from turnlog.catalog.ask.lookup import sessions_meant
         from turnlog.catalog.ask.query import parse
-        from turnlog.catalog.ask.search import sessions_meant
 
         ways = parse(query).ways  # each side of an OR shows what it would show alone
         meant = [sessions_meant(index, way, now_ms=now_ms()).and_(_without(way.filters, everything)) for way in ways]
@@ -51,7 +51,7 @@ def sessions_shown(
 
 
 def _without(filters: Iterable[Filter], everything: bool) -> Condition:
-    """Not what is only shown where it is asked for, unless these filters do."""
+    """Exclude what is hidden unless asked for, except what these filters ask for."""
     named = {value for clause in filters if clause.name == "is" for value in clause.values}
     condition = Condition()
     for kind, rest in LEFT_OUT.items():

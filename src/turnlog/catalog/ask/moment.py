@@ -17,7 +17,7 @@ _UNITS = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days", "w": "wee
 def moment(value: str, *, now: datetime, zone: tzinfo | None = None, is_end: bool = False) -> datetime:
     """The time that a value of `since:` or `until:` means, in a time zone (default: the local one).
 
-    A day, a month or a year is meant whole: `until` ends with it.
+    A day, a month or a year is meant as a whole: `until` ends with its end.
     """
     ago = _AGO.fullmatch(value)
     try:
@@ -37,8 +37,8 @@ def moment(value: str, *, now: datetime, zone: tzinfo | None = None, is_end: boo
             return _midnight(_edge(whole, is_end), zone)
         if not _TIME.match(value):
             raise ValueError
-        found = datetime.fromisoformat(value)
-        return found if found.tzinfo else _local(found, zone)
+        at = datetime.fromisoformat(value)
+        return at if at.tzinfo else _local(at, zone)
     except (ValueError, OverflowError, OSError):
         hint = "7d, 2h, 30min, today, yesterday, 2026-11, 2026-11-01, 09:30 or 2026-11-01T09:30"
         raise Invalid(f"{value!r:.80} is not a time", hint=hint) from None

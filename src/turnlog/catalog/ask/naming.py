@@ -1,4 +1,4 @@
-"""Which session of the catalog answers to a name: one, or an error that lists those that do."""
+"""Resolve the name of a session: one session, or an error that lists the candidates."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-class Fits(Ambiguous):
-    """Several sessions answer to that name: `cards`."""
+class AmbiguousName(Ambiguous):
+    """A name that several sessions have: `cards`."""
 
     def __init__(self, name: str, cards: list[Card]) -> None:
         some = ", ".join(card.name for card in cards[:_SHOWN]) + (" …" if len(cards) > _SHOWN else "")
@@ -28,7 +28,7 @@ class Fits(Ambiguous):
 
 
 def find(indexes: Sequence[Index], name: str, workspace: str, *, deleted: bool = False) -> Card:
-    """The one session that answers to a name; `Ambiguous` names those that do."""
+    """The session that a name denotes. Raises `Ambiguous`, which lists the sessions, if there are several."""
     if not isinstance(name, str) or not name or "\0" in name:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the name of a session is text, not {name!r:.80}")
     alive = IN_TRASH if deleted else Condition("not", "sessions.is_deleted")
@@ -51,7 +51,7 @@ def _cards(indexes: Sequence[Index], sessions: Condition, limit: int | None = No
 
 
 def _newest(indexes: Sequence[Index], name: str, workspace: str) -> Card:
-    """The session that was at work last, anywhere or here; one that is no conversation only if there is no other."""
+    """The latest active session, anywhere or here; one that is no conversation only if there is no other."""
     where = Condition("not", "sessions.is_deleted")
     for kind in ("copied", "hidden", "subagent"):
         where = where.and_(LEFT_OUT[kind])
@@ -69,8 +69,8 @@ def _newest(indexes: Sequence[Index], name: str, workspace: str) -> Card:
 def _one(name: str, cards: list[Card]) -> Card:
     shortest, *others = sorted(cards, key=lambda card: len(card.id))
     if all(len(card.id) > len(shortest.id) and card.id.startswith(shortest.id) for card in others):
-        return shortest  # the others are called after it, as an agent's subagents may be
-    raise Fits(name, cards)
+        return shortest  # the names of the others extend it, as those of an agent's subagents may
+    raise AmbiguousName(name, cards)
 
 
 def _hint(indexes: Sequence[Index]) -> str:

@@ -1,4 +1,4 @@
-"""What was found, session by session: the newest places of each, how many more there are, and what comes near."""
+"""Search results by session: the newest matches of each, how many more there are, and near matches."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from itertools import chain, combinations, islice
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.answer import FoundPage, FoundSession
+from turnlog.catalog.ask.hits import hits_of
+from turnlog.catalog.ask.lookup import wanted_in
+from turnlog.catalog.ask.page import matching
 from turnlog.catalog.ask.query import Query, parse
-from turnlog.catalog.ask.search import Page, called, hits_of, may_open, opened, wanted_in
-from turnlog.catalog.index.cards import time_of
-from turnlog.catalog.index.texts import SHIFT
+from turnlog.catalog.ask.titles import title_hits
+from turnlog.catalog.index.columns import time_of
+from turnlog.catalog.index.keys import SHIFT
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from turnlog.catalog.answer import Hit
+    from turnlog.catalog.ask.page import Matches
+    from turnlog.catalog.ask.titles import TitleHit
     from turnlog.catalog.index.index import Index
     from turnlog.catalog.index.terms import Term
-    from turnlog.catalog.index.wanted import EntryMatch, Wanted
+    from turnlog.catalog.index.wanted import EntryMatch
 
 SORTS = ("time", "relevance")
 SHOWN = 3
@@ -46,7 +51,7 @@ class _Group:
 
     @property
     def relevance(self) -> tuple[int, int, int]:
-        """Titles count most, then what people said, answers, and what tools did; then who has most, and the newest."""
+        """The sort key: titles first, then prompts, answers, tools; then the number of matches, then the time."""
         best = max((_WEIGHTS.get(place.role, 1) for place in self.places), default=0)
         return max(best, _TITLED * (self.title is not None)), len(self.places), self.newest
 
@@ -61,73 +66,67 @@ def found(
     counted: int = _COUNTED,
     now_ms: int,
 ) -> FoundPage:
-    """A page of sessions. Where nothing has all of the words, what has most of the rarest of them."""
+    """A page of sessions with matches. If nothing has all of the words, those that have most of the rarest."""
     if limit < 1 or page < 1:
         raise Invalid(f"page {page} of {limit} sessions", hint="at least 1")
     if sort not in SORTS:
         raise Invalid(f"no order by {sort!r:.40}", hint=f"by {' or '.join(SORTS)}")
-    asked = parse(query)
-    first = _Walk(indexes, asked, workspace, now_ms, counted)
-    if first.groups or first.is_cut or asked.others:  # with an OR, fewer words were asked for already
+    parsed = parse(query)
+
+    def grouped(query: Query) -> _Groups:
+        return _group(indexes, query, workspace, now_ms, counted)
+
+    first = grouped(parsed)
+    if first.by_session or first.is_cut or parsed.others:  # an OR already asks for fewer words
         return first.page(limit, page, sort)
-    asked, instead = _corrected(indexes, asked)
+    parsed, instead = _corrected(indexes, parsed)
     if instead:
-        again = _Walk(indexes, asked, workspace, now_ms)
-        if again.groups:
-            return again.page(limit, page, sort)._replace(instead=tuple(instead.items()))
-    for kept, missing in _fewer(indexes, asked):
-        again = _Walk(indexes, asked._replace(terms=kept), workspace, now_ms)
-        if again.groups:
-            return again.page(limit, page, sort)._replace(instead=tuple(instead.items()), missing=missing)
+        groups = grouped(parsed)
+        if groups.by_session:
+            return groups.page(limit, page, sort)._replace(instead=tuple(instead.items()))
+    for kept, missing in _fewer(indexes, parsed):
+        groups = grouped(parsed._replace(terms=kept))
+        if groups.by_session:
+            return groups.page(limit, page, sort)._replace(instead=tuple(instead.items()), missing=missing)
     return FoundPage([], 0, 0, instead=tuple(instead.items()))
 
 
-class _Walk:
-    """The newest places in all indexes, as sessions."""
+def _group(indexes: Sequence[Index], query: Query, workspace: str | None, now_ms: int, counted: int) -> _Groups:
+    wanted = wanted_in(indexes, query, workspace, now_ms=now_ms)
+    matches = matching(indexes, query, wanted, counted, limit_if_read=_READ)
+    groups = _Groups(indexes, matches)
+    for number, (index, one) in enumerate(zip(indexes, matches.wanted, strict=True)):
+        groups.add_titles(number, title_hits(index, query, one, _READ).hits)
+    return groups
 
-    def __init__(
-        self, indexes: Sequence[Index], asked: Query, workspace: str | None, now_ms: int, counted: int = _COUNTED
-    ) -> None:
-        self._indexes, self._counted = indexes, counted
-        self._wanted = wanted_in(indexes, asked, workspace, now_ms=now_ms)
-        self.groups: dict[tuple[int, str], _Group] = {}
-        self.is_cut = self._is_more = False
-        self._reached: int | None = None
-        self._take(self._wanted)
-        if not self.groups and not self.is_cut and may_open(asked):
-            self._wanted = [one._replace(terms=opened(asked.terms)) for one in self._wanted]
-            self._take(self._wanted)
-        self.places = sum(len(group.places) for group in self.groups.values())
-        for number, (index, one) in enumerate(zip(indexes, self._wanted, strict=True)):
-            self._take_titles(number, called(index, asked, one, _READ, None))
 
-    def _take(self, wanted: list[Wanted]) -> None:
-        for number, (index, one) in enumerate(zip(self._indexes, wanted, strict=True)):
-            is_sure = all(term.kind in index.sure for term in one.every_term)
-            read = Page(index, one, self._counted if is_sure else _READ)
-            self.is_cut |= read.is_cut
-            if read.next is not None:
-                self._is_more, self._reached = True, max(self._reached or 0, read.next >> SHIFT)
-            for place in read.found:
-                key = (number, str(place.session))
-                self.groups.setdefault(key, _Group(number)).places.append(place)
+class _Groups:
+    """The newest matches in all indexes, grouped by session."""
 
-    def _take_titles(self, number: int, hits: Sequence[Hit]) -> None:
-        if not hits:
-            return
-        rows = {str(row): name for row, name in self._indexes[number].labels("name").items()}
-        named = {rows.get(row): group for (of, row), group in self.groups.items() if of == number}
-        for hit in hits:
-            group = named.get(hit.card.name)
+    def __init__(self, indexes: Sequence[Index], matches: Matches) -> None:
+        self._indexes, self._wanted = indexes, matches.wanted
+        self.by_session: dict[tuple[int, int], _Group] = {}
+        """By the number of the index, and the row of the session in it."""
+        self.is_cut = any(page.is_cut for page in matches.pages)
+        self._reached = max((page.next >> SHIFT for page in matches.pages if page.next is not None), default=None)
+        self._places = sum(len(page.matches) for page in matches.pages)
+        for number, page in enumerate(matches.pages):
+            for match in page.matches:
+                self.by_session.setdefault((number, match.session), _Group(number)).places.append(match)
+
+    def add_titles(self, number: int, titles: list[TitleHit]) -> None:
+        """Add sessions of an index whose title matches."""
+        for session, hit in titles:
+            group = self.by_session.get((number, session))
             if group is None:
-                group = self.groups[number, hit.card.name] = _Group(number)
-                self.places += 1
+                group = self.by_session[number, session] = _Group(number)
+                self._places += 1
             group.title = hit
 
     def page(self, limit: int, page: int, sort: str) -> FoundPage:
-        """This many of them, in that order."""
+        """A page of `limit` sessions, in this order."""
         order = sorted(
-            self.groups.values(),
+            self.by_session.values(),
             key=lambda group: group.relevance if sort == "relevance" else (group.newest,),
             reverse=True,
         )
@@ -145,7 +144,7 @@ class _Walk:
                 sessions.append(FoundSession(page_hits[0].card, tuple(page_hits), max(0, len(group.places) - SHOWN)))
         is_last = len(order) <= limit * page
         return FoundPage(
-            sessions, self.places, len(order), is_more=self._is_more, reached=time_of(self._reached),
+            sessions, self._places, len(order), is_more=self._reached is not None, reached=time_of(self._reached),
             is_cut=self.is_cut, next=None if is_last else page + 1,
         )  # fmt: skip
 
@@ -153,31 +152,31 @@ class _Walk:
 # ── what comes near ───────────────────────────────────────────────────────────────────────────────
 
 
-def _corrected(indexes: Sequence[Index], asked: Query) -> tuple[Query, dict[str, str]]:
-    """The query with the nearest word that is somewhere in the place of one that is nowhere."""
+def _corrected(indexes: Sequence[Index], query: Query) -> tuple[Query, dict[str, str]]:
+    """The query with each word that occurs nowhere replaced by the nearest one that does."""
     instead: dict[str, str] = {}
     terms: list[Term] = []
-    for term in asked.terms:
+    for term in query.terms:
         if term.kind == "word" and not term.negated and not any(index.frequency(term) for index in indexes):
             near = next(filter(None, (index.nearest(term.text) for index in indexes)), "")
             if near:
                 instead[term.text] = near
                 term = term._replace(text=near)
         terms.append(term)
-    return asked._replace(terms=tuple(terms)), instead
+    return query._replace(terms=tuple(terms)), instead
 
 
-def _fewer(indexes: Sequence[Index], asked: Query) -> Iterator[tuple[tuple[Term, ...], tuple[str, ...]]]:
-    """Fewer of the terms: as many as can be, the rarest before others; and which ones are missing."""
+def _fewer(indexes: Sequence[Index], query: Query) -> Iterator[tuple[tuple[Term, ...], tuple[str, ...]]]:
+    """Subsets of the terms, largest first and with the rarest terms first, each with the missing words."""
     counted = [
         (sum(index.frequency(term) for index in indexes), number)
-        for number, term in enumerate(asked.terms)
+        for number, term in enumerate(query.terms)
         if not term.negated
     ]
     rarest = [number for count, number in sorted(counted) if count]
-    negated = {number for number, term in enumerate(asked.terms) if term.negated}
+    negated = {number for number, term in enumerate(query.terms) if term.negated}
     sizes = range(min(len(rarest), len(counted) - 1), 0, -1)
     for chosen in islice(chain.from_iterable(combinations(rarest, size) for size in sizes), _TRIES):
         kept = negated.union(chosen)
-        missing = tuple(term.text for number, term in enumerate(asked.terms) if number not in kept)
-        yield tuple(term for number, term in enumerate(asked.terms) if number in kept), missing
+        missing = tuple(term.text for number, term in enumerate(query.terms) if number not in kept)
+        yield tuple(term for number, term in enumerate(query.terms) if number in kept), missing

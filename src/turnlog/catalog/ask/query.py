@@ -1,6 +1,6 @@
-"""What people type to find something, the same in every face. Pure: text in, a `Query` out, and back.
+"""The query language, the same in every front end. Pure: text to `Query`, and back.
 
-Everything typed has to hold, or all that stands on one side of an `OR`; `HELP` is what people are told.
+Everything typed has to hold, or everything on one side of an `OR`. `HELP` is the text for people.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ cost:>1.50           sessions that cost more than this, in dollars; also < >= <=
 title:"login page"   its title contains this
 tag:urgent           has this tag
 session:k3f9         the session whose id or handle begins with this; also id:k3f9
+session:=k3f9        that session alone, by its whole name or id
 branch:feature/*     worked on that branch of git: its name, or the end of it after a slash
 commit:main..HEAD    sessions whose turns wrote lines of these commits, or of one, in this repository
 is:running           also waiting, idle, stopped, crashed
@@ -51,20 +52,20 @@ FILTERS = (
     "agent", "workspace", "role", "tool", "file", "model", "since", "until", "cost", "title", "tag", "session", "id",
     "branch", "commit", "is",
 )  # fmt: skip
-_MEANT = {
+_SYNONYMS = {
     "project": "workspace", "folder": "workspace", "repo": "workspace", "dir": "workspace", "cwd": "workspace",
     "after": "since", "from": "since", "before": "until", "to": "until", "path": "file", "price": "cost",
     "label": "tag", "name": "title",
 }  # fmt: skip
-"""What people call some of them who know other programs."""
+"""Names of filters in other programs."""
 _CHOICES = {"role": ROLES, "is": KINDS}
 _SINGLE = ("since", "until", "cost", "commit")
 
 MAX_LENGTH = 4096
 MAX_PARTS = 100
-MAX_WAYS = 32
+MAX_SIDES = 32
 
-# Scripts that put no blanks between words: what is typed is seldom what lies between two blanks there.
+# Scripts without spaces between words: what is typed is seldom a whole run between two spaces.
 _UNSPACED = (
     ("\u0e00", "\u0eff"), ("\u1000", "\u109f"), ("\u1780", "\u17ff"), ("\u3040", "\u30ff"), ("\u3400", "\u9fff"),
     ("\uac00", "\ud7a3"), ("\uf900", "\ufaff"), ("\U00020000", "\U0003ffff"),
@@ -85,7 +86,7 @@ _COST = re.compile(r"(>=|<=|>|<)\$?(\d{0,12})(?:\.(\d{0,6}))?")
 
 
 class Filter(NamedTuple):
-    """What has to be so besides: one of the values, or, negated, none of them."""
+    """A filter: one of the values has to match, or, negated, none of them."""
 
     name: str
     values: tuple[str, ...]
@@ -93,12 +94,12 @@ class Filter(NamedTuple):
 
 
 class Query(NamedTuple):
-    """Everything in it has to hold; or else everything in one of the others."""
+    """A query: everything in it has to hold, or everything in one of `others`."""
 
     terms: tuple[Term, ...] = ()
     filters: tuple[Filter, ...] = ()
     others: tuple[Query, ...] = ()
-    """Behind `OR`; these have no others."""
+    """The other sides of an `OR`; these have no others themselves."""
 
     @property
     def ways(self) -> tuple[Query, ...]:
@@ -107,21 +108,21 @@ class Query(NamedTuple):
 
     @property
     def every_term(self) -> tuple[Term, ...]:
-        """The words, on whichever side of an `OR`."""
+        """The words on all sides of an `OR`."""
         return tuple(term for way in self.ways for term in way.terms)
 
     @property
     def every_filter(self) -> tuple[Filter, ...]:
-        """The filters, on whichever side of an `OR`."""
+        """The filters on all sides of an `OR`."""
         return tuple(clause for way in self.ways for clause in way.filters)
 
     def within(self, *filters: Filter) -> Query:
-        """The same, where these hold as well: on every side of an `OR`."""
+        """This query with more filters, on every side of an `OR`."""
         first, *rest = (way._replace(filters=(*way.filters, *filters)) for way in self.ways)
         return first._replace(others=tuple(rest))
 
     def without(self, chosen: Filter) -> Query:
-        """The same, without this filter on any side of an `OR`."""
+        """This query without a filter, on any side of an `OR`."""
         first, *rest = dict.fromkeys(
             Query(way.terms, tuple(clause for clause in way.filters if clause != chosen)) for way in self.ways
         )
@@ -134,11 +135,11 @@ class Query(NamedTuple):
 
 
 def parse(text: str) -> Query:
-    """What was asked for. `Invalid` for everything that cannot be understood."""
+    """Parse a query. Raises `Invalid` if it cannot be understood."""
     if len(text) > MAX_LENGTH:
         raise Invalid(f"a query of {len(text)} characters", hint=f"at most {MAX_LENGTH}")
     if not text.isascii():
-        text = _sane(text)
+        text = _normalized(text)
     if "\0" in text:
         raise Invalid(f"the query {text!r:.80} has a NUL in it")
     ways = _ways(text, with_groups=_JOINED.search(_QUOTED.sub('""', text)) is not None) or [Query()]
@@ -149,7 +150,7 @@ def parse(text: str) -> Query:
 
 
 def _ways(text: str, *, with_groups: bool) -> list[Query]:
-    """What stands between the `OR`s, each without parentheses: `a (b OR c)` is `a b OR a c`."""
+    """The sides of the `OR`s, with parentheses expanded: `a (b OR c)` is `a b OR a c`."""
     ways: list[Query] = []
     side = [Query()]
     position, end = _skip(text, 0), len(text)
@@ -168,8 +169,8 @@ def _ways(text: str, *, with_groups: bool) -> list[Query]:
         else:
             part, position = _part(text, position, with_groups=with_groups)
             inner = [part]
-        if len(side) * len(inner) + len(ways) > MAX_WAYS:
-            raise Invalid(f"a query with more than {MAX_WAYS} ways to be met", hint="say less, and narrow it down")
+        if len(side) * len(inner) + len(ways) > MAX_SIDES:
+            raise Invalid(f"a query with more than {MAX_SIDES} ways to be met", hint="say less, and narrow it down")
         side = [Query(one.terms + more.terms, one.filters + more.filters) for one in side for more in inner]
         if sum(len(way.terms) + len(way.filters) for way in ways + side) > MAX_PARTS:
             raise Invalid(f"a query of more than {MAX_PARTS} parts", hint="say less, and narrow it down")
@@ -178,7 +179,7 @@ def _ways(text: str, *, with_groups: bool) -> list[Query]:
 
 
 def _group(text: str, position: int) -> tuple[list[Query], int]:
-    """What stands between parentheses."""
+    """The group in parentheses at a position, and the position after it."""
     depth = 0
     for bracket in _BRACKET.finditer(text, position):
         depth += {"(": 1, ")": -1}.get(bracket[0], 0)
@@ -209,28 +210,28 @@ def _part(text: str, position: int, *, with_groups: bool) -> tuple[Query, int]:
 
 
 def _is_agent(name: str) -> bool:
-    """Whether `name:…` is what a session of that agent is called."""
+    """Whether `name` is an agent, so that `name:…` is the name of a session."""
     from turnlog.formats import is_known
 
     return is_known(name)
 
 
 def cost_of(value: str) -> tuple[str, int]:
-    """A value of `cost:`: the comparison, and micro-dollars."""
+    """The comparison and the micro-dollars of a value of `cost:`."""
     match = _COST.fullmatch(value)
     if match is None or not (match[2] or match[3]):
         raise Invalid(f"cost:{value:.80} is not an amount", hint="cost:>1.50, cost:<0.1, cost:>=2 or cost:<=2")
     return match[1], int(match[2] or "0") * 1_000_000 + int((match[3] or "").ljust(6, "0"))
 
 
-def _sane(text: str) -> str:
+def _normalized(text: str) -> str:
     from unicodedata import normalize
 
     try:
         text.encode()
     except UnicodeEncodeError:
         raise Invalid(f"the query {text!r:.80} is not Unicode") from None
-    # Some keyboards send letters and their accents one by one.
+    # Some keyboards send letters and accents as separate characters.
     return normalize("NFC", text)
 
 
@@ -240,7 +241,7 @@ def _skip(text: str, position: int) -> int:
 
 
 def _negates(text: str, position: int) -> bool:
-    """Whether there is a minus that means "not": `-v` yes, `--force` and `->` are code."""
+    """Whether the minus at a position means "not": in `-v` it does, `--force` and `->` are code."""
     if text[position] != "-" or position + 1 == len(text):
         return False
     following = text[position + 1]
@@ -294,7 +295,7 @@ def _quoted(text: str, position: int) -> tuple[str, int]:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    # Only what has to be: people paste `"\d+"` and mean it.
+    # Only if not negated: people paste `"\d+"` and mean it.
     return match[1] if match[1] in '"\\' else match[0]
 
 
@@ -314,7 +315,7 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
     if name not in FILTERS:
         rest = _ITEM.match(text, position)
         whole = f"{name}:{rest[0] if rest else ''}"
-        near = _MEANT.get(name) or _nearest(name, FILTERS)
+        near = _SYNONYMS.get(name) or _nearest(name, FILTERS)
         by = f"`turnlog usage --by {name}` adds up by it; " if name in ("user", "machine") else ""
         meant = f"did you mean {near}:? " if near else by
         hint = f'{meant}one of {", ".join(FILTERS)}; to look for it as text, "{whole:.60}"'
@@ -324,7 +325,7 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
         if text.startswith('"', position):
             value, position = _quoted(text, position)
         else:
-            # A comma in an amount is a slip, not a second one.
+            # A comma in an amount is a typing error, not a second value.
             match = (_ITEM if name in _SINGLE else _BARE).match(text, position)
             value, position = (match[0], match.end()) if match else ("", position)
         if not value:
@@ -339,7 +340,7 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:
-    """The one of these words that is most like this one; "" if none is."""
+    """The most similar of these words; "" if none is similar."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, words, n=1)), "")

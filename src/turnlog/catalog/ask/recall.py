@@ -1,4 +1,4 @@
-"""What somebody asks in a sentence: what has all of the words, and behind it what has most of the rarest of them."""
+"""Search for a sentence: first the places with all of its words, then those with most of the rarest words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.catalog.answer import RecalledPage, RecalledPlace
+from turnlog.catalog.ask.hits import hits_of
 from turnlog.catalog.ask.listing import now_ms
+from turnlog.catalog.ask.lookup import wanted_in
+from turnlog.catalog.ask.page import matching
 from turnlog.catalog.ask.query import Query, parse
-from turnlog.catalog.ask.search import Page, called, hits_of, may_open, opened, wanted_in
+from turnlog.catalog.ask.titles import title_hits
 from turnlog.catalog.index.terms import Needle, Term
 from turnlog.errors import Invalid
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from turnlog.catalog.answer import Hit
+    from turnlog.catalog.ask.page import Matches
     from turnlog.catalog.index.index import Index
     from turnlog.catalog.index.wanted import EntryMatch, Wanted
 
@@ -28,10 +32,10 @@ _LOOKED_AT = 1_500
 _RAREST = 8
 """How many of the rarest words of a sentence are searched."""
 _LEAST = 4
-"""A word of fewer letters has no ending to be taken off."""
+"""Words up to this length keep their ending."""
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ations?|ings?|ions?|ies|ied|ers?|ed|es|ly|s|e|y)$")
 _WEIGHTS = {"user": 1.3, "assistant": 1.1, "summary": 1.1}
-"""What people said, and answers, tell more of a session than what its tools did."""
+"""What people and models said counts more than what tools did."""
 _STOP = frozenset([
     "a", "about", "after", "again", "all", "already", "also", "am", "an", "and", "any", "anything", "are", "as",
     "at", "be", "because", "been", "before", "being", "but", "by", "can", "could", "did", "do", "does", "doing",
@@ -44,33 +48,33 @@ _STOP = frozenset([
     "were", "what", "when", "where", "which", "while", "who", "whom", "why", "will", "with", "work", "worked",
     "would", "you", "your",
 ])  # fmt: skip
-"""Words that a question has, whatever it is about."""
+"""Words that occur in any question."""
 
 Skips = Callable[["EntryMatch"], bool]
 Clean = Callable[[str], str]
 
 
 def nothing(match: EntryMatch) -> bool:
-    """Nothing is left out."""
+    """The default of `skips`: nothing is left out."""
     return False
 
 
 class _Place(NamedTuple):
-    """A place in an index: an entry, or a session that is called so; and what it has of the question."""
+    """A match: an entry, or a session with a matching title; `words` are those of the question that it has."""
 
     number: int
-    """Of the index."""
+    """The number of the index."""
+    row: int
+    """The row of the session in that index."""
     match: EntryMatch | None
     hit: Hit | None = None
     words: tuple[str, ...] = ()
     is_near: bool = False
 
     @property
-    def session(self) -> tuple[int, str]:
-        """Which session that is."""
-        if self.match is not None:
-            return self.number, str(self.match.session)
-        return self.number, self.hit.card.name if self.hit is not None else ""
+    def session(self) -> tuple[int, int]:
+        """The key of the session."""
+        return self.number, self.row
 
 
 def recall(
@@ -82,103 +86,84 @@ def recall(
     skips: Skips = nothing,
     clean: Clean = str,
 ) -> RecalledPage:
-    """The best place of each session, and where there are few sessions, more places of each.
+    """The best place of each session; if there are few sessions, more places of each.
 
-    Those that have all of the words come first, the newest of them before others; then what comes near, by what it has
-    of the question. `skips` leaves entries out; `clean` is what is done to a text before a piece of it is shown.
+    Places with all of the words come first, newest first; then near matches, by the words that they have
+    of the question. `skips` leaves entries out; `clean` is applied to a text before a piece of it is shown.
     """
     if limit < 1 or offset < 0:
         raise Invalid(f"{limit} places from {offset} on", hint="at least 1, from 0 on")
-    asked = parse(query)
-    wanted = wanted_in(indexes, asked, None, now_ms=now_ms())
-    walk = _Walk(indexes, wanted, skips)
-    order = walk.all_words(asked)
-    is_sentence = not asked.others and len([term for term in asked.terms if not term.negated]) > 1
+    parsed = parse(query)
+    wanted = wanted_in(indexes, parsed, None, now_ms=now_ms())
+    matches = matching(indexes, parsed, wanted, _COUNTED, limit_if_read=_READ, skips=skips)
+    order, others = _one_of_each(_with_all_words(indexes, parsed, matches))
+    is_sentence = not parsed.others and len([term for term in parsed.terms if not term.negated]) > 1
     if len(order) < offset + limit and is_sentence:
-        order += _Near(indexes, wanted, skips).places(asked, {place.session for place in order})
+        order += _Near(indexes, matches.wanted, skips).places(parsed, {place.session for place in order})
     if len(order) < offset + limit:
-        order += walk.more_of_each()
+        order += others
     page = order[offset : offset + limit]
-    places = [place for place in (_shown(indexes, wanted, one, clean) for one in page) if place is not None]
+    places = [place for place in (_recalled(indexes, matches.wanted, one, clean) for one in page) if place is not None]
     return RecalledPage(
         places,
         left=max(0, len(order) - offset - limit),
-        is_more=walk.is_more and len(order) > offset + limit,
-        is_cut=walk.is_cut,
+        is_more=any(page.next is not None for page in matches.pages) and len(order) > offset + limit,
+        is_cut=any(page.is_cut for page in matches.pages),
     )
 
 
-def _shown(indexes: Sequence[Index], wanted: list[Wanted], place: _Place, clean: Clean) -> RecalledPlace | None:
-    asked = wanted[place.number]
+def _with_all_words(indexes: Sequence[Index], query: Query, matches: Matches) -> list[_Place]:
+    """The newest places that have all of the words, newest first; of sessions without any, a title that has them."""
+    places = [
+        (match.id, _Place(number, match.session, match))
+        for number, page in enumerate(matches.pages)
+        for match in page.matches
+    ]
+    sessions = {place.session for _, place in places}
+    for number, (index, one) in enumerate(zip(indexes, matches.wanted, strict=True)):
+        for session, hit in title_hits(index, query, one, _READ).hits:
+            if (number, session) not in sessions:
+                places.append((hit.cursor, _Place(number, session, None, hit)))
+    places.sort(key=lambda place: place[0], reverse=True)
+    return [place for _, place in places]
+
+
+def _one_of_each(places: list[_Place]) -> tuple[list[_Place], list[_Place]]:
+    """The first place of each session, and the others."""
+    first: dict[tuple[int, int], _Place] = {}
+    others = [place for place in places if first.setdefault(place.session, place) is not place]
+    return list(first.values()), others
+
+
+def _recalled(indexes: Sequence[Index], wanted: list[Wanted], place: _Place, clean: Clean) -> RecalledPlace | None:
+    lookup = wanted[place.number]
     if place.hit is not None:
         from turnlog.catalog.ask.snippet import snippet
 
-        needles = [Needle(term) for term in asked.every_term if not term.negated]
+        needles = [Needle(term) for term in lookup.every_term if not term.negated]
         text, marks = snippet(clean(place.hit.card.title or place.hit.card.id), needles)
         return RecalledPlace(place.hit._replace(snippet=text, marks=marks), place.words, place.is_near)
     assert place.match is not None
     if place.is_near:
-        asked = asked._replace(terms=tuple(_near_term(word) for word in place.words))
-    hits = hits_of(indexes[place.number], [place.match], asked, clean)
+        lookup = lookup._replace(terms=tuple(_near_term(word) for word in place.words))
+    hits = hits_of(indexes[place.number], [place.match], lookup, clean)
     return next((RecalledPlace(hit, place.words, place.is_near) for hit in hits), None)
 
 
-class _Walk:
-    """The newest places that have all of the words."""
-
-    def __init__(self, indexes: Sequence[Index], wanted: list[Wanted], skips: Skips) -> None:
-        self._indexes, self._wanted, self._skips = indexes, wanted, skips
-        self.is_more = self.is_cut = False
-        self._others: list[_Place] = []
-
-    def all_words(self, asked: Query) -> list[_Place]:
-        """One place of each session, the newest first."""
-        matches = self._entries(self._wanted)
-        if not matches and not self.is_cut and may_open(asked):
-            self._wanted[:] = [one._replace(terms=opened(asked.terms)) for one in self._wanted]
-            matches = self._entries(self._wanted)
-        places = [(match.id, _Place(number, match)) for number, match in matches]
-        for number, (index, one) in enumerate(zip(self._indexes, self._wanted, strict=True)):
-            hits = called(index, asked, one, _READ, None)
-            rows = {match.session for of, match in matches if of == number} if hits else set[int]()
-            names = {card.name for card in index.cards_by_row(rows).values()} if rows else set[str]()
-            places += [(hit.cursor, _Place(number, None, hit)) for hit in hits if hit.card.name not in names]
-        places.sort(key=lambda one: one[0], reverse=True)
-        first: dict[tuple[int, str], _Place] = {}
-        for _, place in places:
-            if first.setdefault(place.session, place) is not place:
-                self._others.append(place)
-        return list(first.values())
-
-    def more_of_each(self) -> list[_Place]:
-        """The places that were left for later."""
-        return self._others
-
-    def _entries(self, wanted: list[Wanted]) -> list[tuple[int, EntryMatch]]:
-        matches: list[tuple[int, EntryMatch]] = []
-        for number, (index, one) in enumerate(zip(self._indexes, wanted, strict=True)):
-            is_sure = all(term.kind in index.sure for term in one.every_term)
-            page = Page(index, one, _COUNTED if is_sure else _READ)
-            self.is_cut |= page.is_cut
-            self.is_more |= page.next is not None
-            matches += [(number, match) for match in page.found if not self._skips(match)]
-        return matches
-
-
 class _Near:
-    """What has most of the rarest words: counted in a session, and in the one place of it that has most of them."""
+    """Places with most of the rarest words, ranked by the words of the session and of its best place."""
 
     def __init__(self, indexes: Sequence[Index], wanted: list[Wanted], skips: Skips) -> None:
         self._indexes, self._wanted, self._skips = indexes, wanted, skips
 
-    def places(self, asked: Query, known: set[tuple[int, str]]) -> list[_Place]:
-        """The best place of each session that is not known already, the best session first."""
-        words = self._rarest(asked)
+    def places(self, query: Query, known: set[tuple[int, int]]) -> list[_Place]:
+        """The best place of each session that is not in `known`, best session first."""
+        words = self._rarest(query)
         best: dict[tuple[int, int], dict[int, tuple[EntryMatch, list[str]]]] = {}
         for word, _ in words:
-            for number, match in self._having(asked, word):
+            for number, match in self._having(query, word):
                 key = (number, match.session)
-                if (number, str(match.session)) not in known and not self._skips(match):
+                if key not in known and not self._skips(match):
                     best.setdefault(key, {}).setdefault(match.id, (match, []))[1].append(word)
         weights = dict(words)
         ranked: list[tuple[float, int, _Place]] = []
@@ -189,14 +174,14 @@ class _Near:
             ]
             top, id, match, here = max(scored, key=lambda one: one[:2])
             session = sum(weights[word] for word in {word for _, here in matches.values() for word in here})
-            ranked.append((session + top, id, _Place(key[0], match, words=tuple(here), is_near=True)))
+            ranked.append((session + top, id, _Place(*key, match, words=tuple(here), is_near=True)))
         ranked.sort(key=lambda one: one[:2], reverse=True)
-        least = ranked[0][0] / 4 if ranked else 0.0  # what has only a word that is everywhere is no answer
+        least = ranked[0][0] / 4 if ranked else 0.0  # a place that has only common words is no answer
         return [place for score, _, place in ranked if score >= least]
 
-    def _rarest(self, asked: Query) -> list[tuple[str, float]]:
-        """The words that tell most, and how much."""
-        texts = [term.text.lower() for term in asked.terms if not term.negated]
+    def _rarest(self, query: Query) -> list[tuple[str, float]]:
+        """The rarest words of the query, each with its weight."""
+        texts = [term.text.lower() for term in query.terms if not term.negated]
         words = dict.fromkeys(word for text in texts for word in re.findall(r"[^\W_]+", text) if word not in _STOP)
         counts = {
             word: sum(index.frequency(_near_term(word)) for index in self._indexes) for word in words if len(word) > 1
@@ -205,15 +190,15 @@ class _Near:
         most = max((count for count, _ in there), default=1) + 1
         return [(word, 1.0 + log(most / count)) for count, word in there]
 
-    def _having(self, asked: Query, word: str) -> Iterator[tuple[int, EntryMatch]]:
+    def _having(self, query: Query, word: str) -> Iterator[tuple[int, EntryMatch]]:
         term = _near_term(word)
-        negated = tuple(one for one in asked.terms if one.negated)
+        negated = tuple(one for one in query.terms if one.negated)
         for number, (index, one) in enumerate(zip(self._indexes, self._wanted, strict=True)):
             for match in index.entries(one._replace(terms=(term, *negated)), limit=_LOOKED_AT):
                 yield number, match
 
 
 def _near_term(word: str) -> Term:
-    """The word without its ending, and whatever ending it has there: `migrating` is near `migration`."""
+    """A term for a word with any ending: `migrating` is near `migration`."""
     stem = _ENDING.sub("", word) if len(word) > _LEAST and word.isascii() else word
     return Term("prefix", stem) if stem != word and len(stem) >= _LEAST else Term("word", word)

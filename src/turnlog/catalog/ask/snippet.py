@@ -1,4 +1,4 @@
-"""The place in a text that shows best why it was found, on one line."""
+"""The part of a text that shows best why it matches, on one line."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOST = 200
 _LEAD = 40
 """How many characters a snippet has before its first mark."""
 _SLACK = 12
-"""So far a cut moves to fall between two words."""
+"""How far a cut may move to fall between two words."""
 _LONGEST = 64
-"""So far a cut moves to leave what is one character on the screen in one piece."""
+"""How far a cut may move so that one character on the screen stays in one piece."""
 _BLANKS = re.compile(r"\s+")
 _BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 
@@ -27,7 +27,7 @@ Marks = tuple[tuple[int, int], ...]
 
 
 def snippet(text: str, needles: Sequence[Needle], width: int = WIDTH) -> tuple[str, Marks]:
-    """A stretch of the text, and where in it the needles are."""
+    """A piece of the text, and the positions of the needles in it."""
     text = text.rstrip()
     places = _places(text, needles)
     begin = _begin(text, _best(places, width) - min(_LEAD, width // 4))
@@ -48,7 +48,7 @@ def snippet(text: str, needles: Sequence[Needle], width: int = WIDTH) -> tuple[s
 
 
 def _places(text: str, needles: Sequence[Needle]) -> list[tuple[int, int, int]]:
-    """Where each needle is, and its number."""
+    """The start and the end of each occurrence, and the number of its needle."""
     folded, bare = fold(text), ""
     ranges: list[tuple[int, int, int]] = []
     for number, needle in enumerate(needles):
@@ -62,7 +62,7 @@ def _places(text: str, needles: Sequence[Needle]) -> list[tuple[int, int, int]]:
 
 
 def _best(places: list[tuple[int, int, int]], width: int) -> int:
-    """Where the stretch with the most needles in it begins."""
+    """The start of the piece with the most needles."""
     best, most = 0, 0
     for index, (start, _, _) in enumerate(places):
         seen = {number for _, end, number in places[index : index + 50] if end - start <= width * 3 // 4}
@@ -84,7 +84,7 @@ def _merged(places: list[tuple[int, int, int]], begin: int) -> list[tuple[int, i
 
 
 def _begin(text: str, at: int) -> int:
-    """A good place near there to begin."""
+    """A good place to begin near `at`."""
     if at <= _SLACK:
         return 0
     blank = _BLANKS.search(text, at - 1, at + _SLACK)
@@ -116,7 +116,7 @@ def _cut(line: str, marks: list[tuple[int, int]], width: int, *, is_all: bool) -
 
 
 def _is_inside(text: str, at: int) -> bool:
-    """Whether a cut there would go through what is one character on the screen."""
+    """Whether a cut at `at` would split what is one character on the screen."""
     if not 0 < at < len(text):
         return False
     left, right = text[at - 1], text[at]

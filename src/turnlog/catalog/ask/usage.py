@@ -1,7 +1,7 @@
-"""What was spent: by day, by model, by session …
+"""Spending by day, by model, by session …
 
 Summed from what each session spent in a quarter of an hour with one model; time zones are whole quarters apart. Only
-what a session spent itself is in there, so that nothing counts twice.
+what a session spent itself is included, so that nothing counts twice.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from turnlog.catalog.answer import Spending
 from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
+from turnlog.catalog.ask.lookup import sessions_meant
+from turnlog.catalog.ask.owner import UNKNOWN, owners
 from turnlog.catalog.ask.query import Query, parse
-from turnlog.catalog.ask.search import sessions_meant
-from turnlog.catalog.ask.whose import UNKNOWN
+from turnlog.catalog.index.columns import path_of
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.spending import DAY, QUARTER_MS
-from turnlog.catalog.index.texts import path_of
 from turnlog.catalog.index.wanted import Shift, SpendingQuery
 from turnlog.catalog.values import COUNTS, TokenSums, rounded
 from turnlog.errors import Invalid
@@ -39,6 +39,8 @@ LABEL = "label:"
 _COLUMNS = {"session": "name", "workspace": "workspace", "agent": "agent"}
 TOTAL = "total"
 
+SessionKey = tuple[int, int]
+"""The number of an index, and the row of a session in it."""
 _UNIX_EPOCH = 719_163  # as a day of `date`
 
 
@@ -51,25 +53,25 @@ def usage(
     now_ms: int,
     home: Callable[[], Home] | None = None,
 ) -> list[Spending]:
-    """What was spent, in groups; the last one is the total. Days come in their order, all else by what it cost.
+    """Spending in groups; the last one is the total. Days are in order, all other groups by their cost.
 
-    `by` may name several, with commas: `month,model`. `home` gives the sessions that may have labels.
+    `by` may name several kinds, with commas: `month,model`. `home` has the sessions that may have labels.
     """
     groups: dict[tuple[str, ...], Sum] = {}
     total = Sum()
     kinds = tuple(by.split(","))
     for session, model, names, numbers in _grouped(indexes, query, kinds, workspace, timezone, now_ms, home):
-        for one in (groups.setdefault(tuple(names), Sum()), total):
-            one.add(session, model, numbers)
+        for group in (groups.setdefault(tuple(names), Sum()), total):
+            group.add(session, model, numbers)
     return [*(groups[names].as_spending(*names) for names in _ordered(groups, kinds)), total.as_spending(TOTAL)]
 
 
 def _ordered(groups: dict[tuple[str, ...], Sum], kinds: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Groups, and those inside of them: times in their order, all else by what it cost."""
+    """Groups and those inside them: times in order, all others by their cost."""
     cost: dict[tuple[str, ...], int] = {}
-    for names, one in groups.items():
+    for names, group in groups.items():
         for depth in range(1, len(names) + 1):
-            cost[names[:depth]] = cost.get(names[:depth], 0) + one.numbers[1]
+            cost[names[:depth]] = cost.get(names[:depth], 0) + group.pico
 
     def key(names: tuple[str, ...]) -> list[tuple[int, str]]:
         return [(0 if by in TIMES else -cost[names[: depth + 1]], names[depth]) for depth, by in enumerate(kinds)]
@@ -86,17 +88,19 @@ def usage_by_two(
     workspace: str | None = None,
     timezone: tzinfo | None = None,
 ) -> dict[str, list[Spending]]:
-    """What was spent in each group of the one kind, and in it by groups of the other: for `Catalog.ask`.
+    """Spending in each group of one kind, divided into groups of another: for `Catalog.ask`.
 
-    Days come in their order; inside, what cost most comes first.
+    Days are in order; inside, the most expensive group comes first.
     """
     groups: dict[str, dict[str, Sum]] = {}
     for session, model, names, numbers in _grouped(indexes, query, (by, and_by), workspace, timezone, _now_ms()):
         groups.setdefault(names[0], {}).setdefault(names[1], Sum()).add(session, model, numbers)
     order = sorted(groups)
     if by not in TIMES:
-        order.sort(key=lambda name: -sum(one.numbers[1] for one in groups[name].values()))
-    return {name: sorted((one.as_spending(part) for part, one in groups[name].items()), key=_dearest) for name in order}
+        order.sort(key=lambda name: -sum(group.pico for group in groups[name].values()))
+    return {
+        name: sorted((group.as_spending(part) for part, group in groups[name].items()), key=_dearest) for name in order
+    }
 
 
 def _dearest(spending: Spending) -> tuple[int, str]:
@@ -111,17 +115,17 @@ def _grouped(
     zone: tzinfo | None,
     now_ms: int,
     home: Callable[[], Home] | None = None,
-) -> Iterator[tuple[tuple[int, int], str, list[str], list[int]]]:
-    """Of each session, day and model: the session, the model, the groups that it is in, and the numbers."""
+) -> Iterator[tuple[SessionKey, str, list[str], list[int]]]:
+    """For each session, day and model: the session, the model, its groups, and the numbers."""
     for by in kinds:
         if by not in GROUPS and not by.startswith(LABEL):
             raise Invalid(f"no usage by {by!r:.40}", hint=f"by {', '.join(GROUPS)} or {LABEL}NAME")
     if len(set(kinds)) < len(kinds):
         raise Invalid(f"usage by the same twice: {','.join(kinds)}", hint="name each once")
-    asked, with_days = of_spending(parse(query)), any(by in TIMES for by in kinds)
+    parsed, with_days = of_spending(parse(query)), any(by in TIMES for by in kinds)
     labelled = {by: labelled_by(home, by.removeprefix(LABEL)) for by in kinds if by.startswith(LABEL)}
     for number, index in enumerate(indexes):
-        rows = _rows(index, asked, workspace, zone, now_ms, with_days=with_days)
+        rows = _rows(index, parsed, workspace, zone, now_ms, with_days=with_days)
         labels = {by: labels_of(index, by, labelled.get(by)) if rows else {} for by in kinds}
         for session, day, model, *numbers in rows:
             names = [_group(by, day, model, path_of(labels[by].get(session, UNKNOWN))) for by in kinds]
@@ -129,66 +133,70 @@ def _grouped(
 
 
 def labelled_by(home: Callable[[], Home] | None, name: str) -> dict[str, str]:
-    """What that label says of each session that has it; a fork or a subagent without it has that of its parent."""
-    asked = () if home is None else (*home().sessions(deleted=True), *home().sessions())
-    there = {info.id: info for info in asked}
+    """The value of a label in each session; a fork or a subagent without it has that of its parent."""
+    infos = () if home is None else (*home().sessions(deleted=True), *home().sessions())
+    by_id = {info.id: info for info in infos}
     labels: dict[str, str] = {}
-    for info in there.values():
-        one, met = info, set[str]()
-        while name not in one.labels and one.id not in met:
-            met.add(one.id)
-            one = there.get(one.parent or (one.fork.session if one.fork is not None else ""), one)
-        if name in one.labels:
-            labels[info.id] = one.labels[name]
+    for info in by_id.values():
+        session, visited = info, set[str]()
+        while name not in session.labels and session.id not in visited:
+            visited.add(session.id)
+            parent = session.parent or (session.fork.session if session.fork is not None else "")
+            session = by_id.get(parent, session)
+        if name in session.labels:
+            labels[info.id] = session.labels[name]
     return labels
 
 
 def labels_of(index: Index, by: str, labelled: dict[str, str] | None = None) -> dict[int, Any]:
-    """What sessions are called in groups of that kind."""
+    """The group of each session, for groups of this kind."""
     if labelled is not None:
-        return {row: labelled[id] for row, id in index.labels("native").items() if id in labelled}
+        return {row: labelled[id] for row, id in index.column_by_session("native").items() if id in labelled}
     if by in _COLUMNS:
-        return index.labels(_COLUMNS[by])
+        return index.column_by_session(_COLUMNS[by])
     if by not in ("user", "machine"):
         return {}
-    from turnlog.catalog.ask.whose import whose
-
-    return {id: user if by == "user" else machine for id, user, machine in whose(index)}
+    return {id: user if by == "user" else machine for id, user, machine in owners(index)}
 
 
 def _rows(
-    index: Index, asked: Query, workspace: str | None, zone: tzinfo | None, now_ms: int, *, with_days: bool
+    index: Index, query: Query, workspace: str | None, zone: tzinfo | None, now_ms: int, *, with_days: bool
 ) -> list[tuple[Any, ...]]:
     without = ("model", "since", "until")
-    sessions = sessions_meant(index, asked, now_ms=now_ms, zone=zone, without=without)
+    sessions = sessions_meant(index, query, now_ms=now_ms, zone=zone, without=without)
     if workspace is not None:
         sessions = sessions.and_(Condition("=", "sessions.workspace", workspace))
-    span = span_of(asked, now_ms=now_ms, zone=zone)
+    span = span_of(query, now_ms=now_ms, zone=zone)
     shifts = partial(_shifts, zone=zone) if with_days else None
-    return index.spending(SpendingQuery(sessions, of_model(asked, "model"), span, shifts))
+    return index.spending(SpendingQuery(sessions, of_model(query, "model"), span, shifts))
 
 
 class Sum:
-    """A group, while it is summed up."""
+    """A group that is being summed up."""
 
     def __init__(self) -> None:
-        self.numbers = [0] * (3 + len(COUNTS))
-        self._sessions: set[tuple[int, int]] = set()
+        self.requests = 0
+        self.pico = 0
+        """The cost in millionths of micro-dollars."""
+        self._tokens = [0] * len(COUNTS)
+        self._sessions: set[SessionKey] = set()
         self._unpriced: set[str] = set()
 
-    def add(self, session: tuple[int, int], model: str, numbers: list[int]) -> None:
-        """One more row."""
-        self.numbers = [one + int(other) for one, other in zip(self.numbers, numbers, strict=True)]
+    def add(self, session: SessionKey, model: str, numbers: list[int]) -> None:
+        """Add a row: requests, cost, unpriced requests, tokens."""
+        requests, pico, unpriced, *tokens = numbers
+        self.requests += int(requests)
+        self.pico += int(pico)
+        self._tokens = [one + int(other) for one, other in zip(self._tokens, tokens, strict=True)]
         self._sessions.add(session)
-        if numbers[2]:
+        if unpriced:
             self._unpriced.add(model or UNKNOWN)
 
     def as_spending(self, *names: str) -> Spending:
-        """What it has come to."""
-        requests, cost, _, *counts = self.numbers
-        tokens = TokenSums._make((*counts, rounded(cost)))
+        """The sum as `Spending`."""
+        tokens = TokenSums._make((*self._tokens, rounded(self.pico)))
         unpriced = tuple(sorted(self._unpriced))
-        return Spending(", ".join(names), tokens, requests, len(self._sessions), unpriced, names)
+        return Spending(", ".join(names), tokens, self.requests, len(self._sessions), unpriced, names)
 
 
 def _group(by: str, day: int, model: str, name: str) -> str:
@@ -209,13 +217,13 @@ def _group(by: str, day: int, model: str, name: str) -> str:
 
 
 def _shifts(first: int, last: int, zone: tzinfo | None) -> list[Shift]:
-    """How far a time zone is ahead between two quarters."""
+    """The offsets of a time zone between two quarters of an hour."""
     shifts = [Shift(first, _ahead(first, zone))]
     week = 7 * DAY
     for end in range(first + week, last + week, week):
         ahead = _ahead(end, zone)
         if ahead != shifts[-1].ahead:
-            low, high = end - week, end  # it changes between these
+            low, high = end - week, end  # the offset changes between these
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (low, middle) if _ahead(middle, zone) == ahead else (middle, high)

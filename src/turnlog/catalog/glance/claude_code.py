@@ -13,12 +13,12 @@ _BEGINNING = 40
 
 
 def is_session_name(name: str) -> bool:
-    """Whether a file may be a session, by its name."""
+    """Whether a file may be a session, judged by its name."""
     return name.endswith(".jsonl")
 
 
 def glance(path: str, size: int) -> SessionGlance | None:
-    """What its two ends tell; None if it is no session."""
+    """What the two ends of a file show; None if it is no session."""
     ends = FileEnds(path, size)
     first: dict[str, Any] = {}
     titles: dict[str, str] = {}
@@ -39,8 +39,8 @@ def glance(path: str, size: int) -> SessionGlance | None:
             break
     if not first:
         return None
-    for record in ends.marked(b'-title"', b'"type":"summary"'):
-        _take_title(record, titles)
+    for record in ends.records_with(b'-title"', b'"type":"summary"'):
+        _note_title(record, titles)
     stem = stem_of(path)
     is_side = first.get("isSidechain") is True and stem.startswith("agent-")
     return SessionGlance(
@@ -67,7 +67,7 @@ def _is_aside(record: dict[str, Any]) -> bool:
     return bool(record.get("isMeta") or record.get("isVisibleInTranscriptOnly") or record.get("isCompactSummary"))
 
 
-def _take_title(record: dict[str, Any], titles: dict[str, str]) -> None:
+def _note_title(record: dict[str, Any], titles: dict[str, str]) -> None:
     kind = str(record.get("type"))
     title = record.get(_TITLES.get(kind, ""))
     if isinstance(title, str) and title.strip():

@@ -22,12 +22,12 @@ _OTHERS = ("response_item", "event_msg", "turn_context")
 
 
 def is_session_name(name: str) -> bool:
-    """Whether a file may be a session, by its name."""
+    """Whether a file may be a session, judged by its name."""
     return name.endswith((".jsonl", ".jsonl.zst"))
 
 
 def glance(path: str, size: int) -> SessionGlance | None:
-    """What its two ends say; None if it is not a session. Of a compressed one only the name is known."""
+    """What the two ends of a file show; None if it is no session. A compressed file shows only its name."""
     if path.endswith(".zst"):
         return SessionGlance(stem_of(path)[-36:])
     ends = FileEnds(path, size)
@@ -38,7 +38,7 @@ def glance(path: str, size: int) -> SessionGlance | None:
             if number >= _BEGINNING:
                 return None
             meta = _meta(record)
-        elif preview := _said(record):
+        elif preview := _prompt_of(record):
             break
     if meta is None:
         return None
@@ -71,7 +71,7 @@ def _meta(record: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _said(record: dict[str, Any]) -> str:
+def _prompt_of(record: dict[str, Any]) -> str:
     item = fields_in(record.get("payload")) if record.get("type") == "response_item" else record
     if item.get("type") != "message" or item.get("role") != "user":
         return ""
@@ -88,7 +88,7 @@ def _home(path: str) -> str:
 
 @lru_cache(maxsize=8)
 def _names(home: str) -> dict[str, str]:
-    """The names that people gave to sessions."""
+    """The names that people gave to sessions, by their ids."""
     names: dict[str, str] = {}
     try:
         with open(os.path.join(home, "session_index.jsonl"), "rb") as file:

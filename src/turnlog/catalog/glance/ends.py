@@ -1,14 +1,15 @@
-"""The first and the last lines of a file, and what they have in common in all agents' files."""
+"""The first and the last lines of a file, and how to read what all agents write into them."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from json import loads
 from typing import Any, NamedTuple, cast
 
+from turnlog.catalog.index.columns import ms_of
 from turnlog.log.prompt import preview_of
 
 _HEAD, _MORE, _TAIL = 64 << 10, 1 << 20, 16 << 10
@@ -16,7 +17,7 @@ _TIMES = re.compile(rb'"(?:timestamp|lastUpdated)": ?"([^"\\]{10,40})"')
 
 
 class SessionGlance(NamedTuple):
-    """A session of another agent as far as the two ends of its file tell."""
+    """What the two ends of a file show of another agent's session."""
 
     native: str
     workspace: str | None = None
@@ -30,7 +31,7 @@ class SessionGlance(NamedTuple):
 
 
 class FileEnds:
-    """The records of the first lines, which are read as they are asked for, and the last lines as they stand."""
+    """The two ends of a file; records of the first lines are parsed on demand."""
 
     def __init__(self, path: str, size: int) -> None:
         self._path = path
@@ -43,7 +44,7 @@ class FileEnds:
                 self.tail = file.read(_TAIL).partition(b"\n")[2] if size > _HEAD + _TAIL else file.read(_TAIL)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Those of the first lines; of a first line that is very long, more is read."""
+        """The records of the first lines; if the first line is very long, more is read."""
         head = self.head
         if b"\n" not in head and self._size > len(head):
             with open(self._path, "rb", buffering=0) as file:
@@ -57,15 +58,15 @@ class FileEnds:
                 yield record
             start = stop + 1
 
-    def marked(self, *marks: bytes) -> Iterator[dict[str, Any]]:
-        """The records of either end that have one of these in them."""
+    def records_with(self, *marks: bytes) -> Iterator[dict[str, Any]]:
+        """The records of both ends that contain one of these marks."""
         for part in (self.head, self.tail) if self.tail is not self.head else (self.head,):
             for start, end in sorted({_line_around(part, at) for mark in marks for at in _places(part, mark)}):
                 if record := record_in(part[start:end]):
                     yield record
 
     def last_time(self) -> int | None:
-        """The newest time that the end tells."""
+        """The newest time in the last lines."""
         return max(filter(None, (ms_in(stamp.decode()) for stamp in _TIMES.findall(self.tail)[-8:])), default=None)
 
 
@@ -82,7 +83,7 @@ def _line_around(part: bytes, at: int) -> tuple[int, int]:
 
 
 def record_in(line: bytes) -> dict[str, Any]:
-    """The object on a line; nothing if there is none."""
+    """The JSON object on a line; empty if there is none."""
     if line[:1] != b"{":
         return {}
     try:
@@ -92,33 +93,33 @@ def record_in(line: bytes) -> dict[str, Any]:
 
 
 def fields_in(value: object) -> dict[str, Any]:
-    """An object, or nothing."""
+    """The value if it is an object; else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def objects_in(value: object) -> list[dict[str, Any]]:
-    """The objects of a list, or none."""
+    """The objects of a list; empty if the value is none."""
     return [fields_in(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
 
 
 def text_in(value: object) -> str | None:
-    """A text, or nothing."""
+    """The value if it is a text that is not empty; else None."""
     return value if isinstance(value, str) and value else None
 
 
 def ms_in(value: object) -> int | None:
-    """A time in milliseconds since 1970."""
+    """A time in ISO 8601 as milliseconds since 1970; None if it is none."""
     if not isinstance(value, str):
         return None
     try:
         at = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return max(0, int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000))
+    return ms_of(at)
 
 
 def preview_in(content: object) -> str:
-    """What a prompt says: a text, or several parts with text."""
+    """The preview of a prompt, which is a text or several parts with text."""
     if isinstance(content, list):
         parts = [part.get("text") for part in objects_in(cast("object", content))]
         content = "\n".join(part for part in parts if isinstance(part, str))

@@ -15,25 +15,25 @@ _PROMPT = re.compile(r'"type": ?"user",\s*"content": ?("(?:[^"\\]|\\.)*"|\[\s*\{
 
 
 def is_session_name(name: str) -> bool:
-    """Whether a file may be a session, by its name."""
+    """Whether a file may be a session, judged by its name."""
     return name.endswith((".json", ".jsonl")) and name not in ("logs.json", "checkpoint.json", "todos.json")
 
 
 def glance(path: str, size: int) -> SessionGlance | None:
-    """What its two ends tell; None if it is no session."""
+    """What the two ends of a file show; None if it is no session."""
     ends = FileEnds(path, size)
-    about, preview = _document(ends) if path.endswith(".json") else _log(ends)
-    if not text_in(about.get("sessionId")):
+    header, preview = _document(ends) if path.endswith(".json") else _log(ends)
+    if not text_in(header.get("sessionId")):
         return None  # also what resuming leaves behind, in which nobody says anything
     folder = os.path.dirname(path)
-    is_side = about.get("kind") == "subagent"
+    is_side = header.get("kind") == "subagent"
     parent = os.path.basename(folder)
     return SessionGlance(
-        native=about["sessionId"],
+        native=header["sessionId"],
         workspace=_root(folder),
-        title=text_in(about.get("summary")),
+        title=text_in(header.get("summary")),
         preview=preview,
-        created=ms_in(about.get("startTime")),
+        created=ms_in(header.get("startTime")),
         updated=ends.last_time(),
         parent=parent if is_side and parent != "chats" else None,
         is_hidden=is_side,
@@ -41,7 +41,7 @@ def glance(path: str, size: int) -> SessionGlance | None:
 
 
 def _log(ends: FileEnds) -> tuple[dict[str, Any], str]:
-    about: dict[str, Any] = {}
+    header: dict[str, Any] = {}
     preview = ""
     records = list(ends.records())
     if not any("type" in record for record in records):
@@ -51,28 +51,36 @@ def _log(ends: FileEnds) -> tuple[dict[str, Any], str]:
         for message in [record, *objects_in(changed.get("messages"))]:
             if message.get("type") == "user" and not preview:
                 preview = preview_in(message.get("displayContent") or message.get("content"))
-        about.update(changed if "$set" in record else record if "sessionId" in record and "type" not in record else {})
-    for record in ends.marked(b'"summary"'):
-        about.update(fields_in(record.get("$set")))
-    return about, preview
+        header.update(changed if "$set" in record else record if "sessionId" in record and "type" not in record else {})
+    for record in ends.records_with(b'"summary"'):
+        header.update(fields_in(record.get("$set")))
+    return header, preview
 
 
 def _document(ends: FileEnds) -> tuple[dict[str, Any], str]:
-    """Its beginning, as far as it goes: all of it would have to be read to be parsed."""
+    """The fields at the beginning of a document, and its first prompt: parsing it would need all of it."""
     head = ends.head.decode(errors="replace")
     if _MARK.decode() not in head and '"sessionId"' not in head:
         return {}, ""
-    from json import loads
-
-    about: dict[str, Any] = {key: value for key, value in reversed(_HEADER.findall(head))}
+    header: dict[str, Any] = {key: value for key, value in reversed(_HEADER.findall(head))}
     summary = re.search(r'"summary": ?("(?:[^"\\]|\\.)*")', ends.tail.decode(errors="replace"))
     if summary:
-        about["summary"] = loads(summary[1], strict=False)
+        header["summary"] = _string(summary[1])
     for match in _PROMPT.finditer(head):
-        preview = preview_in(loads(match[2] or match[1], strict=False))
+        preview = preview_in(_string(match[2] or match[1]))
         if preview:
-            return about, preview
-    return about, ""
+            return header, preview
+    return header, ""
+
+
+def _string(literal: str) -> str:
+    """A string of a JSON document; "" if it has an escape that JSON does not have."""
+    from json import loads
+
+    try:
+        return loads(literal, strict=False)
+    except ValueError:
+        return ""
 
 
 @lru_cache(maxsize=64)

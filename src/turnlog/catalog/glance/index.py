@@ -1,16 +1,16 @@
-"""What a glance tells, as an index that can be asked like any other; in memory, for this answer."""
+"""Glances as an index in memory that can be queried like any other, for one answer."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from turnlog.catalog.glance.places import places
-from turnlog.catalog.glance.survey import COLUMNS, FileSurvey, Glances
+from turnlog.catalog.glance.survey import FileSurvey, Glances
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.database import MemoryDatabase
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
-from turnlog.catalog.index.sqlite.watchlist import Watchlist
+from turnlog.catalog.index.sqlite.watchlist import Watchlist, add_glances
 from turnlog.log.ids import MARKS
 from turnlog.machine.environment import environment, user_folder
 from turnlog.session.interior import interior
@@ -18,6 +18,7 @@ from turnlog.session.interior import interior
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from turnlog.catalog.index.rows import GlanceRow
     from turnlog.session import Home
 
 _PATIENCE_S = 1.0
@@ -27,7 +28,7 @@ _PATIENCE_S = 1.0
 def surveyed(
     roots: list[tuple[str, str]] | None, watchlist: Watchlist | None, own: list[tuple[str, str]], workspace: str
 ) -> FileSurvey:
-    """What is new in these folders; where they are not known, wherever agents keep sessions, and we our own."""
+    """Survey what is new in these folders; if they are None, in all folders of agents and our own."""
     if roots is None:
         roots = [*own, *places(user_folder(), environment(), workspace)]
     if watchlist is None:
@@ -36,10 +37,10 @@ def surveyed(
 
 
 class GlanceIndex:
-    """The newest sessions of a survey. `is_beside` says whether there is an index of others besides."""
+    """The newest sessions of a survey. `has_main_index`: whether there is also an index of other sessions."""
 
-    def __init__(self, survey: FileSurvey, workspace: str, home: Callable[[], Home], *, is_beside: bool) -> None:
-        self.is_beside = is_beside
+    def __init__(self, survey: FileSurvey, workspace: str, home: Callable[[], Home], *, has_main_index: bool) -> None:
+        self.has_main_index = has_main_index
         self._database = MemoryDatabase()
         self._database.make()
         self.index = Index(SqliteEngine(self._database.connection))
@@ -55,25 +56,23 @@ class GlanceIndex:
             until = time.monotonic() + _PATIENCE_S
             self._add(heading.rows(survey, lambda: time.monotonic() > until))
         if any(name.startswith(MARKS) for _, _, _, name, _ in survey.own):
-            from turnlog.catalog.index.marked import put_over
+            from turnlog.catalog.index.sqlite.marked import overlay
 
-            put_over(self.index.engine, interior(home()).store)
+            overlay(self.index.engine, interior(home()).store)
 
     @property
     def unseen(self) -> int:
-        """How many sessions were not even looked at."""
+        """The number of files that were not examined."""
         return self._glances.unseen
 
     @property
     def first(self) -> int | None:
-        """When the oldest of those last changed."""
+        """When the oldest file last changed, if there are some that were not examined."""
         return self._glances.first
 
     def look_for(self, name: str) -> None:
-        """Take a glance at those of the others that may be called so."""
-        self._add(self._glances.called(name))
+        """Take a glance at other files whose sessions may have this name."""
+        self._add(self._glances.look_up(name))
 
-    def _add(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        marks = ", ".join("?" * len(COLUMNS))
-        sql = f"INSERT OR IGNORE INTO sessions ({', '.join(COLUMNS)}) VALUES ({marks})"
-        self._database.connection.executemany(sql, rows)
+    def _add(self, rows: Iterable[GlanceRow]) -> None:
+        add_glances(self._database.connection, rows)

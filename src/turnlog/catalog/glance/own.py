@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from turnlog.catalog.glance.survey import FoundFile, Sighting, found_file
-from turnlog.catalog.index.cards import UNREAD, ms_of
-from turnlog.catalog.index.texts import clean, path_column
+from turnlog.catalog.glance.survey import FileStat, FoundFile, found_file
+from turnlog.catalog.index.columns import clean, ms_of, path_column
+from turnlog.catalog.index.ending import UNREAD
+from turnlog.catalog.index.rows import GlanceRow
 from turnlog.layout import TRASH
 from turnlog.log.ids import handle_of
 from turnlog.store.files.names import is_session_file, session_id_of
@@ -19,30 +20,42 @@ if TYPE_CHECKING:
     from turnlog.thread.report import Info
 
 
-def rows(home: Home, files: Iterable[Sighting]) -> Iterator[tuple[Any, ...]]:
-    """Those of these files, as `COLUMNS`."""
-    infos = {(info.id, is_deleted): info for is_deleted in (False, True) for info in home.sessions(deleted=is_deleted)}
-    for seen in files:
-        _, _, folder, name, _ = seen
+def rows(home: Home, files: Iterable[FileStat]) -> Iterator[GlanceRow]:
+    """Our sessions in these files."""
+    infos = infos_of(home, (False, True))
+    for file in files:
+        _, _, folder, name, _ = file
         native = session_id_of(name) if is_session_file(name) else None
         if native:
             is_deleted = os.path.basename(folder) == TRASH
-            yield row_of_info(found_file(seen), native, infos.get((native, is_deleted)), is_deleted=is_deleted)
+            yield row_of_info(found_file(file), native, infos.get((native, is_deleted)), is_deleted=is_deleted)
 
 
-def row_of_info(file: FoundFile, native: str, info: Info | None, *, is_deleted: bool) -> tuple[Any, ...]:
-    """One of them."""
-    facts: tuple[Any, ...] = (None, None, None, None, None, None, False)
-    if info is not None:
-        facts = (
-            info.agent, path_column(info.workspace) if info.workspace else None,
-            clean(info.title) if info.title else None, ms_of(info.created_at), ms_of(info.updated_at), info.parent,
-            info.hidden,
-        )  # fmt: skip
-    is_said = info is not None and info.seq > 1 and info.agent != "turnlog"
-    agent, workspace, title, created, updated, parent, is_hidden = facts
-    return (
-        handle_of(native), native, 1, agent, path_column(file.path), "", workspace, title, "", created,
-        updated if updated is not None else file.mtime // 1_000_000, None, parent, is_hidden, is_deleted, is_said,
-        file.size, UNREAD,
-    )  # fmt: skip
+def infos_of(home: Home, places: Iterable[bool]) -> dict[tuple[str, bool], Info]:
+    """The sessions of a home, by id and whether they are deleted: an id may be in both places."""
+    return {(info.id, is_deleted): info for is_deleted in places for info in home.sessions(deleted=is_deleted)}
+
+
+def row_of_info(file: FoundFile, native: str, info: Info | None, *, is_deleted: bool) -> GlanceRow:
+    """A session as a row of the index; without `info`, only its file is known."""
+    updated = ms_of(info.updated_at) if info is not None else None
+    return GlanceRow(
+        name=handle_of(native),
+        native=native,
+        is_ours=True,
+        agent=info.agent if info is not None else None,
+        path=path_column(file.path),
+        key="",
+        workspace=path_column(info.workspace) if info is not None and info.workspace else None,
+        title=clean(info.title) if info is not None and info.title else None,
+        preview="",
+        created=ms_of(info.created_at) if info is not None else None,
+        updated=updated if updated is not None else file.mtime // 1_000_000,
+        fork=None,
+        parent=info.parent if info is not None else None,
+        is_hidden=info is not None and info.hidden,
+        is_deleted=is_deleted,
+        is_conversation=info is not None and info.seq > 1 and info.agent != "turnlog",
+        size=file.size,
+        ending=UNREAD,
+    )

@@ -1,4 +1,4 @@
-"""Where the agents keep their sessions, as their formats say it; here it is known without loading them."""
+"""Where the agents keep their sessions: the same folders as in their formats, without loading those."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def places(home: str, environ: Mapping[str, str], workspace: str) -> list[tuple[str, str]]:
-    """Agents and folders, there or not, for somebody who stands in that workspace."""
+    """Agents and their folders, existing or not, for a user in this workspace."""
 
     def base(variable: str, *path: str) -> str:
         return environ.get(variable) or os.path.join(home, *path)
@@ -19,7 +19,7 @@ def places(home: str, environ: Mapping[str, str], workspace: str) -> list[tuple[
     goose = os.path.join(environ["GOOSE_PATH_ROOT"], "data") if environ.get("GOOSE_PATH_ROOT") else f"{data}/goose"
     config = base("XDG_CONFIG_HOME", ".config")
     cursors = [environ.get("CURSOR_DATA_DIR"), environ.get("CURSOR_CONFIG_DIR"), f"{home}/.cursor", f"{config}/cursor"]
-    found = [
+    folders = [
         ("claude-code", os.path.join(base("CLAUDE_CONFIG_DIR", ".claude"), "projects")),
         ("codex", os.path.join(codex, "sessions")),
         ("codex", os.path.join(codex, "archived_sessions")),
@@ -50,8 +50,8 @@ def places(home: str, environ: Mapping[str, str], workspace: str) -> list[tuple[
         ("sofos", os.path.join(workspace, ".sofos", "sessions")),
     ]
     if environ.get("APPDATA") and not environ.get("GOOSE_PATH_ROOT"):
-        found.append(("goose", os.path.join(environ["APPDATA"], "Block", "goose", "data", "sessions")))
-    return list(dict.fromkeys(found))
+        folders.append(("goose", os.path.join(environ["APPDATA"], "Block", "goose", "data", "sessions")))
+    return list(dict.fromkeys(folders))
 
 
 _CURSOR = ("chats", "acp-sessions", "projects")

@@ -1,36 +1,39 @@
-"""What was read, on its way into an index: a portion at a time, whole or not at all."""
+"""What was read, on its way into an index: a portion at a time, each written whole or not at all."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from turnlog.catalog.index import bundle
-from turnlog.catalog.index.notes import DIRTY, flag
+from turnlog.catalog.index.columns import lines
+from turnlog.catalog.index.notes import DIRTY, set_flag_sql
 from turnlog.catalog.index.prices import Prices
-from turnlog.catalog.index.texts import SHIFT, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from turnlog.catalog.index.engine import Engine
+    from turnlog.catalog.index.rows import SessionRow, SpentRow, ToolUseRow
 
 FOREVER = (1 << 63) - 1
+BEYOND = 1 << 40
+"""Rows from this step on belong to no entry: totals of a session, spending that only a copy has, notes on it."""
 
 
-class Before(NamedTuple):
-    """What the index knows of a session already."""
+class IndexedSession(NamedTuple):
+    """What the index already has of a session."""
 
     id: int
     native: str
     size: int
     title: str | None
     preview: str
-    mark: bytes | None
+    resume_point: bytes | None
+    """The saved state of reading: see `read/intake.py`."""
     inode: int
 
 
 class Passage(NamedTuple):
-    """One entry as it is looked for."""
+    """The searchable content of an entry."""
 
     role: str
     text: str
@@ -39,74 +42,51 @@ class Passage(NamedTuple):
 
 
 class Doc(NamedTuple):
-    """One entry that has text. Sorted by its time."""
+    """An entry with text. Docs are sorted by time."""
 
     at: int
     session: int
     step: int
     entry: str
-    said: Passage
+    passage: Passage
     hash: int
 
 
 class Portion:
-    """What is written at once."""
+    """What is written in one transaction."""
 
     def __init__(self) -> None:
-        self.steps: list[tuple[str, tuple[Any, ...]]] = []
+        self.statements: list[tuple[str, tuple[Any, ...]]] = []
         """Statements on other tables, in their order."""
-        self.gone: list[int] = []
+        self.deleted_docs: list[int] = []
         self.docs: list[Doc] = []
-        self.spent: list[tuple[Any, ...]] = []
-        self.used: list[tuple[Any, ...]] = []
+        self.spent: list[SpentRow] = []
+        self.used: list[ToolUseRow] = []
         self.size = 0
 
-    def rows(self, taken: dict[int, int | None]) -> list[tuple[Any, ...]]:
-        """The texts as rows of `docs`: each has an id that nobody has. `taken` is the last one at each of the times."""
-        free = {at: at << SHIFT if last is None else last + 1 for at, last in taken.items()}
-        rows: list[tuple[Any, ...]] = []
-        for at, session, step, entry, passage, hash in self.docs:
-            # As soon after its time as there is room.
-            while (number := free.get(at, at << SHIFT)) >= (at + 1) << SHIFT:
-                at += 1
-            free[at] = number + 1
-            rows.append((number, *columns_of(session, step, entry, passage, hash)))
-        return rows
 
-    def bundles(self) -> tuple[list[bytes], list[tuple[int, int]]]:
-        """The texts packed, those of a session together; and of each the bundle and its number there."""
-        docs = self.docs
-        bundles: list[list[str]] = []
-        places = [(0, 0)] * len(docs)
-        room = 0
-        for doc in sorted(range(len(docs)), key=lambda doc: docs[doc][1:3]):
-            if room <= 0:
-                bundles.append([])
-                room = bundle.SIZE
-            places[doc] = (len(bundles) - 1, len(bundles[-1]))
-            bundles[-1].append(docs[doc].said.text)
-            room -= len(docs[doc].said.text)
-        return bundle.packed(bundles), places
-
-
-def columns_of(session: int, step: int, entry: str, said: Passage, hash: int) -> tuple[Any, ...]:
-    """What both engines have in a row of `docs`."""
-    return session, step, entry, said.role, lines(said.tools) if said.tools else "", hash
+def columns_of(session: int, step: int, entry: str, passage: Passage, hash: int) -> tuple[Any, ...]:
+    """The columns of `docs` that both engines have."""
+    return session, step, entry, passage.role, lines(passage.tools) if passage.tools else "", hash
 
 
 class PortionWriter(Protocol):
-    """What brings portions into the tables of an engine."""
+    """Writes portions into the tables of an engine."""
 
     most: int
-    """How many characters are written in one transaction."""
+    """The number of characters written in one transaction."""
 
     def write(self, portion: Portion) -> None:
-        """All of it or nothing; its texts are in their order."""
+        """Write a portion whole or not at all; its texts are sorted."""
+        ...
+
+    def wait(self) -> None:
+        """Return when everything passed to `write` is in the tables."""
         ...
 
 
 class Batch:
-    """Collects, and has it written when it is enough."""
+    """Collects rows, and writes them a portion at a time."""
 
     def __init__(self, db: Engine, writer: PortionWriter) -> None:
         self.db = db
@@ -114,19 +94,19 @@ class Batch:
         self._writer = writer
         self._portion = Portion()
 
-    def do(self, statement: str, values: tuple[Any, ...] = ()) -> None:
-        """A statement to be carried out with the rest of the portion."""
-        self._portion.steps.append((statement, values))
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> None:
+        """Execute a statement with the rest of the portion."""
+        self._portion.statements.append((statement, values))
 
     def add(self, doc: Doc) -> None:
-        """A text."""
+        """Add a text."""
         self._portion.docs.append(doc)
-        self._portion.size += len(doc.said.text)
+        self._portion.size += len(doc.passage.text)
         if self._portion.size >= self._writer.most:
             self.flush()
 
-    def take_in(self, docs: list[Doc], spent: list[tuple[Any, ...]], used: list[tuple[Any, ...]], size: int) -> None:
-        """What somebody else read; so many characters."""
+    def add_rows(self, docs: list[Doc], spent: list[SpentRow], used: list[ToolUseRow], size: int) -> None:
+        """Add rows that another process read, with `size` characters of text."""
         portion = self._portion
         portion.docs += docs
         portion.spent += spent
@@ -135,53 +115,59 @@ class Batch:
         if portion.size >= self._writer.most:
             self.flush()
 
-    def forget(self, doc: int) -> None:
-        """A text that is no longer there."""
-        self._portion.gone.append(doc)
+    def delete_text(self, doc: int) -> None:
+        """Delete a text."""
+        self._portion.deleted_docs.append(doc)
 
-    def pay(self, row: tuple[Any, ...]) -> None:
-        """What a request cost: a row of `spent`."""
+    def add_spent(self, row: SpentRow) -> None:
+        """Add the cost of a request."""
         self._portion.spent.append(row)
 
-    def use(self, row: tuple[Any, ...]) -> None:
-        """What a tool did: a row of `used`, where there is such a table."""
+    def add_tool_use(self, row: ToolUseRow) -> None:
+        """Add a use of a tool, if the engine has a table for it."""
         if self.db.keeps_details:
             self._portion.used.append(row)
 
     def drop_used(self, session: int, first: int) -> None:
-        """What tools did from that step on."""
+        """Delete the uses of tools from a step on."""
         if self.db.keeps_details:
-            self.do("DELETE FROM used WHERE session = ? AND step >= ?", (session, first))
+            self.execute("DELETE FROM used WHERE session = ? AND step >= ?", (session, first))
 
     def docs(self, session: int) -> Iterable[tuple[Any, ...]]:
-        """The texts of a session that the index has: row, time, step, entry, and the sum of each."""
-        docs = f"SELECT id, {self.db.at}, step, entry, hash FROM {self.db.table('docs')} WHERE session = {self.db.mark}"
-        return self.db.rows(docs, (session,))
+        """The texts that the index has of a session: row, time, step, entry and hash of each."""
+        db = self.db
+        docs = f"SELECT id, {db.at}, step, entry, hash FROM {db.table('docs')} WHERE session = {db.placeholder}"
+        return db.rows(docs, (session,))
 
     def flag(self, key: str) -> None:
-        """Note that something is so."""
-        self.do(flag(self.db), (key,))
+        """Set a flag in the notes of the index."""
+        self.execute(set_flag_sql(self.db), (key,))
 
     def mark_dirty(self) -> None:
-        """From here on something is not settled."""
+        """Mark the index as unsettled."""
         self.flag(DIRTY)
 
-    def put(self, session: int, row: dict[str, Any]) -> None:
-        """What is known of a session."""
-        columns = ", ".join(f"{name} = {self.db.mark}" for name in row)
-        sql = f"UPDATE {self.db.table('sessions')} SET {columns} WHERE id = {self.db.mark}"
-        self.do(sql, (*row.values(), session))
+    def put(self, session: int, row: SessionRow) -> None:
+        """Update the row of a session."""
+        columns = ", ".join(f"{name} = {self.db.placeholder}" for name in row)
+        sql = f"UPDATE {self.db.table('sessions')} SET {columns} WHERE id = {self.db.placeholder}"
+        self.execute(sql, (*row.values(), session))
 
     def drop_spent(self, session: int, first: int) -> None:
-        """What it spent from that step on."""
-        self.do(self.db.drop_spent, (session, first, FOREVER))
+        """Delete the spending of a session from a step on."""
+        self.execute(self.db.drop_spent, (session, first, FOREVER))
 
     def flush(self) -> None:
-        """Write what there is."""
+        """Write the current portion."""
         portion, self._portion = self._portion, Portion()
-        if portion.steps or portion.gone or portion.docs or portion.spent or portion.used:
+        if portion.statements or portion.deleted_docs or portion.docs or portion.spent or portion.used:
             portion.docs.sort(key=_order)
             self._writer.write(portion)
+
+    def write_out(self) -> None:
+        """Write the current portion, and return when it can be read from the tables."""
+        self.flush()
+        self._writer.wait()
 
 
 def _order(doc: Doc) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Conditions on sessions and entries: values, which each engine says in its own words."""
+"""Conditions on sessions and entries: values that each engine translates into its SQL."""
 
 # Without `annotations` from the future: a NamedTuple would compile each of them again when it is imported.
 
@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 
 class Condition(NamedTuple):
-    """What has to hold; without an `op`, nothing was asked.
+    """A condition; without an `op` it is empty, and always holds.
 
-    `op` is a comparison of a column with the value, or one of these: `is`, `not` (a flag), `known`, `unknown` (null),
-    `in` (a few values), `among` (any number of rows), `like` (one of several patterns, upper and lower case are the
-    same), `begins` (with that, to the letter), `regexp`, `touches` (an entry whose files are so), `has` (a session with
-    entries that are wanted); `and`, `or`, `but not`, with conditions for values.
+    `op` is a comparison of a column with the value (`=`, `<>`, `<`, `<=`, `>`, `>=`), or one of these: `is`, `not` (a
+    flag), `known`, `unknown` (null), `in` (a few values), `among` (any number of rows), `like` (one of several
+    patterns, upper and lower case are the same), `begins` (with that, to the letter), `regexp`, `touches` (an entry
+    whose files are so), `has` (a session with entries that are wanted); `and`, `or`, `but not`, with conditions for
+    values.
     """
 
     op: str = ""
@@ -19,15 +20,15 @@ class Condition(NamedTuple):
     value: Any = None
 
     def and_(self, other: "Condition") -> "Condition":
-        """Both."""
+        """Both conditions."""
         return self._with("and", other)
 
     def or_(self, other: "Condition") -> "Condition":
-        """Either. Nothing asked is no alternative."""
+        """Either condition. An empty one is no alternative."""
         return self._with("or", other)
 
     def but_not(self, other: "Condition") -> "Condition":
-        """This and not that; NULL counts as false."""
+        """This condition and not `other`; NULL counts as false."""
         return self.and_(Condition("but not", value=other)) if other.op else self
 
     def _with(self, op: str, other: "Condition") -> "Condition":
@@ -37,7 +38,7 @@ class Condition(NamedTuple):
 
 
 def either(*conditions: Condition) -> Condition:
-    """At least one of them."""
+    """At least one of the conditions."""
     whole = Condition()
     for condition in conditions:
         whole = whole.or_(condition)
@@ -45,7 +46,7 @@ def either(*conditions: Condition) -> Condition:
 
 
 class Clause(NamedTuple):
-    """A condition in SQL; empty where nothing was asked."""
+    """A condition in SQL; the text is empty if the condition is."""
 
     sql: str = ""
     values: tuple[Any, ...] = ()

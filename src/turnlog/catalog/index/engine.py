@@ -1,4 +1,4 @@
-"""What is asked of the database in which an index lies, whichever that is."""
+"""What an index needs of the database that it lies in."""
 
 from __future__ import annotations
 
@@ -11,59 +11,67 @@ from turnlog.catalog.index.wanted import EntryMatch, Wanted
 
 
 class Engine(Protocol):
-    """A database in which an index lies: what it says in words of its own, and how it is asked."""
+    """A database that holds an index: the SQL that differs between databases, and how to query it."""
 
-    mark: str
-    """Stands for a value."""
+    placeholder: str
+    """The placeholder of a value."""
     like: str
+    """The operator of a pattern that ignores case."""
     at: str
-    """The time of a row of `docs`."""
+    """The time of a row of `docs`, in milliseconds."""
     regexp: str
+    """The operator of a regular expression."""
     drop_spent: str
-    """What a session spent between two steps."""
+    """The statement that deletes what a session spent; values: session, first step, last step."""
     drop_quarters: str
+    """The statement that deletes the quarters of a session; value: session."""
     drop_note: str
+    """The statement that deletes a note; value: key."""
     keeps_details: bool
     """Whether it has tables for outlines and for what tools did."""
     sure: frozenset[str]
-    """The kinds of terms of which its index tells all; others have to be looked for in the text."""
+    """The kinds of terms that its index finds exactly; for others, texts have to be read."""
     patience: int
     """The maximum number of characters read for one query; beyond that the answer is marked as incomplete."""
 
     def table(self, name: str, alias: str = "") -> str:
-        """A table, under that or another name."""
+        """A table in SQL, with an alias if one is given."""
         ...
 
-    def among(self, column: str) -> str:
-        """Whether a column is one of those in a list, which is one value."""
+    def among_numbers(self, column: str) -> str:
+        """SQL for "the column is in a list of integers"; the list is one value of the statement."""
+        ...
+
+    def among_texts(self, column: str) -> str:
+        """The same for a list of texts, however long it is."""
         ...
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> Iterable[tuple[Any, ...]]:
-        """The answer to a question."""
+        """Run a query, and return its rows."""
         ...
 
     def run(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """The same with many values, and no answer."""
+        """Run a statement once for each of `rows`."""
         ...
 
     def having(self, wanted: Wanted) -> Clause:
-        """Which sessions have such entries."""
+        """The condition for sessions with entries that are wanted."""
         ...
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """What was said in these entries."""
+        """The texts of these entries."""
         ...
 
     def frequency(self, term: Term) -> int:
-        """In how many entries a term is, as far as its index tells; many are counted no further."""
+        """The number of entries with a term, as far as the index can tell; counting stops at a limit."""
         ...
 
     def nearest(self, word: str) -> str:
-        """The word that is somewhere and most like this one; "" if none is, or the index does not tell words."""
+        """The most similar word that occurs; "" if there is none, or if the index does not list words."""
         ...
 
     def entries(
         self, wanted: Wanted, *, before: int | None = None, limit: int | None = None, with_text: bool = False
     ) -> Iterator[EntryMatch]:
-        """Entries that may be meant, the newest first: those that have what the index knows."""
+        """Entries that may match, newest first: the index was checked, the text was not."""
         ...

@@ -1,4 +1,4 @@
-"""The questions to an index."""
+"""The queries to an index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANY = Condition()
 
 
 class Index:
-    """Where sessions and what was said in them are looked up, in any engine."""
+    """Looks up sessions and entries, in any engine."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -32,24 +32,32 @@ class Index:
         self._home: Callable[[], Home] | None = None
 
     def with_home(self, home: Callable[[], Home]) -> Index:
-        """The same, with the home whose checkpoints tell which sessions wrote the lines of commits."""
+        """Set the home whose checkpoints show which sessions wrote the lines of commits. Returns this index."""
         self._home = home
         return self
 
     def cards(self, sessions: Condition = _ANY, *, limit: int | None = None) -> list[Card]:
-        """Sessions, the newest first."""
+        """The cards of sessions, newest first."""
         sql, values = where(self.engine, sessions)
         most = "" if limit is None else f" LIMIT {int(limit)}"
         sql = f"SELECT {CARD} FROM {self._sessions} WHERE {sql} ORDER BY updated DESC, native{most}"
         return list(map(CardMaker().card, self.engine.rows(sql, values)))
 
-    def cards_by_row(self, rows: Iterable[int]) -> dict[int, Card]:
-        """Those sessions."""
-        look, sql = CardMaker(), f"SELECT {CARD}, id FROM {self._sessions} WHERE {self.engine.among('id')}"
+    def cards_by_row(self, sessions: Condition, *, limit: int | None = None) -> dict[int, Card]:
+        """The same by row."""
+        sql, values = where(self.engine, sessions)
+        most = "" if limit is None else f" LIMIT {int(limit)}"
+        sql = f"SELECT {CARD}, id FROM {self._sessions} WHERE {sql} ORDER BY updated DESC, native{most}"
+        look = CardMaker()
+        return {row[-1]: look.card(row[:-1]) for row in self.engine.rows(sql, values)}
+
+    def cards_of(self, rows: Iterable[int]) -> dict[int, Card]:
+        """The cards of these rows."""
+        look, sql = CardMaker(), f"SELECT {CARD}, id FROM {self._sessions} WHERE {self.engine.among_numbers('id')}"
         return {row[-1]: look.card(row[:-1]) for row in self.engine.rows(sql, (list(rows),))}
 
     def listing(self, sessions: Condition) -> list[ListingRow]:
-        """The same sessions as `cards`, as lines."""
+        """The sessions of `cards`, as rows of a listing."""
         sql, values = where(self.engine, sessions)
         asked = ListingColumns()
         rows = self.engine.rows(f"SELECT {asked.lines} FROM {self._sessions} WHERE {sql}", values)
@@ -61,36 +69,36 @@ class Index:
         return [native for (native,) in self.engine.rows(f"SELECT native FROM {self._sessions}")]
 
     def count(self, sessions: Condition = _ANY) -> int:
-        """How many there are."""
+        """The number of sessions."""
         sql, values = where(self.engine, sessions)
         [(count,)] = self.engine.rows(f"SELECT count(*) FROM {self._sessions} WHERE {sql}", values)
         return count
 
     def first(self, sessions: Condition = _ANY) -> int | None:
-        """When the first of them was begun."""
+        """When the first session began, in milliseconds since 1970."""
         sql, values = where(self.engine, sessions)
         [(first,)] = self.engine.rows(f"SELECT min(created) FROM {self._sessions} WHERE created > 0 AND {sql}", values)
         return first
 
     def gone(self) -> dict[str, int]:
-        """Of each other agent, how many sessions are only counted: their files are gone."""
+        """The number of sessions of each other agent that are only counted, because their files are gone."""
         sql = f"SELECT agent, count(*) FROM {self._sessions} WHERE is_deleted AND NOT is_ours AND own <> '' GROUP BY 1"
         return dict(self.engine.rows(f"{sql} ORDER BY 2 DESC, 1"))
 
-    def labels(self, column: str) -> dict[int, Any]:
-        """One column of every session that has something there."""
+    def column_by_session(self, column: str) -> dict[int, Any]:
+        """One column of every session in which it is not null."""
         sql = f"SELECT id, {column} FROM {self._sessions} WHERE {column} IS NOT NULL"
         return {id: label for id, label in self.engine.rows(sql)}
 
     def whereabouts(self) -> Iterable[tuple[int, bool, Any, Any, str]]:
-        """Of every session: whether it is ours, its folder, its file, and the processes that wrote it."""
+        """For every session: row, whether it is ours, folder, file, and the processes that wrote it."""
         return self.engine.rows(f"SELECT id, is_ours, workspace, path, writer FROM {self._sessions}")
 
     def newest(self, sessions: Iterable[int]) -> dict[int, int]:
-        """The last step of each."""
-        # One look at the end of an index for each, where a sum over all of them would read every entry.
+        """The last step with text of each session."""
+        # One lookup at the end of an index for each session: grouping would read every entry.
         last = f"SELECT max(step) FROM {self.engine.table('docs')} WHERE session = sessions.id"
-        sql = f"SELECT id, ({last}) FROM {self._sessions} WHERE {self.engine.among('id')}"
+        sql = f"SELECT id, ({last}) FROM {self._sessions} WHERE {self.engine.among_numbers('id')}"
         return {id: step or 0 for id, step in self.engine.rows(sql, (list(sessions),))}
 
     def in_state(self, states: frozenset[str]) -> list[int]:
@@ -100,7 +108,7 @@ class Index:
         return [id for id, *facts in rows if look.state(*facts) in states]
 
     def behind_commits(self, revisions: str) -> list[int]:
-        """The sessions whose turns wrote lines of these commits, what they were imported from, and their subagents."""
+        """The sessions whose turns wrote lines of these commits, their originals, and their subagents."""
         from turnlog.blame.commit import sessions_behind
 
         if self._home is None:
@@ -114,25 +122,25 @@ class Index:
         return dict(self.engine.rows(f"SELECT native, id FROM {self._sessions} WHERE {sql}", values))
 
     def frequency(self, term: Term) -> int:
-        """In how many entries a term is, as far as an index tells."""
+        """See `Engine.frequency`."""
         return self.engine.frequency(term)
 
     def nearest(self, word: str) -> str:
-        """The word that is somewhere and most like this one; "" if none is."""
+        """See `Engine.nearest`."""
         return self.engine.nearest(word)
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """What was said."""
+        """See `Engine.texts`."""
         return self.engine.texts(ids)
 
     def spending(self, asked: SpendingQuery) -> list[tuple[Any, ...]]:
-        """Of each session, day and model: requests, millionths of micro-dollars, unpriced requests, and the counts."""
+        """For each session, day and model: requests, millionths of micro-dollars, unpriced requests, token counts."""
         from turnlog.catalog.index.spending import spending
 
         return list(spending(self.engine, asked))
 
     def requests(self, sessions: Condition, models: Condition) -> list[tuple[Any, ...]]:
-        """Every request that a session made itself, the oldest first: when, and what `spending` has of it."""
+        """Every request that a session made itself, oldest first: the time, and the columns of `spending`."""
         from turnlog.catalog.index.spending import requests
 
         return list(requests(self.engine, sessions, models))

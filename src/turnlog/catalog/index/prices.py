@@ -1,4 +1,4 @@
-"""What requests cost, from what the catalog remembers of prices: to load them all takes longer than most answers."""
+"""What requests cost, from prices that the catalog caches: loading all prices takes longer than most answers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
-from turnlog.catalog.index.notes import note, noted
-from turnlog.catalog.values import COUNTS, PRICES
+from turnlog.catalog.index.keys import OF_ENTRY
+from turnlog.catalog.index.notes import PRICES, PRICES_OF, get_note, set_note
+from turnlog.catalog.values import COUNTS
 from turnlog.log.usage import Usage
 from turnlog.machine.pricelist import stamp
 from turnlog.pricing import Tariff, Terms, terms_of
@@ -18,56 +19,54 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.index.engine import Engine
 
-KEY = "prices"
-"""Under this they are noted."""
 _PICOS = 1_000_000_000_000
 NOTHING = Usage()
 
 
 class Paid(NamedTuple):
-    """A request, and what it used."""
+    """A request and its usage."""
 
     request: str | None
     model: str
     usage: Usage
-    is_total: bool
-    """Whether it may be several requests."""
+    is_of_several: bool
+    """Whether the usage may be that of several requests: then the lowest price holds."""
     why: str | None = None
 
 
 class _Known(msgspec.Struct):
-    """The prices as of one version of them."""
+    """The cached prices, and their version."""
 
     stamp: str
     terms: dict[str, list[Terms]]
 
 
 class Prices:
-    """Of this run: what is remembered, and what had to be looked up."""
+    """The cached prices, and those that this run had to look up."""
 
     def __init__(self, db: Engine) -> None:
-        known_before = noted(db, KEY)
+        known_before = get_note(db, PRICES)
         self._terms: dict[str, list[Terms]] = {}
         self._found: dict[tuple[str, date], Tariff | None] = {}
-        """Of this run: those that hold for a whole day, in our unit."""
+        """The tariffs that hold for a whole day, in millionths of micro-dollars."""
         self._stamp = stamp()
         self._is_changed = True
-        self.is_other = known_before is not None
-        """Whether there are other prices than those that were used before."""
+        self.are_changed = known_before is not None
+        """Whether the prices differ from those that were used before."""
         try:
             before = msgspec.json.decode(known_before, type=_Known) if known_before is not None else None
         except (msgspec.DecodeError, msgspec.ValidationError):
             before = None
         if before is not None and before.stamp == self._stamp:
-            self._terms, self._is_changed, self.is_other = before.terms, False, False
+            self._terms, self._is_changed, self.are_changed = before.terms, False, False
 
     @property
     def stamp(self) -> str:
-        """Which version of them it is."""
+        """The version of the prices."""
         return self._stamp
 
     def cost(self, paid: Paid, at: datetime) -> int | None:
-        """In millionths of micro-dollars; None if the price is unknown."""
+        """The cost in millionths of micro-dollars; None if the price is unknown."""
         if paid.usage.cost_micros is not None:
             return paid.usage.cost_micros * 1_000_000
         if paid.usage == NOTHING:
@@ -80,7 +79,7 @@ class Prices:
             tariff = None if terms.tariff is None else _in_picos(terms.tariff)
             if terms.hold(at):
                 self._found[key] = tariff
-        price = None if tariff is None else tariff.price(paid.usage, is_total=paid.is_total)
+        price = None if tariff is None else tariff.price(paid.usage, is_total=paid.is_of_several)
         return None if price is None else round(price.dollars)
 
     def _terms_of(self, model: str, at: datetime) -> Terms:
@@ -93,8 +92,8 @@ class Prices:
             self._is_changed = True
         return price_terms
 
-    def learn(self, known: bytes) -> None:
-        """What somebody else had to look up meanwhile."""
+    def add(self, known: bytes) -> None:
+        """Add prices that another process looked up."""
         other = msgspec.json.decode(known, type=_Known)
         if other.stamp == self._stamp:
             for model, terms in other.terms.items():
@@ -103,32 +102,35 @@ class Prices:
                 self._is_changed = self._is_changed or bool(new)
 
     def remember(self, db: Engine) -> None:
-        """For the next time."""
+        """Store the prices for the next run. Inside a transaction."""
         if self._is_changed:
-            note(db, KEY, msgspec.json.encode(_Known(self._stamp, self._terms)))
-            note(db, PRICES, self._stamp)
+            set_note(db, PRICES, msgspec.json.encode(_Known(self._stamp, self._terms)))
+            set_note(db, PRICES_OF, self._stamp)
 
-    def again(self, db: Engine, *, only_unpriced: bool = False) -> set[int]:
-        """Price everything once more that was not reported; gives the sessions where that made a difference."""
+    def recompute(self, db: Engine, *, only_unpriced: bool = False) -> set[int]:
+        """Recompute every cost that was not reported. Returns the sessions in which one changed."""
         costs: list[tuple[int, int, int]] = []
         spent = db.table("spent")
-        which = "cost IS NULL" if only_unpriced else "is_reported = 0"
+        which = "cost IS NULL" if only_unpriced else "NOT is_reported"
         computed = f"SELECT session, token, at, model, is_total, cost, {', '.join(COUNTS)} FROM {spent} WHERE {which}"
         for session, token, at, model, is_total, before, *counts in db.rows(computed):
             usage, moment = Usage(**dict(zip(COUNTS, counts, strict=True))), datetime.fromtimestamp(at / 1000, UTC)
-            cost = self.cost(Paid(None, model, usage, is_total=bool(is_total)), moment)
-            if token & 1:
-                # Of those without a request it is not known whether they were one: the lowest price is never too high.
-                lowest = self.cost(Paid(None, model, usage, is_total=True), moment)
+            cost = self.cost(Paid(None, model, usage, is_of_several=bool(is_total)), moment)
+            if token & OF_ENTRY:
+                # Usage without a request id may be of several requests: the lowest price is never too high.
+                lowest = self.cost(Paid(None, model, usage, is_of_several=True), moment)
                 cost = lowest if before is None or cost == lowest else before
             if cost is not None and cost != before:
                 costs.append((cost, session, token))
-        db.run(f"UPDATE {spent} SET cost = {db.mark} WHERE session = {db.mark} AND token = {db.mark}", costs)
+        db.run(
+            f"UPDATE {spent} SET cost = {db.placeholder} WHERE session = {db.placeholder} AND token = {db.placeholder}",
+            costs,
+        )
         return {session for _, session, _ in costs}
 
 
 def _in_picos(tariff: Tariff) -> Tariff:
-    """The same in millionths of micro-dollars: numbers without a fraction, with which it is quick to count.
+    """The tariff in millionths of micro-dollars: integers, which are quick to add.
 
     No price per million tokens has more than six decimals: nothing is lost here.
     """
@@ -137,4 +139,5 @@ def _in_picos(tariff: Tariff) -> Tariff:
 
 
 def _whole(rate: Decimal) -> Decimal:
+    # An integer in the place of a decimal, which `Tariff` only multiplies and adds: that is many times faster.
     return cast("Decimal", int(rate)) if rate == int(rate) else rate

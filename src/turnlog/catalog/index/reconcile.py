@@ -1,7 +1,7 @@
-"""Sessions that are both here and in a database: another agent's, and what was imported from it there.
+"""Sessions that are both here and in a database: another agent's, and its import there.
 
-Lists and sums count them once, as they do where both are in one catalog: what the import has is its own, and where it
-has everything, it stands for both.
+Lists and sums count them once, as if both were in one catalog: what the import has counts there, and if it
+has everything, only the import is listed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import json
 
-from turnlog.catalog.index.copies import ELSEWHERE, written_from
-from turnlog.catalog.index.notes import note, noted
-from turnlog.catalog.index.settle import inherit, said_in, settle, sum_up, tokens_of
+from turnlog.catalog.index.copies import written_from
+from turnlog.catalog.index.notes import ELSEWHERE, IMPORTED, drop_note, get_note, set_note
+from turnlog.catalog.index.settle import entry_ids, inherit, settle, sum_up, tokens_of
+from turnlog.catalog.index.sqlite.damage import reporting_damage
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 
 if TYPE_CHECKING:
@@ -30,11 +31,10 @@ select id, origin, native, seq from turnlog.own_sessions where origin <> '' and 
 _ENTRIES = "select session, entry from turnlog.own_docs where session = any(%s)"
 _TOKENS = "select session, token from turnlog.own_spent where session = any(%s)"
 _WRITTEN_FROM = "select native, is_deleted from turnlog.own_sessions where native = any(%s) order by native"
-_KEY = "imported as "
 
 
 class _Pair(NamedTuple):
-    """A session here, and the one there that was imported from it."""
+    """A session here, and its import in the database."""
 
     here: int
     there: int
@@ -42,57 +42,60 @@ class _Pair(NamedTuple):
     stamp: str
 
 
-def reconcile(database: Database, server: PostgresEngine, waiting: Callable[[], None]) -> None:
-    """Bring what is known here into step with what is there."""
+def reconcile(database: Database, server: PostgresEngine, waiting: Callable[[], Callable[[], None]]) -> None:
+    """Update the local index to what is in the database."""
     _copies(database, server, waiting)
     there = {origin: (id, native, seq) for id, origin, native, seq in server.rows(_THERE)}
-    wanted, gone = _look(SqliteEngine(database.connection), there)
+    with reporting_damage():
+        wanted, gone = _look(SqliteEngine(database.connection), there)
     if not wanted and not gone:
         return
     ids = [pair.there for pair in wanted]
     entries, tokens = _by_session(server.rows(_ENTRIES, (ids,))), _by_session(server.rows(_TOKENS, (ids,)))
-    with database.lock(waiting), database.writing() as db:
+    with database.lock(waiting()), database.writing() as db:
         here = SqliteEngine(db)
         if gone:
-            loose = {token for id in gone for token in tokens_of(here, id)}
+            released = {token for id in gone for token in tokens_of(here, id)}
             here.run(_FREE, [(id,) for id in gone])
-            here.run(here.drop_note, [(f"{_KEY}{id}",) for id in gone])
-            settle(here, gone, loose)
-            wanted, _ = _look(here, there)  # settling knows nothing of them
+            for id in gone:
+                drop_note(here, f"{IMPORTED}{id}")
+            settle(here, gone, released)
+            wanted, _ = _look(here, there)  # settling resets them
             wanted = [pair for pair in wanted if pair.there in entries or pair.there in tokens]
         for pair in wanted:
-            is_whole = said_in(here, pair.here) <= entries.get(pair.there, set())
+            is_whole = entry_ids(here, pair.here) <= entries.get(pair.there, set())
             here.run(_PAIR, [(pair.native, is_whole, pair.here)])
             inherit(here, [(True, pair.here, token) for token in tokens.get(pair.there, ())])
-            note(here, f"{_KEY}{pair.here}", pair.stamp)
+            set_note(here, f"{IMPORTED}{pair.here}", pair.stamp)
         sum_up(here, {pair.here for pair in wanted})
 
 
-def _copies(database: Database, server: PostgresEngine, waiting: Callable[[], None]) -> None:
-    """What copies here were written from may be there: then it counts, and is shown, there."""
+def _copies(database: Database, server: PostgresEngine, waiting: Callable[[], Callable[[], None]]) -> None:
+    """Note the originals of local copies that are in the database: they are counted and shown there."""
     here = SqliteEngine(database.connection)
-    copies = written_from(here)
+    with reporting_damage():
+        copies = written_from(here)
     wanted = sorted({id for of in copies.values() for id in of})
     there = [list(row) for row in server.rows(_WRITTEN_FROM, (wanted,))] if wanted else []
     encoded = json.encode(there).decode() if there else None
-    if encoded == noted(here, ELSEWHERE):
+    if encoded == get_note(here, ELSEWHERE):
         return
-    with database.lock(waiting), database.writing() as db:
+    with database.lock(waiting()), database.writing() as db:
         here = SqliteEngine(db)
-        note(here, ELSEWHERE, encoded)
+        set_note(here, ELSEWHERE, encoded)
         settle(here, set(copies))
 
 
 def _look(here: SqliteEngine, there: dict[str, tuple[int, str, int]]) -> tuple[list[_Pair], set[int]]:
-    """Those of which something has changed, and those whose import is no longer there."""
+    """The pairs that have changed, and the sessions whose import is gone."""
     wanted: list[_Pair] = []
     gone: set[int] = set()
-    noted = dict(here.rows(_NOTED, (f"{_KEY}%",)).fetchall())
-    if not noted and not there:
+    stamps = dict(here.rows(_NOTED, (f"{IMPORTED}%",)).fetchall())
+    if not stamps and not there:
         return wanted, gone
     for id, origin, copy, updated, size in here.rows(_HERE).fetchall():
         other = there.get(origin)
-        stamp = noted.get(f"{_KEY}{id}")
+        stamp = stamps.get(f"{IMPORTED}{id}")
         if other is None:
             if stamp is not None:
                 gone.add(id)

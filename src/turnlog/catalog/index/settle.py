@@ -1,7 +1,7 @@
-"""What sessions are to each other: forks and copies, who counts what several of them have, and the sums of each.
+"""Relations between sessions: forks and copies, which session counts a shared request, and the sums of each.
 
-A fork or a resumed session repeats what the one before it paid for, and an import repeats its source. Of all that have
-the same request only one counts it: the one that was there first, and ours before its source.
+A fork or a resumed session repeats requests of its parent, and an import repeats those of its source. Of all that have
+the same request only one counts it: the first one, and ours before its source.
 """
 
 from __future__ import annotations
@@ -9,47 +9,49 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnlog.catalog.index.copies import look
-from turnlog.catalog.index.notes import DIRTY
+from turnlog.catalog.index.columns import lines
+from turnlog.catalog.index.copies import repeated_by_copies
+from turnlog.catalog.index.keys import OF_ENTRY
+from turnlog.catalog.index.notes import DIRTY, drop_note
 from turnlog.catalog.index.spending import QUARTER_MS, QUARTERS
-from turnlog.catalog.index.texts import lines
 from turnlog.catalog.index.totals import book, book_copies
 from turnlog.catalog.values import COUNTS, rounded
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine
 
-TOLD = "\x1e"
+HOOKED = "\x1e"
 """Follows each origin of a session of ours whose turns hooks report: the original is not listed as a second session."""
 _FEW = 200
 _AT_ONCE = 500
 _SUMS = ", ".join(f"sum({name})" for name in COUNTS)
 
 
-def settle(db: Engine, changed: set[int] | None, loose: Iterable[int] = ()) -> None:
-    """Bring everything into step that depends on several sessions.
+def settle(db: Engine, changed: set[int] | None, released: Iterable[int] = ()) -> None:
+    """Recompute what depends on several sessions: families, copies, who counts a shared request, sums.
 
-    `changed` are the sessions that were read, None for all; `loose` are tokens that others had and have no longer.
+    `changed` are the sessions that were read, None for all; `released` are tokens of requests whose session was removed
+    or read again.
     """
     if changed is not None and len(changed) > _FEW:
         changed = None
     moved = _families(db)
     book(db, None if changed is None else changed | moved)
-    touched = _owners(db, None if changed is None else changed | moved, set(loose))
+    touched = _owners(db, None if changed is None else changed | moved, set(released))
     if changed is None:
         sums = {row[0] for row in db.rows(f"SELECT id FROM {db.table('sessions')}")}
     else:
         sums = changed | moved | touched
     sum_up(db, sums)
     _subagents(db)
-    db.run(db.drop_note, [(DIRTY,)])
+    drop_note(db, DIRTY)
 
 
 # ── families and copies ───────────────────────────────────────────────────────────────────────────
 
 
 class _Kin(NamedTuple):
-    """A session that has to do with others."""
+    """A session that is related to others."""
 
     id: int
     native: str
@@ -66,13 +68,13 @@ class _Kin(NamedTuple):
 
     @property
     def origins(self) -> list[str]:
-        """The ids that it has in its agent."""
-        return self.origin.split(TOLD)[:-1] if self.is_told else [self.origin] if self.origin else []
+        """The ids of this session in its agent."""
+        return self.origin.split(HOOKED)[:-1] if self.is_hooked else [self.origin] if self.origin else []
 
     @property
-    def is_told(self) -> bool:
-        """Whether hooks tell of its turns."""
-        return self.origin.endswith(TOLD)
+    def is_hooked(self) -> bool:
+        """Whether hooks report its turns."""
+        return self.origin.endswith(HOOKED)
 
     @property
     def name(self) -> str:
@@ -80,18 +82,18 @@ class _Kin(NamedTuple):
 
 
 def _families(db: Engine) -> set[int]:
-    """Forks belong to what they were forked from, copies to what they were copied from. Gives who changed."""
+    """Update the family and the original of every fork and copy. Returns the sessions that changed."""
     sessions = db.table("sessions")
-    hooked = db.rows(f"SELECT origin FROM {sessions} WHERE is_ours AND substr(origin, length(origin)) = '{TOLD}'")
-    origins = [origin for (several,) in hooked for origin in several.split(TOLD)[:-1]]
+    hooked = db.rows(f"SELECT origin FROM {sessions} WHERE is_ours AND substr(origin, length(origin)) = '{HOOKED}'")
+    origins = [origin for (several,) in hooked for origin in several.split(HOOKED)[:-1]]
     rows = db.rows(
         "SELECT id, native, is_ours, agent, fork, origin, family, depth, copy_of, is_copied, is_deleted, "
         f"repeats FROM {sessions} WHERE fork IS NOT NULL OR family <> '' OR copy_of IS NOT NULL OR is_copied "
         f"OR copied <> '' "
         f"OR (is_ours AND origin <> '') OR native IN (SELECT fork FROM {sessions} WHERE fork IS NOT NULL) "
         f"OR origin IN (SELECT origin FROM {sessions} WHERE origin <> '' GROUP BY origin HAVING count(*) > 1) "
-        + (f"OR origin IN ({', '.join([db.mark] * len(origins))})" if origins else ""),
-        origins,
+        f"OR {db.among_texts('origin')}",
+        (origins,),
     )
     kin = [_Kin(*row) for row in rows]
     above: dict[str, str] = {}
@@ -100,7 +102,7 @@ def _families(db: Engine) -> set[int]:
             above[one.name] = _name(one.is_ours, one.agent, one.fork)
         elif one.origins and one.origins[0] != one.name:
             above[one.name] = one.origins[0]
-    whole, copies = _wholes(db, kin), look(db)
+    whole, copies = _wholes(db, kin), repeated_by_copies(db)
     moved: dict[int, tuple[Any, ...]] = {}
     for one in kin:
         family, depth = _root(above, one.name)
@@ -115,13 +117,15 @@ def _families(db: Engine) -> set[int]:
         now = (family, depth, copy, is_copied, repeats)
         if now != (one.family, one.depth, one.copy_of, bool(one.is_copied), one.repeats):
             moved[one.id] = (*now, one.id)
-    related = ", ".join(f"{column} = {db.mark}" for column in ("family", "depth", "copy_of", "is_copied", "repeats"))
-    db.run(f"UPDATE {sessions} SET {related} WHERE id = {db.mark}", moved.values())
+    related = ", ".join(
+        f"{column} = {db.placeholder}" for column in ("family", "depth", "copy_of", "is_copied", "repeats")
+    )
+    db.run(f"UPDATE {sessions} SET {related} WHERE id = {db.placeholder}", moved.values())
     return set(moved) | book_copies(db, {id: copy.owed for id, copy in copies.items()})
 
 
 def _root(above: dict[str, str], name: str) -> tuple[str, int]:
-    """Where a family begins, and how far from there. Those that go round in a circle begin at the first by name."""
+    """The root of a family, and the distance from it. The root of a cycle is the first by name."""
     path = [name]
     while (up := above.get(path[-1])) is not None:
         if up in path:
@@ -131,7 +135,7 @@ def _root(above: dict[str, str], name: str) -> tuple[str, int]:
 
 
 def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
-    """Of each other agent's session that is here a second time: that one, and whether it has all of it."""
+    """Other agents' sessions with a duplicate: each with the one that stands for it, and whether that is complete."""
     groups: dict[str, list[_Kin]] = {}
     for one in kin:
         for origin in () if one.is_ours and one.is_deleted else one.origins:
@@ -140,11 +144,11 @@ def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
     for group in groups.values():
         if len(group) < 2:
             continue
-        contents = {one.id: said_in(db, one.id) for one in group}
+        contents = {one.id: entry_ids(db, one.id) for one in group}
         first = min(group, key=lambda one: (not one.is_ours, -len(contents[one.id]), one.id))
         for one in group:
             if one is not first and not one.is_ours:
-                wholes[one.id] = first, first.is_told or contents[one.id] <= contents[first.id]
+                wholes[one.id] = first, first.is_hooked or contents[one.id] <= contents[first.id]
     return wholes
 
 
@@ -155,28 +159,28 @@ def _name(is_ours: int, agent: str | None, native: str) -> str:
 # ── who counts what ───────────────────────────────────────────────────────────────────────────────
 
 
-def _owners(db: Engine, changed: set[int] | None, loose: set[int]) -> set[int]:
-    """Let one session count what several have. Gives those of which something changed."""
+def _owners(db: Engine, changed: set[int] | None, released: set[int]) -> set[int]:
+    """Choose which session counts a shared request. Returns the sessions that changed."""
     if changed is None:
         spent = db.table("spent")
         several = f"SELECT token FROM {spent} GROUP BY token HAVING count(*) > 1"
         rows = db.rows(f"{several} UNION SELECT token FROM {spent} WHERE is_inherited")
         tokens = sorted(token for (token,) in rows)
     else:
-        tokens = sorted(shared_by(db, changed) | loose)
+        tokens = sorted(shared_by(db, changed) | released)
     holders = (
         "SELECT spent.token, spent.at, spent.session, spent.is_inherited, sessions.family, sessions.is_deleted, "
         "sessions.depth, sessions.created, sessions.is_ours, sessions.native "
         f"FROM {db.table('spent')} JOIN {db.table('sessions')} ON sessions.id = spent.session "
-        f"WHERE {db.among('spent.token')}"
+        f"WHERE {db.among_numbers('spent.token')}"
     )
     inherited: list[tuple[bool, int, int]] = []
     for begin in range(0, len(tokens), _AT_ONCE):
         groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
         for row in db.rows(holders, (tokens[begin : begin + _AT_ONCE],)):
             token, at, session, _, family, *_ = row
-            # A request happens once, whoever tells of it. An entry is the same only among those that share entries.
-            key = (token, family or session) if token & 1 else (token, at)
+            # A request happens once, in whatever session it is. An entry id is the same entry only within a family.
+            key = (token, family or session) if token & OF_ENTRY else (token, at)
             groups.setdefault(key, []).append(row)
         for group in groups.values():
             group.sort(key=_rank)
@@ -188,15 +192,15 @@ def _owners(db: Engine, changed: set[int] | None, loose: set[int]) -> set[int]:
 
 
 def inherit(db: Engine, rows: list[tuple[bool, int, int]]) -> None:
-    """Whether a session has a request from another: that, the session, and the token."""
+    """Set whether a session inherits a request. Each row: is inherited, session, token."""
     sql = "UPDATE {0} SET is_inherited = {1} WHERE session = {1} AND token = {1}"
-    db.run(sql.format(db.table("spent"), db.mark), rows)
+    db.run(sql.format(db.table("spent"), db.placeholder), rows)
 
 
 def shared_by(db: Engine, sessions: Iterable[int]) -> set[int]:
-    """The requests of these sessions that others have, too, or one of them had."""
+    """The requests of these sessions that other sessions have too, or that are marked as inherited."""
     rows = db.rows(
-        f"SELECT token FROM {db.table('spent')} WHERE {db.among('session')} AND (is_inherited OR EXISTS "
+        f"SELECT token FROM {db.table('spent')} WHERE {db.among_numbers('session')} AND (is_inherited OR EXISTS "
         f"(SELECT 1 FROM {db.table('spent', 'o')} WHERE o.token = spent.token AND o.session <> spent.session))",
         (sorted(sessions),),
     )
@@ -204,14 +208,16 @@ def shared_by(db: Engine, sessions: Iterable[int]) -> set[int]:
 
 
 def tokens_of(db: Engine, session: int) -> set[int]:
-    """The requests of a session."""
-    rows = db.rows(f"SELECT token FROM {db.table('spent')} WHERE session = {db.mark}", (session,))
+    """The tokens of the requests of a session."""
+    rows = db.rows(f"SELECT token FROM {db.table('spent')} WHERE session = {db.placeholder}", (session,))
     return {token for (token,) in rows}
 
 
-def said_in(db: Engine, session: int) -> set[str]:
-    """What people, models and tools said in a session: its entries with text, but for what an agent notes beside."""
-    rows = db.rows(f"SELECT entry FROM {db.table('docs')} WHERE session = {db.mark} AND role <> 'note'", (session,))
+def entry_ids(db: Engine, session: int) -> set[str]:
+    """The ids of the entries with text, without notes: what people, models and tools said."""
+    rows = db.rows(
+        f"SELECT entry FROM {db.table('docs')} WHERE session = {db.placeholder} AND role <> 'note'", (session,)
+    )
     return {entry for (entry,) in rows}
 
 
@@ -224,12 +230,12 @@ def _rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def sum_up(db: Engine, sessions: set[int]) -> None:
-    """What each of these spent itself, and what it has from others."""
+    """Update what each of these sessions spent itself, and what it inherited."""
     by_session: dict[int, dict[bool, list[tuple[Any, ...]]]] = {id: {False: [], True: []} for id in sessions}
-    spent, mark = db.table("spent"), db.mark
+    spent, placeholder = db.table("spent"), db.placeholder
     rows = db.rows(
         "SELECT session, is_inherited, model, sum(cost), count(*) - count(cost), "
-        f"sum(CASE WHEN is_reported THEN cost END), {_SUMS} FROM {spent} WHERE {db.among('session')} "
+        f"sum(CASE WHEN is_reported THEN cost END), {_SUMS} FROM {spent} WHERE {db.among_numbers('session')} "
         "GROUP BY session, is_inherited, model",
         (sorted(sessions),),
     )
@@ -241,27 +247,27 @@ def sum_up(db: Engine, sessions: set[int]) -> None:
         unpriced = lines(row[2] or "?" for row in parts[False] if row[4])
         sums.append((own, int(own.rpartition(" ")[2] or 0), unpriced, inherited, id))
     db.run(
-        f"UPDATE {db.table('sessions')} SET own = {mark}, cost = {mark}, unpriced = {mark}, "
-        f"inherited = CASE WHEN before <> '' THEN before ELSE {mark} END WHERE id = {mark}",
+        f"UPDATE {db.table('sessions')} SET own = {placeholder}, cost = {placeholder}, unpriced = {placeholder}, "
+        f"inherited = CASE WHEN before <> '' THEN before ELSE {placeholder} END WHERE id = {placeholder}",
         sums,
     )
     roll_up(db, sessions)
 
 
 def roll_up(db: Engine, sessions: Iterable[int]) -> None:
-    """What each of these spent in a quarter of an hour with one model: a few rows in the place of many requests."""
+    """Update what each session spent in each quarter of an hour with each model: a few rows for many requests."""
     ones = [(id,) for id in sessions]
     db.run(db.drop_quarters, ones)
     db.run(
         f"INSERT INTO {db.table('quarters')} ({QUARTERS}) SELECT session, at / {QUARTER_MS}, model, count(*), "
         f"coalesce(sum(cost), 0), count(*) - count(cost), {_SUMS} "
-        f"FROM {db.table('spent')} WHERE session = {db.mark} AND NOT is_inherited GROUP BY 1, 2, 3",
+        f"FROM {db.table('spent')} WHERE session = {db.placeholder} AND NOT is_inherited GROUP BY 1, 2, 3",
         ones,
     )
 
 
 def _total(rows: list[tuple[Any, ...]]) -> str:
-    """Seven numbers; "" for nothing. Each model is rounded on its own, as in a session's own bill."""
+    """The seven numbers of a column; "" for nothing. Each model is rounded on its own, as in a session's own bill."""
     if not rows:
         return ""
     counts = [sum(row[index] for row in rows) for index in range(6, 12)]
@@ -273,7 +279,7 @@ def _total(rows: list[tuple[Any, ...]]) -> str:
 
 
 def _subagents(db: Engine) -> None:
-    """What the subagents of each session spent, and theirs."""
+    """Update what the subagents of each session spent, nested ones included."""
     sessions = db.table("sessions")
     rows = list(
         db.rows(
@@ -303,4 +309,4 @@ def _subagents(db: Engine) -> None:
         text = " ".join(map(str, total)) if any(total) else ""
         if text != before:
             changed.append((text, id))
-    db.run(f"UPDATE {sessions} SET subagents = {db.mark} WHERE id = {db.mark}", changed)
+    db.run(f"UPDATE {sessions} SET subagents = {db.placeholder} WHERE id = {db.placeholder}", changed)

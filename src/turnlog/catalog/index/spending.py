@@ -1,4 +1,4 @@
-"""What was spent, summed up in the tables: whole quarters of an hour, and single requests at the edges of a time."""
+"""Spending, summed up by the database: whole quarters of an hour, and single requests at the edges of a time span."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAY = 96
 _COUNTED = ("requests", "cost", "unpriced", *COUNTS)
 QUARTERS = ", ".join(("session", "quarter", "model", *_COUNTED))
 _ONE = f"1, coalesce(cost, 0), CASE WHEN cost IS NULL THEN 1 ELSE 0 END, {', '.join(COUNTS)}"
-"""Of a single request the same as `_COUNTED`."""
+"""The columns of `_COUNTED` for a single request."""
 _SUMS = ", ".join(f"sum({name})" for name in _COUNTED)
 
 
@@ -30,7 +30,7 @@ def spending(db: Engine, asked: SpendingQuery) -> Iterable[tuple[Any, ...]]:
     day = "0"
     if asked.shifts is not None:
         [(first, last)] = db.rows(f"SELECT min(quarter), max(quarter) FROM ({table}) AS q")
-        day = _day(asked.shifts(first or 0, last or 0))
+        day = _day_sql(asked.shifts(first or 0, last or 0))
     sql, values = _wanted(db, asked.sessions, asked.models)
     whole = f"SELECT session, {day} AS day, model, {_SUMS} FROM ({table}) AS q WHERE {sql} GROUP BY session, day, model"
     return db.rows(whole, values)
@@ -53,7 +53,7 @@ def _wanted(db: Engine, sessions: Condition, models: Condition) -> Clause:
 
 
 def _table(db: Engine, span: TimeSpan) -> str:
-    """The rows of that time."""
+    """The rows of a time span."""
     first = None if span.since is None else -(-span.since // QUARTER_MS)
     last = None if span.until is None else span.until // QUARTER_MS
     conditions = [f"quarter >= {first}"] * (first is not None) + [f"quarter < {last}"] * (last is not None)
@@ -76,8 +76,8 @@ def _table(db: Engine, span: TimeSpan) -> str:
     return sql
 
 
-def _day(shifts: list[Shift]) -> str:
-    """The day in a time zone."""
+def _day_sql(shifts: list[Shift]) -> str:
+    """SQL for the day of a quarter in a time zone."""
     *earlier, newest = shifts
     cases = "".join(
         f" WHEN quarter < {after.start} THEN {shift.ahead}" for shift, after in zip(earlier, shifts[1:], strict=True)

@@ -1,6 +1,6 @@
-"""What a word, a phrase or a piece of code means: which texts have it, and where. Pure.
+"""Search terms (words, phrases, code): which texts have them, and where. Pure.
 
-An index finds whole words, and words that begin so. Code is looked for by the words in it, and then in the text.
+An index finds whole words and beginnings of words. Code is searched by its words first, and then in the text.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LONGEST_WORD = 200
-"""Where an index cuts words, it cuts them here."""
+"""The length at which an index truncates words, if it does."""
 _TOKEN = re.compile(r"[^\W_]+")
 _BEGIN = r"(?<![^\W_])"
 _END = r"(?![^\W_])"
-# Where we are sure that an index splits words as we do. Words beside anything else are left to the text.
+# Characters beside which an index splits words as we do. Words beside any other are searched in the text.
 _PLAIN = r"[\x00-\u024f\u0370-\u03ff\u0400-\u052f\u2010-\u2027\u2030-\u205e]+"
 
 
 class Term(NamedTuple):
-    """Something that has to be in the text, or must not be."""
+    """A term that has to be in the text, or, negated, must not be."""
 
     kind: str
-    """`word`, `phrase`, `prefix`; `code` begins where a word does, `part` anywhere."""
+    """`word`, `phrase`, `prefix`; `code`, which begins where a word does; or `part`, which begins anywhere."""
     text: str
     negated: bool = False
 
 
 def fold(text: str) -> str:
-    """Without upper case, each character where it was."""
+    """The text in lower case, with each character at its old position."""
     low = text.lower()
     if len(low) == len(text):
         return low
@@ -36,14 +36,14 @@ def fold(text: str) -> str:
 
 
 def unaccented(text: str) -> str:
-    """Letters without their accents, each where it was."""
+    """The text without accents, with each character at its old position."""
     from unicodedata import normalize
 
     return "".join(one if one.isascii() else normalize("NFD", one)[0] for one in text)
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, as an index has them: without upper case and accents."""
+    """The words of a text as an index has them: lower case, without accents."""
     if text.isascii():
         return _TOKEN.findall(text.lower())
     from unicodedata import combining, normalize
@@ -53,12 +53,12 @@ def words_of(text: str) -> list[str]:
 
 
 def may_begin_inside(term: Term) -> bool:
-    """Whether it is code that begins with a letter, so that it may have been meant from the middle of a word on."""
+    """Whether a term is code that begins with a letter, and so may begin in the middle of a word."""
     return term.kind == "code" and not term.negated and _TOKEN.match(term.text) is not None
 
 
 def phrases_of(term: Term) -> list[tuple[list[str], bool]]:
-    """Runs of words that every text with the term has; and of each run, whether its last word may go on."""
+    """Runs of words that every text with the term has, each with whether its last word may be a prefix."""
     text = term.text
     if term.kind in ("word", "phrase", "prefix"):
         return [(text.split(), term.kind == "prefix")]
@@ -77,7 +77,7 @@ def phrases_of(term: Term) -> list[tuple[list[str], bool]]:
 
 
 class Needle:
-    """One term, to be looked for in folded texts."""
+    """A term to be searched in folded texts."""
 
     def __init__(self, term: Term) -> None:
         self.term = term
@@ -89,26 +89,26 @@ class Needle:
         first = _BEGIN if term.kind != "part" and _TOKEN.match(term.text) else ""
         last = {"word": _END, "phrase": _END, "prefix": r"[^\W_]*"}.get(term.kind, "")
         self._pattern = re.compile(first + body + last)
-        # Most texts do not have it, and this tells so many times faster.
+        # Most texts do not match, and this check is many times faster.
         self._literal = max(fold(term.text).split(), key=len)
 
     def is_in(self, folded: str) -> bool:
-        """Whether a text has it."""
+        """Whether a text has the term."""
         if self.term.kind == "phrase":
             return f" {' '.join(words_of(self.term.text))} " in f" {' '.join(words_of(folded))} "
         return self._literal in folded and self._pattern.search(folded) is not None
 
     def places(self, folded: str) -> Iterator[tuple[int, int]]:
-        """Where a text has it."""
+        """The positions of the term in a text."""
         if self._literal in folded:
-            for found in self._pattern.finditer(folded):
-                yield found.span()
+            for match in self._pattern.finditer(folded):
+                yield match.span()
 
 
 def distance(one: str, other: str, most: int) -> int:
-    """How many letters differ, are missing, are too many or stand the wrong way round; more than `most` is as bad."""
+    """The number of letters that differ, are missing, extra or swapped; above `most`, the exact number is unknown."""
     if abs(len(one) - len(other)) > most or len(set(one).difference(other)) > most:
-        return most + 1  # each letter that the other lacks altogether is a difference of its own
+        return most + 1  # each letter that the other word lacks is a difference
     before, row = [0] * (len(other) + 1), list(range(len(other) + 1))
     for i, a in enumerate(one, start=1):
         older, before = before, row

@@ -1,4 +1,4 @@
-"""What is looked for in an index, and what may be it."""
+"""Lookups in an index, and the entries that they return."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.keys import SHIFT
 from turnlog.catalog.index.terms import Term
-from turnlog.catalog.index.texts import SHIFT
 
 
 class EntryMatch(NamedTuple):
-    """An entry that may be what was looked for."""
+    """An entry that may match."""
 
     id: int
     session: int
@@ -20,18 +20,18 @@ class EntryMatch(NamedTuple):
     role: str
     tools: str
     text: str | None
-    """Where it was asked for."""
+    """The text, if it was requested."""
 
 
 class TimeSpan(NamedTuple):
-    """From a moment on, and before another; milliseconds since 1970, None for no limit."""
+    """A span of time: from `since` on, and before `until`; milliseconds since 1970, None for no limit."""
 
     since: int | None = None
     until: int | None = None
 
 
 class Wanted(NamedTuple):
-    """What is looked for: words that an index knows, and conditions."""
+    """A lookup: terms and conditions."""
 
     terms: tuple[Term, ...] = ()
     sessions: Condition = Condition()
@@ -42,11 +42,11 @@ class Wanted(NamedTuple):
 
     @property
     def every_term(self) -> tuple[Term, ...]:
-        """The words of this and the others."""
+        """The terms of this lookup and the others."""
         return tuple(term for one in (self, *self.others) for term in one.terms)
 
     def ids(self, before: int | None = None) -> tuple[int, int]:
-        """The entries of that time, from and before."""
+        """The range of ids for the time span: first, and first after it."""
         since, until = self.span
         first = -(1 << 62) if since is None else bounded(since) << SHIFT
         last = (1 << 63) - 1 if until is None else bounded(until) << SHIFT
@@ -54,22 +54,22 @@ class Wanted(NamedTuple):
 
 
 def bounded(at: int) -> int:
-    """A time for which there can be ids."""
+    """A time within the range of ids."""
     return min(max(at, -(1 << 42)), (1 << 43) - 1)
 
 
 class Shift(NamedTuple):
-    """From this quarter on, the time zone is ahead by this many quarters."""
+    """From a quarter of an hour on, the offset of the time zone in quarters."""
 
     start: int
     ahead: int
 
 
 class SpendingQuery(NamedTuple):
-    """Of which sessions and models, and when."""
+    """A query for spending: which sessions and models, and when."""
 
     sessions: Condition
     models: Condition
     span: TimeSpan
     shifts: Callable[[int, int], list[Shift]] | None = None
-    """Where days are asked for: what the time zone is like between two quarters."""
+    """Returns the offsets of the time zone between two quarters; None if days are not needed."""

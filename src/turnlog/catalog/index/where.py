@@ -1,4 +1,4 @@
-"""Conditions in the words of an engine."""
+"""Conditions in the SQL of an engine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _EXPRESSIONS = {
     "sessions.began": "coalesce(sessions.created, sessions.updated)",
     "docs.is_repeat": "docs.step <= sessions.repeats",
 }
-"""Columns that no table has."""
+"""Columns that are expressions."""
 
 
 def clause(db: Engine, condition: Condition) -> Clause:
-    """A condition in the words of an engine."""
+    """A condition in the SQL of an engine."""
     op, column, value = condition
-    column, mark = _EXPRESSIONS.get(column, column), db.mark
+    column, placeholder = _EXPRESSIONS.get(column, column), db.placeholder
     match op:
         case "":
             return Clause()
@@ -38,16 +38,16 @@ def clause(db: Engine, condition: Condition) -> Clause:
         case "known" | "unknown":
             return Clause(f"{column} IS {'NOT ' if op == 'known' else ''}NULL")
         case "in":
-            return Clause(f"{column} IN ({', '.join([mark] * len(value))})", tuple(value))
+            return Clause(f"{column} IN ({', '.join([placeholder] * len(value))})", tuple(value))
         case "among":
             return Clause(f"{column} IN ({', '.join(['NULL', *map(str, value)])})")
         case "like":
-            one = f"{column} {db.like} {mark} ESCAPE '\\'"
+            one = f"{column} {db.like} {placeholder} ESCAPE '\\'"
             return Clause(f"({' OR '.join([one] * len(value))})", tuple(value))
         case "begins":
-            return Clause(f"substr({column}, 1, {len(value)}) = {mark}", (value,))
+            return Clause(f"substr({column}, 1, {len(value)}) = {placeholder}", (value,))
         case "regexp":
-            return Clause(f"{column} {db.regexp} {mark}", (value,))
+            return Clause(f"{column} {db.regexp} {placeholder}", (value,))
         case "touches":
             sql, values = clause(db, value)
             paths = f"SELECT paths.id FROM {db.table('paths')} WHERE {sql}"
@@ -55,12 +55,14 @@ def clause(db: Engine, condition: Condition) -> Clause:
             return Clause(f"docs.id IN ({inside})", values)
         case "has":
             return db.having(value)
+        case "=" | "<>" | "<" | "<=" | ">" | ">=":
+            return Clause(f"{column} {op} {placeholder}", (value,))
         case _:
-            return Clause(f"{column} {op} {mark}", (value,))
+            raise AssertionError(op)
 
 
 def where(db: Engine, *conditions: Condition) -> Clause:
-    """All of them; what was not asked is always true."""
+    """All conditions; empty ones are true."""
     whole = Condition()
     for condition in conditions:
         whole = whole.and_(condition)

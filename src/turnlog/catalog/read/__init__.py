@@ -1,1 +1,1 @@
-"""What reads a session into the catalog: ours, or that of another agent where it lies."""
+"""Reading sessions into the catalog: ours, and those of other agents in place."""

@@ -1,7 +1,7 @@
-"""A second process that reads other agents' sessions, so that two cores are at work. It writes nothing.
+"""A second process that reads other agents' sessions, to use two cores. It writes nothing.
 
-What it read comes back through a pipe, in pieces. It ends with the process that started it; if it ends before, that
-process reads the rest.
+What it read comes back through a pipe, in pieces. It ends with its parent process; if it ends earlier, the parent
+reads the rest.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import msgspec
 
 from turnlog.catalog.index.batch import Batch, Doc, Portion
-from turnlog.catalog.index.notes import note, noted
-from turnlog.catalog.index.prices import KEY
+from turnlog.catalog.index.notes import PRICES, get_note, set_note
+from turnlog.catalog.index.rows import SpentRow, ToolUseRow
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.read import foreign
 from turnlog.catalog.read.job import Job, reason_of
 from turnlog.formats import Source
 from turnlog.machine.detached import is_allowed
 from turnlog.machine.environment import environment
-from turnlog.thread.handed import HandedOver
+from turnlog.thread.home.handedover import HandedOver
 
 if TYPE_CHECKING:
     import subprocess
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from threading import Thread
 
 _PIPE_BYTES = 1 << 20
-"""The size of the pipe: how far the second process may be ahead, besides the piece it works on."""
+"""The size of the pipe: how far the second process may be ahead, not counting its current piece."""
 
 
 class Task(msgspec.Struct, array_like=True):
@@ -47,24 +47,27 @@ class Piece(msgspec.Struct, array_like=True):
     """What was read."""
 
     docs: list[Doc]
-    spent: list[tuple[Any, ...]]
-    used: list[tuple[Any, ...]]
+    spent: list[SpentRow]
+    used: list[ToolUseRow]
     size: int
     finished: list[tuple[int, dict[str, Any], str]]
-    """Sessions with the columns of each, or why it cannot be read."""
+    """Finished sessions, each with its columns, a `SessionRow`, or why it cannot be read.
+
+    msgspec does not decode the type of a path, which is text or bytes.
+    """
     prices: bytes | None = None
     is_last: bool = False
 
 
 class HelperEnded(Exception):
-    """It is no longer there, and has not read everything."""
+    """The helper has exited without reading everything."""
 
 
 # ── who asks ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class Helper:
-    """The process, once something is to be read. `close` ends it."""
+    """The helper process, started on the first `read`. `close` ends it."""
 
     def __init__(self, location: str | None) -> None:
         self._location = location or ""
@@ -73,11 +76,11 @@ class Helper:
 
     @property
     def is_usable(self) -> bool:
-        """Whether there can be one, and it would be of use."""
+        """Whether a helper can run and would be of use."""
         return self._is_usable
 
     def read(self, jobs: dict[int, Job], prices: bytes | None) -> Iterator[Piece]:
-        """These sessions of other agents, in pieces. `prices` are those that are known. Raises `HelperEnded`."""
+        """Read sessions of other agents, in pieces. `prices` are the cached ones. Raises `HelperEnded`."""
         from threading import Thread
 
         tasks = [
@@ -109,7 +112,7 @@ class Helper:
         import subprocess
 
         if self._process is None:
-            # Without -P, what happens to lie in the current folder would be imported.
+            # Without -P, modules in the current folder would be imported.
             command = [sys.executable, "-P", "-m", "turnlog.catalog.read.helper", self._location]
             self._process = subprocess.Popen(
                 command,
@@ -128,13 +131,13 @@ class Helper:
         self.close()
 
     def close(self) -> None:
-        """End it, whatever it is at."""
+        """End the process, even in the middle of its work."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout):
-                with suppress(OSError):  # what was on its way in is not wanted any more
+                with suppress(OSError):  # pending input is discarded
                     pipe.close()  # type: ignore[union-attr]
 
 
@@ -146,7 +149,7 @@ def _cores() -> int:
 
 
 def _feed(pipe: IO[bytes], tasks: list[Task], prices: bytes | None) -> None:
-    with suppress(OSError, ValueError):  # it ended, which is seen where it is read
+    with suppress(OSError, ValueError):  # it has exited, which `read` notices
         _send(pipe, msgspec.msgpack.encode((prices, tasks)))
 
 
@@ -182,34 +185,37 @@ class _Sender:
         """See `PortionWriter.write`."""
         self.send(portion)
 
+    def wait(self) -> None:
+        """See `PortionWriter.wait`. A no-op: the parent process writes."""
+
     def send(self, portion: Portion, *, prices: bytes | None = None, is_last: bool = False) -> None:
-        """What was read since, and which sessions were finished."""
+        """Send what was read since the last piece, and the finished sessions."""
         finished, self.finished = self.finished, []
         piece = Piece(portion.docs, portion.spent, portion.used, portion.size, finished, prices, is_last)
         _send(self._pipe, self._encode(piece))
 
 
 def serve(tasks: IO[bytes], pipe: IO[bytes], location: str) -> None:
-    """Read what is asked for until nobody asks any more."""
+    """Read the requested sessions until the input ends."""
     from turnlog.catalog.index.sqlite.database import MemoryDatabase
     from turnlog.catalog.index.sqlite.engine import SqliteEngine
 
     decode = msgspec.msgpack.Decoder(tuple[bytes | None, list[Task]]).decode
     database, sender = MemoryDatabase(), _Sender(pipe)
-    database.make()  # nothing is written there but prices
+    database.make()  # nothing is written to it but prices
     engine = SqliteEngine(database.connection)
     handed = HandedOver(location or None)
     while True:
         prices, batch_of = decode(_received(tasks))
         if prices is not None:
-            note(engine, KEY, prices)
+            set_note(engine, PRICES, prices)
         batch = Batch(engine, sender)
         for task in batch_of:
             source = Source(task.agent, os.fsdecode(task.path), task.key)
             row: dict[str, Any] = {}
             problem = ""
             try:
-                row = foreign.take(batch, source, task.session, task.stamp, None, handed)
+                row = dict(foreign.read_session(batch, source, task.session, task.stamp, None, handed))
             except BrokenPipeError:
                 raise
             except Exception as error:  # as in `Indexer`: a session that cannot be read is listed with the reason
@@ -217,18 +223,18 @@ def serve(tasks: IO[bytes], pipe: IO[bytes], location: str) -> None:
             sender.finished.append((task.session, row, problem))
         batch.flush()
         batch.prices.remember(engine)
-        sender.send(Portion(), prices=noted(engine, KEY), is_last=True)
+        sender.send(Portion(), prices=get_note(engine, PRICES), is_last=True)
 
 
 def main() -> None:
-    """The process itself."""
+    """Run the helper process."""
     import gc
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends it
     gc.set_threshold(50_000, *gc.get_threshold()[1:])
     pipe = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anybody prints does not belong there
+    os.dup2(2, 1)  # printed text does not belong into the pipe
     with suppress(EOFError, BrokenPipeError):
         serve(sys.stdin.buffer, pipe, sys.argv[1])
 

@@ -1,4 +1,4 @@
-"""What an entry says, as far as people look for it: prompts, answers, thinking, tools with input and output, files."""
+"""The searchable text of an entry: prompts, answers, thinking, tools with input and output, files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import Any, cast
 
 from turnlog.catalog.index.batch import Passage
-from turnlog.catalog.index.texts import MAX_TEXT, clean, sum_of
+from turnlog.catalog.index.columns import clean
+from turnlog.catalog.index.keys import MAX_TEXT, sum_of
+from turnlog.catalog.read.tooltime import OpenCalls
 from turnlog.formats import unknown_type
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Answer, Ask, Checkpoint, Compaction, Custom, Edit, Entry, Message, Note
@@ -23,11 +25,11 @@ _DEPTH = 20
 _PATCH = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
 
 
-def said_in(entry: Entry, calls: dict[str, str], seen: set[int]) -> Passage | None:
-    """What an entry says; None if that is nothing, or was said before.
+def passage_of(entry: Entry, calls: OpenCalls, seen: set[int]) -> Passage | None:
+    """The searchable text of an entry; None if it is empty, or was said before.
 
-    `calls` knows the tool of each call that has no result yet, and is kept up to date. `seen` has the sums of texts
-    that were said in this session: summaries and edits often repeat them.
+    `calls` has the calls that a result may belong to. `seen` has the hashes of the texts of this session:
+    summaries and edits often repeat them.
     """
     kind = type(entry)
     if kind is Message:
@@ -70,7 +72,7 @@ def _said(passage: Passage, parts: list[str]) -> Passage | None:
     return Passage(passage.role, clean(text), [*map(clean, passage.tools)], [*map(clean, passage.files)])
 
 
-def _blocks(blocks: Iterable[AnyBlock], parts: list[str], passage: Passage, calls: dict[str, str]) -> None:
+def _blocks(blocks: Iterable[AnyBlock], parts: list[str], passage: Passage, calls: OpenCalls) -> None:
     for block in blocks:
         kind = type(block)
         if kind is Text or kind is Thinking:
@@ -81,7 +83,6 @@ def _blocks(blocks: Iterable[AnyBlock], parts: list[str], passage: Passage, call
             _result(cast("ToolResult", block), parts, passage, calls)
         elif kind is ToolCall:
             call = cast("ToolCall", block)
-            calls[call.id] = call.name
             passage.tools.append(call.name)
             parts.append(call.name)
             _input(call.input, "", parts, passage.files, 0)
@@ -94,8 +95,8 @@ def _blocks(blocks: Iterable[AnyBlock], parts: list[str], passage: Passage, call
             parts.append(cast("UnknownBlock", block).json)
 
 
-def _result(block: ToolResult, parts: list[str], passage: Passage, calls: dict[str, str]) -> None:
-    name = calls.pop(block.call, None) or block.name
+def _result(block: ToolResult, parts: list[str], passage: Passage, calls: OpenCalls) -> None:
+    name = calls[block.call][0] if block.call in calls else block.name
     if name:
         passage.tools.append(name)
     content = block.content
@@ -107,7 +108,7 @@ def _result(block: ToolResult, parts: list[str], passage: Passage, calls: dict[s
 
 
 def _input(value: Any, key: str, parts: list[str], files: list[str], depth: int) -> None:
-    """The texts that a tool was called with; those that name a file are files, too."""
+    """Add the texts that a tool was called with to `parts`, and those that name a file to `files` as well."""
     if isinstance(value, str):
         if value:
             # Some secrets can be recognised only by the name of their field.

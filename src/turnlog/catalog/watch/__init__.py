@@ -1,1 +1,1 @@
-"""What is watched on the disk: where the agents keep sessions, and which of them changed."""
+"""Watching the disk: where the agents keep sessions, and which of them changed."""

@@ -1,4 +1,4 @@
-"""Which sessions lie in folders whose names have changed. Only new names are asked about, where that is enough."""
+"""Finds sessions in folders whose entries have changed. Formats see only the new names, if that is enough."""
 
 from __future__ import annotations
 
@@ -18,25 +18,24 @@ if TYPE_CHECKING:
     from turnlog.catalog.index.batch import Batch
 
 _DEEPEST = 12
-_MOST = 20_000
 _LATER_NS = 86_400_000_000_000
 """The age after which a file that is not a session is no longer checked."""
 _PASSING = (".lock", ".tmp", ".bak", ".log")
 _INDEX = "index.json"
-"""What some agents keep of all their sessions together: it changes with each of them, and says nothing more."""
+"""A list of all sessions that some agents write: it changes with each session, and has nothing else."""
 _NEAR = 50
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
 class Discovered(NamedTuple):
-    """What has to be read: sessions of other agents; and ours: file, id, and whether they are deleted."""
+    """What has to be read: other agents' sessions, and ours as file, id, is deleted."""
 
     sources: list[Source]
     ours: list[tuple[str, str, bool]]
 
 
 def can_read(agent: str) -> bool:
-    """Whether its format is here: one of another package may have been in use, and be gone or broken."""
+    """Whether the format of an agent is available: one of another package may have been removed, or be broken."""
     try:
         return agent == OURS or bool(format_of(agent))
     except (NotFound, Unsupported):
@@ -44,58 +43,58 @@ def can_read(agent: str) -> bool:
 
 
 class Finder:
-    """Looks into folders, and remembers in the batch how they looked."""
+    """Examines folders, and records in the batch how they looked."""
 
     def __init__(self, watchlist: Watchlist, batch: Batch, *, is_quick: bool = False) -> None:
         self._is_quick = is_quick
-        """Whether a file counts by its name where a glance will tell whether it is a session."""
+        """Whether the name of a file is enough, because a glance follows that shows whether it is a session."""
         self._watchlist = watchlist
         self._batch = batch
-        self._found = Discovered([], [])
-        self._whole: set[tuple[str, str]] = set()
+        self._discovered = Discovered([], [])
+        self._homes_to_list: set[tuple[str, str]] = set()
         self._folders: list[tuple[str, str, str, int]] = []
         self._sessions: set[str] | None = None
         self.keys: dict[tuple[str, str], set[str]] = {}
-        """Which sessions are in files that changed, as far as they were looked through."""
+        """The keys of the sessions in changed files, as far as those were examined."""
 
-    def look(self, changes: Changes) -> Discovered:
-        """Every session that is new, and every source that a file which changed may have besides the known ones."""
+    def find(self, changes: Changes) -> Discovered:
+        """Every new session, including new ones in changed files."""
         for agent, home in changes.homes:
             if os.path.isfile(home):
-                self._new(agent, home)
+                self._examine_new_file(agent, home)
             else:
-                self._folder(agent, home, home)
+                self._examine_folder(agent, home, home)
         for number, agent, home, path in changes.folders:
             if not can_read(agent):
                 continue
             if os.path.isdir(path):
-                self._folder(agent, home, path)
+                self._examine_folder(agent, home, path)
             else:
                 self._watchlist.drop_folder(self._batch, number)
         for file in changes.files:
-            self._file(file)
-        for agent, home in self._whole:
-            self._found.sources.extend(self._unknown(format_of(agent).find(home)))
-        return self._found
+            self._examine_changed_file(file)
+        for agent, home in self._homes_to_list:
+            self._discovered.sources.extend(self._not_read_yet(format_of(agent).find(home)))
+        return self._discovered
 
     def remember(self) -> None:
-        """How the folders looked. Not before all is read that is in them, or what was not would never be found."""
+        """Record how the folders looked. Call it after reading their content: what is unread then is never found."""
         for row in self._folders:
             self._watchlist.put_folder(self._batch, *row)
 
     def parts(self, source: Source) -> list[str]:
-        """Further files that a session is read from."""
+        """The other files that a session is read from."""
         form = format_of(source.agent)
         if form.watch.sidecars is not None:
             paths = form.watch.sidecars(source)
         elif source.path.endswith(_DATABASES):
             paths = [source.path + "-wal"]
         else:
-            paths = [] if form.watch.by_file else self._near(source.path)
+            paths = [] if form.watch.by_file else self._files_beside(source.path)
         return [path for path in paths if path != source.path]
 
-    def _near(self, path: str) -> list[str]:
-        """Files beside a session, or in the folder that it is, unless they are sessions themselves, or many."""
+    def _files_beside(self, path: str) -> list[str]:
+        """Files beside a session, or in it if it is a folder, unless they are sessions themselves or too many."""
         is_folder = os.path.isdir(path)
         try:
             with os.scandir(path if is_folder else os.path.dirname(path)) as listed:
@@ -109,11 +108,11 @@ class Finder:
         if is_folder:
             return paths
         if self._sessions is None:
-            self._sessions = self._watchlist.foreign_paths() | {source.path for source in self._found.sources}
+            self._sessions = self._watchlist.foreign_paths() | {source.path for source in self._discovered.sources}
         return [other for other in paths if other not in self._sessions]
 
-    def _folder(self, agent: str, home: str, path: str, depth: int = 0) -> None:
-        """A folder whose names are new or others, and the folders below it that nobody has looked at."""
+    def _examine_folder(self, agent: str, home: str, path: str, depth: int = 0) -> None:
+        """Examine a new or changed folder, and the folders below it that were not examined yet."""
         try:
             status = os.stat(path)
             with os.scandir(path) as listed:
@@ -123,11 +122,11 @@ class Finder:
         is_sure = time.time_ns() - status.st_mtime_ns > YOUNG_NS
         self._folders.append((path, agent, home, status.st_mtime_ns if is_sure else 0))
         if agent == OURS:
-            self._ours(path, entries)
+            self._find_own(path, entries)
             return
-        watch, watchlist = format_of(agent).watch, self._watchlist
+        watch = format_of(agent).watch
         if not watch.by_file:
-            self._whole.add((agent, home))
+            self._homes_to_list.add((agent, home))
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 if (
@@ -135,41 +134,42 @@ class Finder:
                     and entry.name not in watch.apart
                     and not self._watchlist.has_folder(agent, entry.path)
                 ):
-                    self._folder(agent, home, entry.path, depth + 1)
-            elif watch.by_file and not watchlist.has_file(entry.path):
-                self._new(agent, entry.path)
+                    self._examine_folder(agent, home, entry.path, depth + 1)
+            elif watch.by_file and not self._watchlist.has_file(entry.path):
+                self._examine_new_file(agent, entry.path)
 
-    def _ours(self, folder: str, entries: list[os.DirEntry[str]]) -> None:
+    def _find_own(self, folder: str, entries: list[os.DirEntry[str]]) -> None:
         from turnlog.store.files.names import is_session_file, session_id_of
 
         is_deleted = os.path.basename(folder) == TRASH
         paths = {path for _, path in self._watchlist.files_of(OURS)}
         for entry in entries:
             if is_session_file(entry.name) and entry.path not in paths:
-                native = session_id_of(entry.name) or _told_id(entry.path) or entry.name
-                self._found.ours.append((entry.path, native, is_deleted))
+                native = session_id_of(entry.name) or _id_in_first_line(entry.path) or entry.name
+                self._discovered.ours.append((entry.path, native, is_deleted))
 
-    def _new(self, agent: str, path: str) -> None:
-        """A file that nobody has looked at."""
+    def _examine_new_file(self, agent: str, path: str) -> None:
+        """Examine a new file."""
         stamp = stamp_of(path)
         if stamp is None:
             return
         if stamp.size == DANGLING and path.endswith(".jsonl"):
-            self._found.sources.append(Source(agent, path))
+            self._discovered.sources.append(Source(agent, path))
             return
-        from turnlog.catalog.glance.survey import QUICK  # what only grew needs none
+        from turnlog.catalog.glance.survey import QUICK  # not needed if sessions only grew
 
         if self._is_quick and agent in QUICK and stamp.size >= 0:
             sources = [Source(agent, path)] if QUICK[agent].is_session_name(os.path.basename(path)) else []
         else:
             sources = list(format_of(agent).find(path)) if stamp.size >= 0 else []
-        self._found.sources.extend(sources)
-        if all(source.path != path for source in sources):  # it is none, or a list of others, which may grow
+        self._discovered.sources.extend(sources)
+        if all(source.path != path for source in sources):
+            # The file is no session, or a list of others, which may grow.
             is_old = stamp.size < 0 or time.time_ns() - stamp.mtime > _LATER_NS
             self._watchlist.put_file(self._batch, path, agent, stamp, is_watched=bool(sources) or not is_old)
 
-    def _file(self, file: WatchedFile) -> None:
-        """A file that changed: there may be more sessions in it than before."""
+    def _examine_changed_file(self, file: WatchedFile) -> None:
+        """Examine a changed file: it may have more sessions than before."""
         agent = self._watchlist.agent_of(file.id)
         path = file.path.removesuffix("-wal")
         stamp = stamp_of(path)
@@ -178,18 +178,19 @@ class Finder:
         form = format_of(agent)
         if form.watch.by_file or path.endswith(_DATABASES):
             sources = list(form.find(path))
-            if not path.endswith(_DATABASES) or any(source.key for source in sources):  # a damaged one says nothing
+            # A database without keys may be damaged.
+            if not path.endswith(_DATABASES) or any(source.key for source in sources):
                 self.keys[agent, path] = {source.key for source in sources}
-            self._found.sources.extend(self._unknown(sources))
+            self._discovered.sources.extend(self._not_read_yet(sources))
 
-    def _unknown(self, sources: Iterable[Source]) -> Iterator[Source]:
+    def _not_read_yet(self, sources: Iterable[Source]) -> Iterator[Source]:
         for source in sources:
             if not self._watchlist.has_source(source.agent, source.path, source.key):
                 yield source
 
 
-def _told_id(path: str) -> str | None:
-    """The id in the first line, where the name is only a digest of it."""
+def _id_in_first_line(path: str) -> str | None:
+    """The id in the first line of a file whose name is only a hash of it."""
     from turnlog.store.files.disk import Disk
     from turnlog.store.files.glimpse import glimpse
 

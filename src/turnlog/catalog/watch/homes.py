@@ -1,7 +1,7 @@
-"""Where the agents keep their sessions. To ask them takes loading every format, so the answer is remembered.
+"""Where the agents keep their sessions. Asking loads every format, so the answer is cached.
 
-It holds as long as the variables that were asked for are as they were, and no format came or went. A workspace, or a
-folder inside one, is remembered as one of any workspace, and looked for wherever somebody stands.
+The answer is valid as long as the variables that were read have the same values, and the formats are the same. A
+workspace, or a folder in one, is stored for any workspace, and resolved for the current one.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping
 from turnlog.version import __version__
 
 _ANYWHERE = "/\x01workspace"
-_NEXT = "\x01\n"  # JSON would take longer to import than all the rest to answer
+_NEXT = "\x01\n"  # importing JSON would take longer than all the rest
 
 
 def key() -> str:
-    """Under which the index has the answer. Each environment has its own packages, and several may share a catalog."""
+    """The note with the answer. Each Python environment has its own packages, and several may share a catalog."""
     return f"homes of {sys.prefix}"
 
 
-class Asked(Mapping[str, str]):
-    """The environment, and what was asked of it."""
+class RecordingEnvironment(Mapping[str, str]):
+    """An environment that records which variables were read."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -38,11 +38,25 @@ class Asked(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._environ)
 
+    def encode(self, separator: str) -> str:
+        """The variables that were read, with their values."""
+        variables = (key if value is None else f"{key}={value}" for key, value in self.keys_asked.items())
+        return separator.join(variables)
+
+
+def still_holds(encoded: str, separator: str, environ: Mapping[str, str]) -> bool:
+    """Whether the variables have the values that they had when `RecordingEnvironment.encode` was called."""
+    for line in filter(None, encoded.split(separator)):
+        key, equals, value = line.partition("=")
+        if environ.get(key) != (value if equals else None):
+            return False
+    return True
+
 
 def formats_here() -> str:
     """A fingerprint of the installed formats, without loading any: listing entry points takes far longer.
 
-    It is the folder of our own, and those where installers put packages.
+    It consists of the folder of our formats, and of those where installers put packages.
     """
     own = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "formats")
     parts = [__version__]
@@ -54,39 +68,34 @@ def formats_here() -> str:
     return _NEXT.join(parts)
 
 
-def remembered(noted: bytes | None, environ: Mapping[str, str], home: str) -> list[tuple[str, str]] | None:
-    """What the formats said when they were last asked; None if they have to be asked again."""
+def decode(noted: bytes | None, environ: Mapping[str, str], home: str) -> list[tuple[str, str]] | None:
+    """The cached answer of the formats; None if they have to be asked again."""
     if noted is None:
         return None
     formats, place, asked, *homes = os.fsdecode(noted).split("\0")
-    if formats != formats_here() or place != home:
+    if formats != formats_here() or place != home or not still_holds(asked, _NEXT, environ):
         return None
-    for line in filter(None, asked.split(_NEXT)):
-        key, equals, value = line.partition("=")
-        if environ.get(key) != (value if equals else None):
-            return None
     return list(zip(homes[::2], homes[1::2], strict=True))
 
 
-def ask(environ: Mapping[str, str], home: str) -> tuple[list[tuple[str, str]], bytes]:
-    """What the formats say, and how to remember it."""
+def ask_formats(environ: Mapping[str, str], home: str) -> tuple[list[tuple[str, str]], bytes]:
+    """Ask the formats. Returns their folders, and the answer as it is cached."""
     from turnlog.formats import Places, every
 
-    formats, asked = formats_here(), Asked(environ)
-    asked.get("PYTHONPATH")  # who sets it may have other packages
+    formats, asked = formats_here(), RecordingEnvironment(environ)
+    asked.get("PYTHONPATH")  # it may lead to other packages
     homes: list[tuple[str, str]] = []
     for name, form in every():
         everywhere = form.homes(Places(home=home, environ=asked))
         near = form.homes(Places(home=home, workspace=_ANYWHERE, environ=asked))
         inside = [path for path in near if (path + os.sep).startswith(_ANYWHERE + os.sep)]
         homes += [(name, path) for path in dict.fromkeys([*everywhere, *inside])]
-    variables = [key if value is None else f"{key}={value}" for key, value in asked.keys_asked.items()]
-    parts = [formats, home, _NEXT.join(variables), *(part for pair in homes for part in pair)]
+    parts = [formats, home, asked.encode(_NEXT), *(part for pair in homes for part in pair)]
     return homes, os.fsencode("\0".join(parts))
 
 
-def here(homes: list[tuple[str, str]], workspace: str) -> list[tuple[str, str]]:
-    """Those homes, for somebody who stands in that folder."""
+def resolve(homes: list[tuple[str, str]], workspace: str) -> list[tuple[str, str]]:
+    """The folders, with those of any workspace resolved for this one."""
     return [
         (agent, workspace + path.removeprefix(_ANYWHERE) if path.startswith(_ANYWHERE) else path)
         for agent, path in homes

@@ -1,34 +1,34 @@
-"""After how many days agents delete sessions. To ask takes loading every format, so the answer is remembered.
+"""After how many days agents delete sessions. Asking loads every format, so the answer is cached.
 
-It holds as long as their settings look as they did, and the variables that were asked for are as they were.
+The answer is valid as long as settings files and the variables that were read are the same.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
-from turnlog.catalog.watch.homes import Asked, formats_here
-from turnlog.machine.environment import cache_folders, environment, user_folder
+from turnlog.catalog.watch.homes import RecordingEnvironment, formats_here, still_holds
+from turnlog.machine.environment import environment, existing_cache, usable_cache, user_folder
 
 _END = "\0\n"
 
 
 def limits() -> dict[str, float]:
-    """The agents that delete sessions by themselves: days after which one goes that nobody touched."""
-    path = os.path.join(next(cache_folders()), "limits")
+    """The agents that delete sessions by themselves, each with the days after which an unused one is deleted."""
     environ = environment()
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(os.path.join(existing_cache(), "limits"), encoding="utf-8", errors="surrogateescape") as file:
             remembered = _remembered(file.read(), environ)
     except (OSError, ValueError):
         remembered = None
-    return _ask(path, environ) if remembered is None else remembered
+    return _ask(environ) if remembered is None else remembered
 
 
 def _remembered(text: str, environ: Mapping[str, str]) -> dict[str, float] | None:
     head, asked, *rows = text.split(_END)
-    if head != _head() or any(not _is_so(line, environ) for line in asked.split("\0") if line):
+    if head != _fingerprint() or not still_holds(asked, "\0", environ):
         return None
     limits: dict[str, float] = {}
     for row in filter(None, rows):
@@ -40,17 +40,13 @@ def _remembered(text: str, environ: Mapping[str, str]) -> dict[str, float] | Non
     return limits
 
 
-def _is_so(line: str, environ: Mapping[str, str]) -> bool:
-    key, equals, value = line.partition("=")
-    return environ.get(key) == (value if equals else None)
-
-
-def _ask(path: str, environ: Mapping[str, str]) -> dict[str, float]:
+def _ask(environ: Mapping[str, str]) -> dict[str, float]:
     from turnlog.errors import TurnlogError
-    from turnlog.exchange.keeping import limit_of
-    from turnlog.formats import Places, every, put_file
+    from turnlog.exchange.keeping.retention import limit_of
+    from turnlog.formats import Places, every
+    from turnlog.interop.place import put_file
 
-    asked = Asked(environ)
+    asked = RecordingEnvironment(environ)
     places = Places(home=user_folder(), environ=asked)
     limits: dict[str, float] = {}
     rows: list[str] = []
@@ -63,16 +59,15 @@ def _ask(path: str, environ: Mapping[str, str]) -> dict[str, float]:
         rows.append(f"{name}\0{'' if days is None else days}\0{settings}\0{stamp}")
         if days is not None:
             limits[name] = days
-    variables = (key if value is None else f"{key}={value}" for key, value in asked.keys_asked.items())
-    text = _END.join([_head(), "\0".join(variables), *rows])
-    try:
-        put_file(path, text.encode("utf-8", "surrogateescape"), mode=0o600, force=True)
-    except TurnlogError:
-        pass  # then they are asked again next time
+    text = _END.join([_fingerprint(), asked.encode("\0"), *rows])
+    folder = usable_cache()
+    if folder is not None:
+        with suppress(TurnlogError):  # then the formats are asked again next time
+            put_file(os.path.join(folder, "limits"), text.encode("utf-8", "surrogateescape"), mode=0o600, force=True)
     return limits
 
 
-def _head() -> str:
+def _fingerprint() -> str:
     return f"{formats_here()}\0{user_folder()}"
 
 

@@ -1,4 +1,4 @@
-"""A look at the disk: which files and folders are not as they were. Nothing is opened, nothing is imported for it."""
+"""Checks which files and folders have changed. Nothing is opened, and nothing is imported for it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnlog.catalog.index.columns import path_of
 from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp
-from turnlog.catalog.index.texts import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from turnlog.store import Listed, Store
 
 YOUNG_NS = 2_000_000_000
-"""What changed so shortly before it was looked at may change again without looking different."""
+"""What changed this shortly before it was examined may change again without looking different."""
 FOLDER, DANGLING, SPECIAL, ABSENT = -1, -2, -3, -4
-"""The sizes of what is no file: a folder, a link that leads nowhere, a pipe or a device, nothing yet."""
+"""The sizes recorded for what is no file: a folder, a dangling link, a pipe or a device, nothing yet."""
 
 
 class WatchedFile(NamedTuple("WatchedFile", [("id", int), ("path", str)])):  # a call, as in `Stamp`
-    """A file or folder that was looked at before."""
+    """A file or folder that was examined before."""
 
     __slots__ = ()
 
 
 class Changes:
-    """What is not as it was. Empty if nothing has to be read."""
+    """What has changed. Empty if nothing has to be read."""
 
     def __init__(
         self,
@@ -41,25 +41,25 @@ class Changes:
     ) -> None:
         self.files = files
         self.folders = folders
-        """The number, agent, home and path of folders whose names are others."""
+        """Number, agent, home and path of folders whose entries have changed."""
         self.homes = homes
-        """Agents and folders that nobody has looked at yet."""
+        """Agents and folders that were never examined."""
         self.grown = grown
-        """Sessions of ours in a store without files that are not as they were read; whether deleted; their ends."""
+        """Sessions of ours in a store without files that have changed; whether deleted; the ends of the log."""
         self.gone = gone
-        """The numbers of sessions that such a store has no longer."""
+        """The numbers of sessions that are gone from such a store."""
 
     def __bool__(self) -> bool:
         return any((self.files, self.folders, self.homes, self.grown, self.gone))
 
     @property
     def roots(self) -> list[tuple[str, str]]:
-        """The agents and folders in which there may be new names."""
+        """The agents and folders that may have new entries."""
         return [*self.homes, *((agent, path) for _, agent, _, path in self.folders)]
 
 
 def stamp_of(path: str) -> Stamp | None:
-    """The stamp of a file; None if there is none. What is no regular file has a size below zero."""
+    """The stamp of a file; None if there is none. What is no regular file has a negative size."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -73,7 +73,7 @@ def _size(status: os.stat_result) -> int:
 
 
 def purged(watchlist: Watchlist) -> Changes:
-    """The files of ours that are no longer there, or were written anew because something was erased; nothing else."""
+    """Only our files that are gone, or were rewritten because something was erased."""
     purged_files: list[WatchedFile] = []
     for id, path, inode in watchlist.inodes_of(OURS):
         stamp = stamp_of(path)
@@ -83,25 +83,25 @@ def purged(watchlist: Watchlist) -> Changes:
 
 
 def _ends_of(one: Listed, erased: int) -> str:
-    """How a log begins and ends: another text whenever it is another one, there is more of it, or less was left."""
+    """The ends of a log as text, which differs if it is another log, was appended to, or anything was erased."""
     return f"{one.first} {one.last.id if one.last is not None else ''} {erased}"
 
 
 def compared(watchlist: Watchlist, store: Store) -> Changes:
-    """Compare what is known of our sessions in a store that keeps no files with all that are there now."""
+    """Compare what the index has of our sessions in a store without files with those that it has now."""
     from turnlog.store.derived import erasures
 
     known_ends = watchlist.own_ends()
-    # Where a deleted one is called the same, the other one counts.
+    # If a deleted session has the same id, the live one counts.
     there = {one.id: (one, place == "deleted") for place in ("deleted", "live") for one in store.listing(place)}
-    erased = sum(map(len, erasures(store).values()))  # of any: forks repeat what others said
+    erased = sum(map(len, erasures(store).values()))  # of all sessions: forks repeat entries of others
     ends = {id: _ends_of(one, erased) for id, (one, _) in there.items()}
     grown = [(*one, ends[id]) for id, one in there.items() if known_ends.get(id, (0,))[1:] != (ends[id], one[1])]
     return Changes(grown=grown, gone=[number for id, (number, *_) in known_ends.items() if id not in there])
 
 
 def _is_new(watchlist: Watchlist, home: str) -> bool:
-    """Whether a home is a folder, or one file in which all sessions are and that nobody has looked at."""
+    """Whether a home is a folder, or a file with all sessions that was not examined yet."""
     try:
         mode = os.stat(home).st_mode
     except (OSError, ValueError):
@@ -110,35 +110,35 @@ def _is_new(watchlist: Watchlist, home: str) -> bool:
 
 
 def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -> Changes:
-    """Compare everything that is known with the disk."""
+    """Compare the disk with the watchlist."""
     stat = os.stat
     folders: list[tuple[int, str, str, str]] = []
     seen: set[tuple[str, str]] = set()
     for number, agent, home, path, mtime in watchlist.folders():
         if agent and not agents:
             continue
-        place = path_of(path)
-        seen.add((agent, place))
+        path_now = path_of(path)
+        seen.add((agent, path_now))
         try:
-            now = stat(place).st_mtime_ns
+            now = stat(path_now).st_mtime_ns
         except OSError:
             now = -1
         if now != mtime:
-            folders.append((number, agent, path_of(home), place))
+            folders.append((number, agent, path_of(home), path_now))
     fresh = [pair for pair in homes if pair not in seen and _is_new(watchlist, pair[1])]
     files: list[WatchedFile] = []
     for number, path, size, mtime, inode, is_foreign in watchlist.files():
         if is_foreign and not agents:
             continue
-        place = path if type(path) is str else path_of(path)
+        path_now = path if type(path) is str else path_of(path)
         try:
-            status = stat(place)
+            status = stat(path_now)
         except (OSError, ValueError):
-            if size != ABSENT and (size != DANGLING or not os.path.islink(place)):
-                files.append(WatchedFile(number, place))
+            if size != ABSENT and (size != DANGLING or not os.path.islink(path_now)):
+                files.append(WatchedFile(number, path_now))
             continue
         if status.st_size != size or status.st_mtime_ns != mtime or status.st_ino != inode:
             if size < 0 and (_size(status), status.st_mtime_ns, status.st_ino) == (size, mtime, inode):
                 continue
-            files.append(WatchedFile(number, place))
+            files.append(WatchedFile(number, path_now))
     return Changes(files, folders, fresh)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.pager import paged
 
+GROUP = "Care", 20
 CHANGES = shape.NOTHING
 _TAKEN = {"type": shape.text(), "choices": shape.texts(null=True)}
 _COMMAND = {
@@ -48,12 +49,12 @@ FIELDS = {
 
 
 @declare(
-    Argument("name", "[COMMAND]"),
+    Argument("name", "[COMMAND]", kind="command"),
     Option("--guide", "A page for an agent, short enough for its instructions."),
     Option("--as", "With --guide: with the header of a skill file.", name="form", choices=("skill",)),
 )
 def command(name: str | None, guide: bool, form: str | None, as_json: bool) -> None:
-    """Describe this command line to programs: commands, options, JSON, exit codes, environment and filters.
+    """Describe this command line to programs. It lists commands, options, JSON, exit codes, environment and filters.
 
     With --json, each command has its arguments, options, examples, what it changes (nothing, the log, the workspace,
     files of other agents), and the JSON Schema of what it prints with --json. Without it, prints a page to read.
@@ -65,17 +66,13 @@ def command(name: str | None, guide: bool, form: str | None, as_json: bool) -> N
     turnlog api --guide                      for the instructions of an agent
     turnlog api --guide --as skill           the same as a skill file
     """
-    from turnlog.cli.frame.commandlist import command_names
-    from turnlog.cli.frame.exitcode import Misused
+    from turnlog.cli.frame.commandlist import get_command
+    from turnlog.cli.frame.exitcode import UsageError
 
     if (guide and name is not None) or (form is not None and not guide):
-        raise Misused("--guide is about all commands, and --as is for --guide", hint="`turnlog api --help`")
-    if name is not None and name not in command_names():
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, command_names(), n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else "`turnlog --help` lists all"
-        raise Misused(f"no such command {name!r:.80}", hint=hint, candidates=near)
+        raise UsageError("--guide is about all commands, and --as is for --guide", hint="`turnlog api --help`")
+    if name is not None:
+        name = get_command(name).path.rpartition(" ")[2]
     if as_json:
         print_json(_document(name, form, is_guide=guide))
         return

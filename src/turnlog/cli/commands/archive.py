@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import SESSION
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_mark
+from turnlog.view.visible import one_line
 
+GROUP = "Care", 5
 CHANGES = shape.LOG
 FIELDS = {"session": SESSION, "archived": shape.flag("whether listings leave it out")}
 

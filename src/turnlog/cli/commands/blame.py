@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.authorship import (
-    AUTHOR,
-    IN_WORDS,
-    LINE,
-    author_fields,
-    blamed_lines,
-    line_fields,
-    session_name,
-    turn_table,
-)
+from turnlog.cli.draw.authorship import IN_WORDS, blamed_lines, session_name, turn_table
 from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.cli.fields.authorship import AUTHOR, LINE, json_author, json_line
 from turnlog.cli.frame.command import Argument, Option, declare
-from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.encoding import encode_json
+from turnlog.cli.frame.document.jsonline import write_json
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.output import to_json, write_json
-from turnlog.cli.frame.progress import patience
-from turnlog.cli.pick.line import caught_up, file_and_lines
+from turnlog.cli.frame.notes import note, tell
+from turnlog.cli.frame.progress import progress_line
+from turnlog.cli.safetynet.fileline import ask_after_catching_up, file_and_lines
 from turnlog.view.number import count, dollars
+from turnlog.view.visible import one_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from turnlog.blame.authorship import Blame
     from turnlog.blame.commit import CommitBlame
 
+GROUP = "Safety net", 10
 CHANGES = shape.NOTHING
 FIELDS = {
     "[path]": shape.text("the file, from the root; not with --commit"),
@@ -57,10 +50,11 @@ FIELDS = {
 
 
 @declare(
-    Argument("file", "FILE[:LINE[,LINE]]", required=False),
+    Argument("file", "FILE[:LINE[,LINE]]", required=False, kind="file"),
     Option("--lines -L A,B", "Only lines A to B; A,+N for N lines.", name="chosen"),
     Option("--commit REV", "The turns whose lines a git commit added, and what they cost.", name="revision"),
     Option("--to", "Print an Agent Trace record instead.", choices=("agent-trace",)),
+    exclusive=(("--to", "--json"),),
 )
 def command(file: str | None, chosen: str | None, revision: str | None, to: str | None, as_json: bool) -> None:
     """Show which turn of which session wrote each line of a file.
@@ -80,23 +74,23 @@ def command(file: str | None, chosen: str | None, revision: str | None, to: str 
     turnlog blame src/main.py --to agent-trace
     """
     if file is None and revision is None:
-        raise Misused("missing argument 'FILE[:LINE[,LINE]]'")
-    if to is not None and as_json:
-        raise Misused("either --to or --json")
+        raise UsageError("missing argument 'FILE[:LINE[,LINE]]'")
     if file is None and chosen is not None:
-        raise Misused("-L needs a FILE")
+        raise UsageError("-L needs a FILE")
     name, lines = (None, None) if file is None else file_and_lines(file, chosen)
     if revision is not None and lines is not None:
-        raise Misused("--commit is about all lines of a file")
+        raise UsageError("--commit is about all lines of a file")
     with this_home() as home:
         if revision is not None:
-            with patience():
+            with progress_line():
                 ask = partial(home.blame_commit, revision, name)
-                of_commit = caught_up(home, ask, lambda blame: (line for file in blame.files for line in file.lines))
+                of_commit = ask_after_catching_up(
+                    home, ask, lambda blame: (line for file in blame.files for line in file.lines)
+                )
             _print_commit(of_commit, to, as_json=as_json)
             return
-        with patience():
-            blame = caught_up(home, partial(home.blame, name or "", lines=lines), lambda blame: blame.lines)
+        with progress_line():
+            blame = ask_after_catching_up(home, partial(home.blame, name or "", lines=lines), lambda blame: blame.lines)
         _print(blame, to, as_json=as_json)
 
 
@@ -104,18 +98,18 @@ def _print(blame: Blame, to: str | None, *, as_json: bool) -> None:
     if to is not None:
         from turnlog.blame.trace import project_of, trace_record
 
-        write_json(to_json(trace_record([blame], project_of(blame.path), blame.revision)))
+        write_json(encode_json(trace_record([blame], project_of(blame.path), blame.revision)))
     elif as_json:
-        lines = [line_fields(line) for line in blame.lines]
+        lines = [json_line(line) for line in blame.lines]
         print_json({"path": blame.path, "is_ignored": blame.is_ignored, "lines": lines})
     else:
         for line in blamed_lines(blame.lines):
             print(line)
         _print_table(turn_table(blame.lines))
     if blame.is_ignored:
-        print(one_line(f"note: git ignores {blame.path}; what is in it stays in this home"), file=sys.stderr)
+        note(f"git ignores {blame.path}; what is in it stays in this home")
     if not blame.lines:
-        print(one_line(f"{blame.path} is empty"), file=sys.stderr)
+        tell(f"{blame.path} is empty")
 
 
 def _print_table(lines: list[str]) -> None:
@@ -127,13 +121,13 @@ def _print_commit(blame: CommitBlame, to: str | None, *, as_json: bool) -> None:
     if to is not None:
         from turnlog.blame.trace import trace_record
 
-        write_json(to_json(trace_record(blame.files, blame.top, blame.commit)))
+        write_json(encode_json(trace_record(blame.files, blame.top, blame.commit)))
     elif as_json:
         turns: list[dict[str, Any]] = [
-            {**author_fields(one.author), "lines": one.lines, "cost_micros": one.cost_micros, "unpriced": one.unpriced}
+            {**json_author(one.author), "lines": one.lines, "cost_micros": one.cost_micros, "unpriced": one.unpriced}
             for one in blame.turns
         ]
-        files = [{"path": one.path, "lines": [line_fields(line) for line in one.lines]} for one in blame.files]
+        files = [{"path": one.path, "lines": [json_line(line) for line in one.lines]} for one in blame.files]
         document = {"commit": blame.commit, "subject": blame.subject, "turns": turns, "others": blame.others}
         print_json({**document, "files": files})
     else:
@@ -163,7 +157,7 @@ def _print_turns(blame: CommitBlame) -> None:
         print(f"{count(number, 'line')} {IN_WORDS.get(why, why)}")
     unknown = sum(one.cost_micros is None or bool(one.unpriced) for one in blame.turns)
     if unknown:
-        print(f"what {count(unknown, 'turn')} cost is not known, or not all of it", file=sys.stderr)
+        tell(f"what {count(unknown, 'turn')} cost is not known, or not all of it")
 
 
 def _cost(micros: int | None, unpriced: list[str]) -> str:

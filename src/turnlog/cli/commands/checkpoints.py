@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+from datetime import datetime
 
-from turnlog.cli.draw.change import Trees
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from turnlog.cli.draw.sessionwarnings import warn_of_interruption
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import count, moment, one_line, size
-from turnlog.cli.draw.warning import warn_of_interruption
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
-from turnlog.cli.frame.shape import SESSION
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import SESSION
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.notes import tell
 from turnlog.cli.pick.session import session_to_read
+from turnlog.cli.safetynet.checkpointtrees import Trees
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import turns_of
 from turnlog.session.interior import interior
+from turnlog.view.number import count, size
+from turnlog.view.time import local_minute
 
 _IN_TURN = {"begin": "begins", "end": "ends", "tool": "after a tool"}
-_WHEN = {"before": "before a rewind", "after": "after a rewind"}
+_WHEN = {"late": "while a turn goes on", "before": "before a rewind", "after": "after a rewind"}
+_SIGNS = {"created": "+", "modified": "~", "deleted": "-", "mode": "m"}
+GROUP = "Safety net", 5
 CHANGES = shape.NOTHING
 FIELDS = {
     "session": SESSION,
@@ -64,43 +70,59 @@ def command(session: str | None, limit: int | None, as_json: bool) -> None:
         warn_of_interruption(reader)
         lost = sum(1 for _ in reader.entries(kind="checkpoint")) - len(checkpoints)
         if lost:
-            print(
-                f"{count(lost, 'checkpoint')} without files left out: given up, or never brought here", file=sys.stderr
-            )
+            tell(f"{count(lost, 'checkpoint')} without files left out: given up, or never brought here")
         if as_json:
-            print_json({"session": reader.id, "checkpoints": rows})
+            print_json({"session": reader.id, "checkpoints": list(map(asdict, rows))})
             return
         if not rows:
-            print(f"no checkpoints in session {one_line(reader.handle)}", file=sys.stderr)
+            tell(f"no checkpoints in session {reader.handle}")
             return
     head = ("ENTRY", "WHEN", "FILES", "SIZE", "CHANGED", "WHAT")
-    for line in table(head, map(_cells, rows), right=(0, 2, 3)):
+    for line in table(head, (row.cells() for row in rows), right=(0, 2, 3)):
         print(line)
 
 
-def _row(checkpoint: Checkpoint, before: Checkpoint | None, trees: Trees, numbers: dict[str, int]) -> dict[str, Any]:
-    weight = trees.weight(checkpoint)
-    return {
-        "entry": checkpoint.seq,
-        "at": checkpoint.at,
-        "label": checkpoint.label,
-        "when": checkpoint.when,
-        "turn": numbers.get(checkpoint.turn) if checkpoint.turn is not None else None,
-        "files": None if weight is None else weight[0],
-        "size_bytes": None if weight is None else weight[1],
-        "changed": None if before is None else trees.changes(before, checkpoint),
-        "skipped": checkpoint.skipped,
-    }
+class CheckpointRow(Struct):
+    """A checkpoint in the listing."""
+
+    entry: int
+    at: datetime | None
+    label: str | None
+    when: str | None
+    turn: int | None
+    files: int | None
+    size_bytes: int | None
+    changed: dict[str, int] | None
+    skipped: list[dict[str, str]]
+
+    @property
+    def words(self) -> str:
+        """The label, what it was taken for, and how much is not covered."""
+        in_turn = f"turn {self.turn} {_IN_TURN[self.when]}" if self.turn is not None and self.when in _IN_TURN else ""
+        when = in_turn or _WHEN.get(self.when or "", self.when or "")
+        skipped = f"{count(len(self.skipped), 'path')} not covered" if self.skipped else ""
+        return ", ".join(filter(None, (self.label, when, skipped)))
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the cells of the row."""
+        if self.files is None or self.size_bytes is None:
+            return str(self.entry), local_minute(self.at), "?", "?", "?", f"{self.words} (damaged)".strip()
+        short = " ".join(f"{_SIGNS[action]}{number}" for action, number in (self.changed or {}).items())
+        return (
+            str(self.entry), local_minute(self.at), f"{self.files:,}", size(self.size_bytes), short, self.words,
+        )  # fmt: skip
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    turn = f"turn {row['turn']} {_IN_TURN[row['when']]}" if row["turn"] is not None and row["when"] in _IN_TURN else ""
-    what = turn or _WHEN.get(row["when"] or "", row["when"] or "")
-    skipped = f"{count(len(row['skipped']), 'path')} not covered" if row["skipped"] else ""
-    words = ", ".join(filter(None, (row["label"] or "", what, skipped)))
-    if row["files"] is None:
-        return str(row["entry"]), moment(row["at"])[:16], "?", "?", "?", f"{words} (damaged)".strip()
-    changed: dict[str, int] = row["changed"] or {}
-    signs = {"created": "+", "modified": "~", "deleted": "-", "mode": "m"}
-    short = " ".join(f"{signs[action]}{number}" for action, number in changed.items())
-    return str(row["entry"]), moment(row["at"])[:16], f"{row['files']:,}", size(row["size_bytes"]), short, words
+def _row(checkpoint: Checkpoint, before: Checkpoint | None, trees: Trees, numbers: dict[str, int]) -> CheckpointRow:
+    files, size_bytes = trees.weight(checkpoint) or (None, None)
+    return CheckpointRow(
+        entry=checkpoint.seq,
+        at=checkpoint.at,
+        label=checkpoint.label,
+        when=checkpoint.when,
+        turn=numbers.get(checkpoint.turn) if checkpoint.turn is not None else None,
+        files=files,
+        size_bytes=size_bytes,
+        changed=None if before is None else trees.changes(before, checkpoint),
+        skipped=checkpoint.skipped,
+    )

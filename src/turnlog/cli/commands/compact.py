@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sys
 
-from turnlog.cli.draw.text import count, one_line, safe
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.command import DRY_RUN_OPTION, SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import DRY_RUN, SESSION
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.shape import DRY_RUN, SESSION
+from turnlog.cli.frame.notes import tell
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import Invalid
 from turnlog.thread.compaction import KeptEnd, preview
 from turnlog.thread.reader import history_of
+from turnlog.view.number import count
+from turnlog.view.visible import one_line, safe
 
 _KEEP = 4
+GROUP = "Care", 7
 CHANGES = shape.LOG
 FIELDS = {
     "session": SESSION,
@@ -36,10 +39,10 @@ FIELDS = {
         default=_KEEP,
     ),
     Option("--summary TEXT", "The summary; - reads it from stdin. [default: made from the messages]"),
-    Option("--dry-run -n", "Only show what would be done."),
+    DRY_RUN_OPTION,
 )
 def command(session: str | None, keep: int, summary: str | None, dry_run: bool, as_json: bool) -> None:
-    """Replace the beginning of a conversation with a summary, for the model.
+    """Summarize the beginning of a conversation for the model.
 
     From now on the model sees the summary, then the last messages. Everything stays in the log: `turnlog show` still
     prints all of it, `turnlog show --context` what the model sees, and `turnlog uncompact` takes it back. Without
@@ -75,7 +78,7 @@ def command(session: str | None, keep: int, summary: str | None, dry_run: bool, 
         print(f"{count(cut.removed, 'message')} {would} a summary{rest} (session {handle}{where})")
         if not dry_run:
             next_step = f"`turnlog show {handle} --context` shows what a model sees"
-            print(f"{next_step}, `turnlog uncompact {handle}` takes it back", file=sys.stderr)
+            tell(f"{next_step}, `turnlog uncompact {handle}` takes it back")
 
 
 def _from_stdin() -> str:

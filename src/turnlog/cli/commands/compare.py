@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.listing import TOKENS
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import clip, coloured, one_line, screen_width, width
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.cli.fields.session import TOKENS
 from turnlog.cli.frame.command import Argument, Option, declare
-from turnlog.cli.frame.progress import patience
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.progress import progress_line
+from turnlog.cli.frame.terminal import coloured, screen_width
 from turnlog.cli.pick.session import session_to_read
 from turnlog.session.interior import interior
+from turnlog.view.visible import clip, one_line, width
 
 if TYPE_CHECKING:
     from turnlog.session.comparison import ComparedSide, ComparedTurn, Comparison
@@ -49,6 +50,7 @@ _SIDE = {
     "turns": shape.each("the turns that are not in common", _TURN),
 }
 _PROMPTS = 5
+GROUP = "Find", 10
 CHANGES = shape.NOTHING
 FIELDS = {
     "common": shape.one(
@@ -66,13 +68,13 @@ FIELDS = {
 
 
 @declare(
-    Argument("a"),
-    Argument("b"),
+    Argument("a", kind="session"),
+    Argument("b", kind="session"),
     Option("--branch-a N", "The branch of A that ends at entry N.", least=1),
     Option("--branch-b N", "The branch of B that ends at entry N.", least=1),
 )
 def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json: bool) -> None:
-    """Show two sessions side by side: what each did, turn by turn, and what it cost.
+    """Show side by side what two sessions did and cost, turn by turn.
 
     The common beginning is shown once: a fork shares it with its original, and two attempts at one task have the same
     prompt. All numbers are of what comes after it, subagents included. Time is that of the turns, from a prompt to the
@@ -85,11 +87,11 @@ def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json:
     turnlog compare @ @ --branch-b 42  with a branch that was left
     turnlog compare claude-code:1f0c codex:0199
     """
-    from turnlog.session.comparison import comparable, compare
+    from turnlog.session.comparison.sidebyside import comparable, compare
 
     with ExitStack() as stack:
         sides = [stack.enter_context(session_to_read(word)) for word in (a, b)]
-        with patience():
+        with progress_line():
             comparison = compare(*(
                 comparable(one.session, interior(one.home).store, branch=branch, name=one.name)
                 for one, branch in zip(sides, (branch_a, branch_b), strict=True)
@@ -123,15 +125,12 @@ def _side(side: ComparedSide) -> dict[str, Any]:
     return {**about, **_took(side), "turns": turns}
 
 
-# ── drawing ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def _lines(comparison: Comparison) -> Iterator[str]:
     from turnlog.view import comparison as words
 
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
         about = " · ".join(filter(None, (side.session, side.agent)))
-        yield _fitted(f"{letter}  {one_line(about)}  ", words.name(side))
+        yield _fitted(f"{letter}  {one_line(about)}  ", words.title_of(side))
     yield ""
     yield words.common_in_words(comparison)
     prompts = comparison.common.prompts
@@ -141,23 +140,23 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield _fitted("   ", prompt or "(a picture)")
     if not comparison.a.turns and not comparison.b.turns:
         return
-    for number, turns in enumerate(words.pairs(comparison), 1):
+    for number, turns in enumerate(words.turn_pairs(comparison), 1):
         yield ""
         yield coloured(f"turn {number}", "bold", sys.stdout)
         for letter, turn in zip("AB", turns, strict=True):
             if turn is not None:
                 yield _fitted(f"{letter}  ", turn.prompt or "(a picture)")
                 yield _fitted("   ", turn.answer or "(no answer)")
-                facts = _fitted("   ", " · ".join(filter(None, words.facts(turn))))
+                facts = _fitted("   ", " · ".join(filter(None, words.turn_facts(turn))))
                 yield coloured(facts, "dim", sys.stdout)
     yield ""
-    yield from table(("", "A", "B"), words.sums(comparison), right=(1, 2))
-    if rows := words.paths(comparison):
+    yield from table(("", "A", "B"), words.total_rows(comparison), right=(1, 2))
+    if rows := words.path_rows(comparison):
         yield ""
         yield from table(("FILE", "A", "B"), rows, paths=0)
 
 
 def _fitted(lead: str, text: str) -> str:
-    """A line in the width there is."""
+    """Return a line, cut to the width of the screen."""
     room = screen_width()
     return lead + (one_line(text) if room is None else clip(one_line(text), max(16, room - width(lead))))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import PurePath
 
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import Argument, declare
-from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import UsageError
 
 _BASH = r"""
 _turnlog() {
@@ -69,6 +69,7 @@ _SHELLS = {
     "zsh": ("""echo 'eval "$(turnlog completion zsh)"' >> ~/.zshrc""", _ZSH),
     "fish": ("turnlog completion fish > ~/.config/fish/completions/turnlog.fish", _FISH),
 }
+GROUP = "Care", 19
 CHANGES = shape.NOTHING
 FIELDS = {
     "shell": shape.text("which"),
@@ -92,7 +93,7 @@ def command(shell: str | None, as_json: bool) -> None:
     if shell is None:
         shell = PurePath(os.environ.get("SHELL", "")).name
         if shell not in _SHELLS:
-            raise Misused(f"which shell: {', '.join(_SHELLS)}")
+            raise UsageError(f"which shell: {', '.join(_SHELLS)}")
     install, body = _SHELLS[shell]
     head = "#compdef turnlog\n" if shell == "zsh" else ""
     script = f"{head}# To keep it: {install}{body}".rstrip()

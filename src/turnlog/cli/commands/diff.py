@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-
-from turnlog.cli.draw.change import CHANGE, as_plain, counts, in_full, in_words, stat_table
-from turnlog.cli.draw.warning import warn_of_interruption
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.cli.draw.change import changes_in_words, count_changes, diff_lines, stat_table
+from turnlog.cli.draw.sessionwarnings import warn_of_interruption
+from turnlog.cli.fields.change import CHANGE, json_change
 from turnlog.cli.frame.command import SESSION_OPTION, Argument, Option, declare
-from turnlog.cli.frame.exitcode import Misused
-from turnlog.cli.frame.progress import patience
-from turnlog.cli.frame.shape import COUNTS, SESSION
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import COUNTS, SESSION
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import UsageError
+from turnlog.cli.frame.notes import tell
+from turnlog.cli.frame.progress import progress_line
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.reader.place import Place, checkpoint_at, place_of
 from turnlog.session.readonly import ReadOnlySession
 
+GROUP = "Safety net", 6
 CHANGES = shape.NOTHING
 FIELDS = {"session": SESSION, "changes": shape.items("a path each", CHANGE), "counts": COUNTS}
 
@@ -44,27 +45,27 @@ def command(
     turnlog diff before-lunch         what changed since that checkpoint
     """
     if turn is not None and before is not None:
-        raise Misused("either --turn or A and B")
+        raise UsageError("either --turn or A and B")
     with session_to_read(session, files=True) as opened:
         reader = opened.session
         first = None if before is None else _checkpoint(reader, before)
         second = None if after is None else _checkpoint(reader, after)
-        with patience():
+        with progress_line():
             differences = reader.diff(first, second, turn=turn)
         warn_of_interruption(reader)
         if as_json:
-            changes = [as_plain(item) for item in differences]
-            print_json({"session": reader.id, "changes": changes, "counts": counts(differences)})
+            changes = [json_change(item) for item in differences]
+            print_json({"session": reader.id, "changes": changes, "counts": count_changes(differences)})
             return
     if not differences:
-        print("nothing changed", file=sys.stderr)
+        tell("nothing changed")
         return
     if stat:
         for line in stat_table(differences, lines=True):
             print(line)
-        print(in_words(counts(differences)))
+        print(changes_in_words(count_changes(differences)))
         return
-    for line in in_full(differences):
+    for line in diff_lines(differences):
         print(line)
 
 

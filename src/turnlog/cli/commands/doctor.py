@@ -8,37 +8,40 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
-from turnlog.cli.checkup import examine
-from turnlog.cli.draw.diagnosis import Checkup, loss, meaning
+from turnlog.cli.checkup import Checkup, examine
+from turnlog.cli.draw.agenttable import presence_lines
+from turnlog.cli.draw.diagnosis import loss, meaning
 from turnlog.cli.draw.hooks import failures
-from turnlog.cli.draw.presence import presence_lines
-from turnlog.cli.draw.room import room_short, room_told
-from turnlog.cli.draw.text import count, one_line, size
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
-from turnlog.cli.frame.exitcode import Left
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import Exit
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.logpath import files_of
-from turnlog.cli.pick.catalog import catalog
+from turnlog.cli.overview.diskspace import space_lines
+from turnlog.cli.overview.notices import losses
+from turnlog.cli.pick.catalog import open_catalog
 from turnlog.cli.pick.session import names
 from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
 from turnlog.log.ids import MARKS, handle_of
-from turnlog.reader.hooking import last_told
+from turnlog.reader.agents.hookedhome import last_hook_events
 from turnlog.session import Home
 from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.capability import KeepFiles, Region, ability
-from turnlog.view.visible import in_lines
+from turnlog.view.number import count, size
+from turnlog.view.visible import in_lines, one_line
 
 if TYPE_CHECKING:
-    from turnlog.reader.presence import AgentPresence
+    from turnlog.reader.agents.presence import AgentPresence
 
 _SHOWN = 20
 _READABLE = 85
 """How many columns of text are easy to read."""
 _NAMED = ("backend", "location", "ok")
+GROUP = "Care", 15
 CHANGES = shape.LOG
 FIELDS = {
     "ok": shape.flag("whether nothing is wrong"),
@@ -89,9 +92,10 @@ FIELDS = {
     SESSION_ARGUMENT,
     Option("--repair", "Leave out damaged bytes; the original file is kept in the trash."),
     Option("--blobs", "Read back every blob as well; this may take a while."),
+    is_read_only=lambda options: not options["repair"],
 )
 def command(session: str | None, repair: bool, blobs: bool, as_json: bool) -> None:
-    """Examine a session's log, or all of them, and explain what is wrong; and list the agents on this machine.
+    """Examine logs, and explain what is wrong. With SESSION one log, else all; and list the agents of this machine.
 
     It checks every byte of a log, its folds against its entries, the blobs it needs, and, for a fork, the session it
     continues. If the home is a database, it reports the state of the server and checks every entry. The exit code is 6
@@ -106,62 +110,76 @@ def command(session: str | None, repair: bool, blobs: bool, as_json: bool) -> No
     turnlog doctor k3f9 --repair             leave out what cannot be read
     """
     with this_home() as home:
-        if repair or blobs:
-            files_of(home)
-        files = ability(interior(home).store, KeepFiles)
-        store = home.health() if files is None else {}
-        old = "" if files is None else _old_index(files.folder)
-        damaged = frozenset(files.damaged_blobs()) if blobs and files is not None else frozenset[str]()
-        try:
-            checkups = _examine(home, session, damaged)
-        except (Unavailable, Unsupported) as error:
-            if files is not None:
-                raise
-            checkups = []  # the answer is how the database is
-            store |= {"ok": False, "reason": error.code, "problem": error.message, "hint": error.hint}
-        if repair:
-            checkups = [_repair(home, checkup, damaged) for checkup in checkups]
-    is_up = bool(store.get("ok", True))
-    agents = _agents(home_location() if is_up else "memory:") if session is None and not repair else []
-    left = [checkup for checkup in checkups if not checkup.is_well]
+        diagnosis = _examined(home, session, repair=repair, blobs=blobs)
+    if session is None and not repair:
+        diagnosis.agents = _agents(home_location() if diagnosis.is_up else "memory:")
     if as_json:
-        sessions = [_plain(checkup) for checkup in checkups]
-        data = {"sessions": sessions, "damaged_blobs": sorted(damaged), **({"old_index": old} if old else {})}
-        more = {"agents": agents} if session is None and not repair else {}
-        print_json({"ok": not left and not damaged and is_up, "store": store or None, **data, **more})
+        print_json(_json_diagnosis(diagnosis))
     else:
-        for line in _about(store):
-            print(line)
-        if "problem" in store and not checkups:
-            print("no session could be examined")
-        else:
-            for line in _report(checkups, damaged, can_repair=not repair):
-                print(line)
-        if agents:
-            print()
-            for line in presence_lines(agents, home_location()):
-                print(line)
-        for line in (*failures(last_told(home_location())), room_told(home_location()), room_short(home_location())):
-            if line:
-                print(line)
-        if old:
-            print(one_line(f"{old} is an index of an earlier version, with the text of sessions in it: remove it"))
-    if damaged or not is_up or not all(checkup.is_newer for checkup in left):
-        raise Left(Corrupt.exit_code)
-    elif left:
-        raise Left(Unsupported.exit_code)
+        _print(diagnosis, can_repair=not repair)
+    if diagnosis.exit_code:
+        raise Exit(diagnosis.exit_code)
+
+
+class Diagnosis(Struct):
+    """What an examination of a home found."""
+
+    store: dict[str, Any]
+    """What a store that keeps no files says of itself."""
+    checkups: list[Checkup]
+    damaged_blobs: frozenset[str]
+    old_index: str
+    """The index that an earlier version left in the home, if it could not be removed; else empty."""
+    agents: list[AgentPresence] | None = None
+    """The agents of this machine; None where only a session is examined, or repaired."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the store works."""
+        return bool(self.store.get("ok", True))
+
+    @property
+    def unwell(self) -> list[Checkup]:
+        """The logs with something wrong in them."""
+        return [checkup for checkup in self.checkups if not checkup.is_well]
+
+    @property
+    def exit_code(self) -> int:
+        """0 where nothing is wrong; another one where all that is wrong is that a newer Turnlog wrote it."""
+        if self.damaged_blobs or not self.is_up or not all(checkup.is_newer for checkup in self.unwell):
+            return Corrupt.exit_code
+        return Unsupported.exit_code if self.unwell else 0
+
+
+def _examined(home: Home, session: str | None, *, repair: bool, blobs: bool) -> Diagnosis:
+    if repair or blobs:
+        files_of(home)
+    files = ability(interior(home).store, KeepFiles)
+    store = home.health() if files is None else {}
+    old_index = "" if files is None else _remove_old_index(files.folder)
+    damaged = frozenset(files.damaged_blobs()) if blobs and files is not None else frozenset[str]()
+    try:
+        checkups = _examine(home, session, damaged)
+    except (Unavailable, Unsupported) as error:
+        if files is not None:
+            raise
+        checkups = []  # the answer is how the database is
+        store |= {"ok": False, "reason": error.code, "problem": error.message, "hint": error.hint}
+    if repair:
+        checkups = [_repair(home, checkup, damaged) for checkup in checkups]
+    return Diagnosis(store, checkups, damaged, old_index)
 
 
 def _agents(location: str | None) -> list[AgentPresence]:
-    from turnlog.reader.presence import agents_here
+    from turnlog.reader.agents.presence import agents_here
 
-    with catalog(location) as asked:
-        return agents_here(asked)
+    with open_catalog(location) as catalog:
+        return agents_here(catalog)
 
 
-def _old_index(folder: str) -> str:
-    """The index that earlier versions kept in a home, where it is still there and we may not remove it."""
-    from turnlog.catalog.index.sqlite.database import OLD, remove_old
+def _remove_old_index(folder: str) -> str:
+    """Remove the index that earlier versions kept in a home. Returns its path where that is not allowed; else empty."""
+    from turnlog.catalog.index.sqlite.indexfile import OLD, remove_old
 
     remove_old(folder)
     path = f"{folder}/{OLD}"
@@ -170,7 +188,7 @@ def _old_index(folder: str) -> str:
 
 def _examine(home: Home, session: str | None, damaged: frozenset[str]) -> list[Checkup]:
     titles = {row.id: row.title for row in home.sessions()} | {MARKS: "marks of other agents' sessions"}
-    ids = sorted(derived.ids(interior(home).store)) if session is None else [names(home).own(session)]
+    ids = sorted(derived.ids(interior(home).store)) if session is None else [names(home).own_id(session)]
     alone = session is not None
     return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids]
 
@@ -187,17 +205,43 @@ def _repair(home: Home, checkup: Checkup, damaged: frozenset[str]) -> Checkup:
     return checkup
 
 
-# ── for programs ──────────────────────────────────────────────────────────────────────────────────
+def _json_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
+    is_well = not diagnosis.unwell and not diagnosis.damaged_blobs and diagnosis.is_up
+    document: dict[str, Any] = {
+        "ok": is_well,
+        "store": diagnosis.store or None,
+        "sessions": [_json_checkup(checkup) for checkup in diagnosis.checkups],
+        "damaged_blobs": sorted(diagnosis.damaged_blobs),
+    }
+    document |= {"old_index": diagnosis.old_index} if diagnosis.old_index else {}
+    return document if diagnosis.agents is None else {**document, "agents": diagnosis.agents}
 
 
-def _plain(checkup: Checkup) -> dict[str, Any]:
+def _json_checkup(checkup: Checkup) -> dict[str, Any]:
     plain = msgspec.to_builtins(checkup)
     for row, region in zip(plain["regions"], checkup.regions, strict=True):
         row.update(meaning=meaning(region), loss=loss(region))
     return {**plain, "ok": checkup.is_well}
 
 
-# ── for people ────────────────────────────────────────────────────────────────────────────────────
+def _print(diagnosis: Diagnosis, *, can_repair: bool) -> None:
+    for line in _store_lines(diagnosis.store):
+        print(line)
+    if "problem" in diagnosis.store and not diagnosis.checkups:
+        print("no session could be examined")
+    else:
+        for line in _report(diagnosis.checkups, diagnosis.damaged_blobs, can_repair=can_repair):
+            print(line)
+    location = home_location()
+    if diagnosis.agents:
+        going = {agent.agent: agent.going for agent in diagnosis.agents if agent.going}
+        print()
+        for line in presence_lines(diagnosis.agents, losses(location, going)):
+            print(line)
+    for line in (*failures(last_hook_events(location)), *space_lines(location)):
+        print(line)
+    if old := diagnosis.old_index:
+        print(one_line(f"{old} is an index of an earlier version, with the text of sessions in it: remove it"))
 
 
 def _report(checkups: list[Checkup], damaged: frozenset[str], *, can_repair: bool) -> Iterator[str]:
@@ -226,8 +270,8 @@ def _report(checkups: list[Checkup], damaged: frozenset[str], *, can_repair: boo
         yield one_line(f"kept, and not shown: {count(unknown.total(), 'record')} of types that are not known: {kinds}")
 
 
-def _about(store: dict[str, Any]) -> Iterator[str]:
-    """What a store that keeps no files says of itself."""
+def _store_lines(store: dict[str, Any]) -> Iterator[str]:
+    """Yield what a store that keeps no files says of itself."""
     if not store:
         return
     facts = [f"{name.replace('_', ' ')} {_word(value)}" for name, value in store.items() if name not in _NAMED]
@@ -283,5 +327,5 @@ def _describe_region(number: int, region: Region) -> Iterator[str]:
 
 
 def _wrapped(text: str, indent: str = "     ") -> Iterator[str]:
-    """Words in lines of a readable length."""
+    """Yield a text in lines of a readable length."""
     return (indent + line for line in in_lines(one_line(text), _READABLE) or [""])

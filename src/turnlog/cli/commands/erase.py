@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TextIO
-
 import msgspec
 
 from turnlog.cli.draw.entryline import in_one_line
-from turnlog.cli.draw.question import ask, refuse_without_terminal
 from turnlog.cli.draw.receipt import print_erasure
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import count, one_line
-from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import SESSION_OPTION, Argument, Option, declare
-from turnlog.cli.frame.exitcode import Left, Misused
+from turnlog.cli.frame.command import DRY_RUN_OPTION, SESSION_OPTION, YES_OPTION, Argument, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import DRY_RUN, SESSION
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import home_location, this_home
-from turnlog.cli.frame.shape import DRY_RUN, SESSION
-from turnlog.cli.pick.session import names
-from turnlog.errors import NotFound
+from turnlog.cli.frame.notes import note, tell_table
+from turnlog.cli.frame.question import confirm, refuse_without_terminal
+from turnlog.cli.pick.session import session_to_change
+from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry
 from turnlog.session import Session
 from turnlog.thread.reader import history_of
-from turnlog.thread.removal.erasing import containing
+from turnlog.thread.removal.erasing import split_by_erasability
+from turnlog.view.number import count
+from turnlog.view.visible import one_line
 
 _ENTRY = {"session": shape.SESSION, "seq": shape.number(), "id": shape.text(), "type": shape.text()}
+GROUP = "Care", 13
 CHANGES = shape.LOG
 FIELDS = {
     "session": SESSION,
@@ -52,8 +52,8 @@ FIELDS = {
     SESSION_OPTION,
     Option("--matching TEXT", "Every entry of the session that contains that text."),
     Option("--reason TEXT", "The reason; stored with the entry.", default=""),
-    Option("--yes -y", "Do not ask."),
-    Option("--dry-run -n", "Only show what it would do."),
+    YES_OPTION,
+    DRY_RUN_OPTION,
 )
 def command(
     entries: tuple[str, ...],
@@ -79,30 +79,32 @@ def command(
     turnlog erase --matching hunter2   every entry with that text
     """
     if bool(entries) == (matching is not None):
-        raise Misused("give entries, or --matching TEXT")
+        raise UsageError("give entries, or --matching TEXT")
     if not dry_run:
-        refuse_agent("`erase`")
+        refuse_agent("erase")
     with this_home() as home:
-        target = home.resume(names(home).own(session, deleted=False))
-        chosen, others = _chosen(target, entries) if matching is None else containing(history_of(target), matching)
-        if not chosen:
-            raise NotFound(
-                f"no entry of session {one_line(target.handle)} has that text", hint="`turnlog log` shows them"
-            )
+        target = session_to_change(home, session)
+        chosen, others = (
+            _chosen(target, entries) if matching is None else split_by_erasability(history_of(target), matching)
+        )
+        _refuse_nothing(target, chosen, others)
         if dry_run:
             rows = [{"session": target.id, "seq": one.seq, "id": one.id, "type": one.type} for one in chosen]
             if as_json:
                 print_json({"session": target.id, "dry_run": True, "entries": rows})
             else:
-                _show(chosen, others, sys.stdout)
+                print("\n".join(_listed(chosen)))
+            _note_others(others)
             return
         if not yes:
             refuse_without_terminal("erase asks first", as_json=as_json)
-            _show(chosen, others, sys.stderr)
-            if not ask(f"erase {'it' if len(chosen) == 1 else count(len(chosen), 'entry', 'entries')} for good?"):
-                print("nothing was erased", file=sys.stderr)
-                raise Left(1)
+            tell_table(_listed(chosen))
+            _note_others(others)
+            which = "it" if len(chosen) == 1 else count(len(chosen), "entry", "entries")
+            confirm(f"erase {which} for good?", nothing="nothing was erased")
         receipt = target.erase(*chosen, reason=reason)
+        if yes:
+            _note_others(others)
     from turnlog.cli.pick.catalog import forget_purged
 
     forget_purged(home_location())
@@ -124,12 +126,22 @@ def _chosen(session: Session, names: tuple[str, ...]) -> tuple[list[AnyEntry], l
     return entries_chosen, []
 
 
-def _show(entries: list[AnyEntry], others: list[AnyEntry], where: TextIO) -> None:
+def _refuse_nothing(session: Session, chosen: list[AnyEntry], others: list[AnyEntry]) -> None:
+    """Raise where there is nothing to erase: `Invalid` if the text is there, and in no entry that can be erased."""
+    if chosen:
+        return
+    name = one_line(session.handle)
+    if not others:
+        raise NotFound(f"no entry of session {name} has that text", hint="`turnlog log` shows them")
+    listed = ", ".join(f"{entry.seq} ({entry.type})" for entry in others)
+    raise Invalid(f"it is in entries that cannot be erased: {listed}", hint=f"`turnlog rm --purge {name}` removes it")
+
+
+def _listed(entries: list[AnyEntry]) -> list[str]:
     cells = [(str(entry.seq), entry.type, in_one_line(entry)) for entry in entries]
-    for line in table(("SEQ", "TYPE", "SAYS"), cells, right=(0,)):
-        print(line, file=where)
-    for entry in others:
-        note = (
-            f"it is also in entry {entry.seq}, a {entry.type}, which cannot be erased: purge the session to remove it"
-        )
-        print(f"note: {note}", file=sys.stderr)
+    return table(("SEQ", "TYPE", "SAYS"), cells, right=(0,))
+
+
+def _note_others(entries: list[AnyEntry]) -> None:
+    for entry in entries:
+        note(f"it is also in entry {entry.seq}, a {entry.type}, which cannot be erased: purge the session to remove it")

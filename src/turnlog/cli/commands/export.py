@@ -7,27 +7,29 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.problem import tell_report
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.cli.draw.foreignproblems import tell_report
 from turnlog.cli.frame.command import KEY_OPTION, SESSION_ARGUMENT, Option, declare
-from turnlog.cli.frame.exitcode import Misused
-from turnlog.cli.frame.shape import REPORT
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import REPORT
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import UsageError
+from turnlog.cli.frame.notes import tell
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Invalid, NotFound
 from turnlog.formats import is_known
 from turnlog.formats import names as agents
+from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
-    from turnlog.reader.document import Document
-    from turnlog.reader.opener import OpenedSession
-    from turnlog.reader.otel.collector import Endpoint
-    from turnlog.view.redact import Redactor
+    from turnlog.reader.export.document import Document
+    from turnlog.reader.export.otel.collector import Endpoint
+    from turnlog.reader.opening.opener import OpenedSession
+    from turnlog.view.secret.redactor import Redactor
 
 _TEXTS = ("markdown", "html", "json", "jsonl", "otel")
 _SHORT = {"md": "markdown", "htm": "html"}
 _SUFFIXES = ("md", "markdown", "html", "htm", "json", "jsonl")
+GROUP = "Share", 1
 CHANGES = shape.OTHERS
 FIELDS = {
     "path": shape.text("where it was written; null if it was sent", null=True),
@@ -48,9 +50,12 @@ FIELDS = {
 @declare(
     SESSION_ARGUMENT,
     Option(
-        "--to FORM", "markdown (md), html, json, jsonl, otel, or an agent. [default: what -o ends with]", name="form"
+        "--to FORM",
+        "markdown (md), html, json, jsonl, otel, or an agent. [default: what -o ends with]",
+        name="form",
+        kind="form",
     ),
-    Option("--output -o PATH", "A file, a folder in the agent's layout, or - for stdout."),
+    Option("--output -o PATH", "A file, a folder in the agent's layout, or - for stdout.", kind="file"),
     Option("--force", "Overwrite an existing file."),
     Option("--redact/--no-redact", "Redact secrets. [default: yes, but not for an agent]"),
     Option("--redact-also KINDS", "Also redact paths, names, emails, or all.", name="also"),
@@ -61,6 +66,7 @@ FIELDS = {
     Option("--endpoint URL", "With otel: a collector. [default: $OTEL_EXPORTER_OTLP_ENDPOINT, or a file]"),
     Option("--capture-message-content", "With otel: include prompts, answers, arguments and results.", name="content"),
     KEY_OPTION,
+    exclusive=(("--endpoint", "--output"),),
 )
 def command(
     session: str | None,
@@ -76,7 +82,7 @@ def command(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Write a session for people, for programs, or for another agent to continue.
+    """Write a session as a document, or for another agent.
 
     Markdown and HTML contain the conversation; the HTML is one self-contained file. JSON and JSON lines contain every
     entry, branches included. In these four, API keys, tokens, authorization headers, private keys and passwords are
@@ -107,58 +113,56 @@ def command(
     turnlog export k3f9 --to sofos -o .sofos/sessions/
     """
     if output == "-" and as_json:
-        raise Misused("either --json or -o -")
+        raise UsageError("either --json or -o -")
     form = _form(form, output)
     if form not in _TEXTS and not is_known(form):
         raise NotFound(f"no form {form!r:.80}", hint=f"one of {', '.join(_TEXTS)}, or an agent: {', '.join(agents())}")
     if form != "otel" and (endpoint is not None or content):
-        raise Misused(f"{'--capture-message-content' if content else '--endpoint'} is for otel, not for {form}")
-    if endpoint is not None and output is not None:
-        raise Misused("either --endpoint or -o")
+        raise UsageError(f"{'--capture-message-content' if content else '--endpoint'} is for otel, not for {form}")
     kinds = _kinds(also, redact)
     target = _endpoint(endpoint) if form == "otel" and output is None else None
     with session_to_read(session, key=key, family=form == "otel") as opened:
         if form in _TEXTS:
             if version is not None:
-                raise Misused(f"--format-version is for agents, and {form} is none")
+                raise UsageError(f"--format-version is for agents, and {form} is none")
             written = _written(opened, form, kinds, is_redacted=redact is not False, has_content=content)
             if target is not None:
                 _post(target, written, as_json=as_json)
             else:
                 _put(opened.session.handle, form, written, output, force=force, as_json=as_json)
         else:
-            from turnlog.view.redact import Redactor
+            from turnlog.view.secret.redactor import Redactor
 
             redactor = Redactor(kinds) if redact or kinds else None
             _send(opened, form, output, version, include_ignored, redactor, force=force, as_json=as_json)
 
 
 def _form(form: str | None, output: str | None) -> str:
-    """What is written: as it was said, or as the file is called."""
+    """Return the form of what is written: as it was said, or as the file is called."""
     if form is None:
         suffix = Path(output or "").suffix.removeprefix(".").lower()
         if suffix not in _SUFFIXES:
-            raise Misused("missing option '--to'", hint=f"--to html, or one of {', '.join(_TEXTS)}, or an agent")
+            raise UsageError("missing option '--to'", hint=f"--to html, or one of {', '.join(_TEXTS)}, or an agent")
         form = suffix
     return _SHORT.get(form, form)
 
 
 def _kinds(also: str | None, redact: bool | None) -> tuple[str, ...]:
-    """What is to be taken out besides secrets."""
-    from turnlog.view.personal import KINDS
+    """Return what is to be taken out besides secrets."""
+    from turnlog.view.secret.personal import KINDS
 
     kinds = KINDS if also == "all" else tuple(dict.fromkeys(also.split(","))) if also is not None else ()
     wrong = next((kind for kind in kinds if kind not in KINDS), None)
     if wrong is not None:
         raise Invalid(f"--redact-also {wrong!r:.40}", hint=f"one or several of {','.join(KINDS)}; or all")
     if kinds and redact is False:
-        raise Misused("either --no-redact or --redact-also")
+        raise UsageError("either --no-redact or --redact-also")
     return kinds
 
 
 def _endpoint(url: str | None) -> Endpoint | None:
     from turnlog.machine.environment import environment
-    from turnlog.reader.otel.collector import endpoint_of
+    from turnlog.reader.export.otel.collector import endpoint_of
 
     return endpoint_of(environment(), url)
 
@@ -166,43 +170,43 @@ def _endpoint(url: str | None) -> Endpoint | None:
 def _written(
     opened: OpenedSession, form: str, also: tuple[str, ...], *, is_redacted: bool, has_content: bool
 ) -> Document:
-    from turnlog.cli.frame.progress import patience
-    from turnlog.reader.document import write
+    from turnlog.cli.frame.progress import progress_line
+    from turnlog.reader.export.document import write
 
-    with patience():
+    with progress_line():
         return write(opened, form, is_redacted=is_redacted, also=also, has_content=has_content)
 
 
 def _post(endpoint: Endpoint, written: Document, *, as_json: bool) -> None:
-    from turnlog.cli.frame.progress import patience
-    from turnlog.reader.document import notice
-    from turnlog.reader.otel.collector import send
-    from turnlog.reader.otel.telemetry import counts
+    from turnlog.cli.frame.progress import progress_line
+    from turnlog.reader.export.document import notice
+    from turnlog.reader.export.otel.collector import send
+    from turnlog.reader.export.otel.telemetry import counts
     from turnlog.view.number import count
 
     lines = written.data.splitlines()
-    with patience():
-        send(endpoint, lines, tell=lambda text: print(one_line(text), file=sys.stderr))
+    with progress_line():
+        send(endpoint, lines, tell=tell)
     spans, traces = counts(lines)
     if as_json:
         document = {"form": "otel", "path": None, "endpoint": endpoint.url, "spans": spans, "traces": traces}
         print_json({**document, "redacted": written.redacted})
         return
     print(one_line(f"{count(spans, 'span')} in {count(traces, 'trace')} sent to {endpoint.url}"))
-    print(notice(written.redacted), file=sys.stderr)
+    tell(notice(written.redacted))
 
 
 def _put(handle: str, form: str, written: Document, output: str | None, *, force: bool, as_json: bool) -> None:
-    from turnlog.formats import put_file
+    from turnlog.interop.place import put_file
     from turnlog.machine.folder import absolute
-    from turnlog.reader.document import ENDINGS, notice
+    from turnlog.reader.export.document import ENDINGS, notice
 
     note = notice(written.redacted)
     if output == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(written.data)
         sys.stdout.flush()
-        print(note, file=sys.stderr)
+        tell(note)
         return
     name = f"{_file_name(handle)}.{ENDINGS[form]}"
     target = Path(absolute(output if output is not None else name))
@@ -214,7 +218,7 @@ def _put(handle: str, form: str, written: Document, output: str | None, *, force
         print_json({"form": form, "path": path, "size_bytes": len(written.data), "redacted": written.redacted})
         return
     print(one_line(path))
-    print(note, file=sys.stderr)
+    tell(note)
 
 
 def _file_name(handle: str) -> str:
@@ -232,11 +236,13 @@ def _send(
     force: bool,
     as_json: bool,
 ) -> None:
-    from turnlog.exchange.resumable import report_of
-    from turnlog.exchange.transcript import notes_on, put, transcript_of, written_for
+    from turnlog.exchange.exporting.output import put
+    from turnlog.exchange.exporting.resumable import report_of
+    from turnlog.exchange.exporting.transcript import transcript_of
+    from turnlog.exchange.exporting.writing import notes_on, written_for
     from turnlog.formats import format_of
-    from turnlog.machine.folder import lies_in_home
-    from turnlog.reader.document import without_secrets
+    from turnlog.machine.formatplaces import lies_in_home
+    from turnlog.reader.export.document import without_secrets
 
     transcript = transcript_of(opened.session, include_ignored=include_ignored)
     if redactor is not None:
@@ -253,7 +259,7 @@ def _send(
         sys.stdout.flush()
         sys.stdout.buffer.write(written.files[0].data)
         tell_report(report)
-        print(note, file=sys.stderr)
+        tell(note)
         return
     path = put(written, agent, output, force=force)
     if as_json:
@@ -262,4 +268,4 @@ def _send(
         return
     print(one_line(path))
     tell_report(report)
-    print(note, file=sys.stderr)
+    tell(note)

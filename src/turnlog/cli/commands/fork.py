@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-
-from turnlog.cli.draw.text import count, one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.pick.session import session_brought
+from turnlog.cli.frame.notes import tell
+from turnlog.cli.pick.session import imported_session
 from turnlog.reader.place import Place, place_of
 from turnlog.thread.reader import history_of
+from turnlog.view.number import count
+from turnlog.view.visible import one_line
 
+GROUP = "Care", 6
 CHANGES = shape.LOG
 FIELDS = {
     "session": shape.text("the id of the new session"),
@@ -30,7 +31,7 @@ FIELDS = {
     Option("--name NAME", "A name for the fork."),
 )
 def command(session: str | None, at: str | None, name: str | None, as_json: bool) -> None:
-    """Begin a new session where another one ends, or anywhere in the middle of it.
+    """Begin a new session at the end of another, or in its middle.
 
     The new session continues the conversation from there; nothing is copied, and the other session is not changed.
     "turn:3" is the point before turn 3 began. No file is touched. A session of another agent is imported first.
@@ -40,10 +41,10 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
     turnlog fork k3f9 --at turn:3  another way to go on, from before turn 3
     turnlog fork codex:0199 --name "plan b"
     """
-    from turnlog.exchange.handover import knows_agent
+    from turnlog.exchange.exporting.handover import knows_agent
 
     with this_home() as home:
-        parent = session_brought(home, session)
+        parent = imported_session(home, session or "@")
         start = place_of(parent, at) if at is not None else Place(parent.seq, "the end")
         forked = parent.fork(start.seq, name=name)
         messages = len(forked.messages())
@@ -63,4 +64,4 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
     print(f"session {one_line(forked.handle)}: goes on from {where}, with {count(messages, 'message')}")
     handle = one_line(forked.handle)
     agent = "" if is_known else " --in AGENT"
-    print(f"`turnlog resume {handle}{agent}` resumes it, `turnlog rm {handle}` removes it", file=sys.stderr)
+    tell(f"`turnlog resume {handle}{agent}` resumes it, `turnlog rm {handle}` removes it")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import screen_width
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.terminal import screen_width
 
+GROUP = "Share", 6
 CHANGES = shape.NOTHING
 FIELDS = {
     "formats": shape.items(
@@ -28,7 +30,7 @@ FIELDS = {
 
 @declare()
 def command(as_json: bool) -> None:
-    """List the agents whose sessions can be read, what else is possible, and where their sessions are.
+    """List the agents whose sessions can be read. It shows what else is possible, and where their sessions are.
 
     `turnlog import` and `turnlog show` read all of them; `turnlog export` writes, and `turnlog resume` continues
     sessions where the table shows it. The table lists one folder of each agent, (+2) for two more, and the known
@@ -38,24 +40,40 @@ def command(as_json: bool) -> None:
     turnlog formats
     """
     from turnlog.formats import every
-    from turnlog.machine.folder import places_of
+    from turnlog.machine.formatplaces import places_of
 
     places = places_of(None)
-    rows: list[dict[str, Any]] = []
-    for name, form in every():
-        can = {"read": True, "write": form.write is not None, "resume": form.resume is not None}
-        rows.append({"name": name, "title": form.title, **can, "homes": form.homes(places)})
+    rows = [
+        FormatRow(name, form.title, True, form.write is not None, form.resume is not None, form.homes(places))
+        for name, form in every()
+    ]
     if as_json:
-        print_json({"formats": rows})
+        print_json({"formats": list(map(asdict, rows))})
         return
-    cans = [", ".join(word for word in ("read", "write", "resume") if row[word]) for row in rows]
     columns = [
-        Column("AGENT", [row["name"] for row in rows]),
-        Column("CAN", cans),
-        Column("SESSIONS IN", [_places(row["homes"]) for row in rows], least=30, is_path=True),
-        Column("WHICH", [row["title"] for row in rows], least=30, drop=1),
+        Column("AGENT", [row.name for row in rows]),
+        Column("CAN", [row.abilities for row in rows]),
+        Column("SESSIONS IN", [_places(row.homes) for row in rows], least=30, is_path=True),
+        Column("WHICH", [row.title for row in rows], least=30, drop=1),
     ]
     print("\n".join(grid(columns)))
+
+
+class FormatRow(Struct):
+    """An agent, and what can be done with its sessions."""
+
+    name: str
+    title: str
+    read: bool
+    write: bool
+    resume: bool
+    homes: list[str]
+
+    @property
+    def abilities(self) -> str:
+        """What can be done, in words."""
+        words = {"read": self.read, "write": self.write, "resume": self.resume}
+        return ", ".join(word for word, is_so in words.items() if is_so)
 
 
 def _places(homes: list[str]) -> str:

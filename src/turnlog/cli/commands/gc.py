@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
+from typing import NamedTuple
 
-from turnlog.cli.draw.question import ask, refuse_without_terminal
-from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
+from turnlog.cli.draw.receipt import print_receipt, show_sessions
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import count, size
-from turnlog.cli.frame import shape
+from turnlog.cli.fields.receipt import LEFT, REMOVED, json_receipt
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import Option, declare
-from turnlog.cli.frame.exitcode import Left, Misused
+from turnlog.cli.frame.command import DRY_RUN_OPTION, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import DRY_RUN
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import home_location, this_home
-from turnlog.cli.frame.shape import DRY_RUN
+from turnlog.cli.frame.question import confirm, refuse_without_terminal
 from turnlog.errors import Unsupported
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import folder_of
-from turnlog.machine.retention import duration_of, set_trash_for
+from turnlog.machine.retention import duration_of, set_trash_for, trash_time
 from turnlog.machine.space import set_limit, size_of
 from turnlog.session import Home
 from turnlog.thread.removal.purging import Purged
+from turnlog.thread.space.garbage import Collected
+from turnlog.view.number import count, size
 
+GROUP = "Care", 16
 CHANGES = shape.LOG
 FIELDS = {
     "dry_run": DRY_RUN,
     "quota_bytes": shape.number("the quota", null=True),
-    "disk": shape.one("bytes now", {"logs": shape.number(), "trash": shape.number(), "blobs": shape.number()}),
+    "disk": shape.one("bytes now", {"logs": shape.number(), "trash": shape.number(), "[blobs]": shape.number()}),
     "disk_before": shape.one(
-        "the same before", {"logs": shape.number(), "trash": shape.number(), "blobs": shape.number()}
+        "the same before", {"logs": shape.number(), "trash": shape.number(), "[blobs]": shape.number()}
     ),
     "blobs": shape.number("how many were removed"),
     "freed_bytes": shape.number("how many bytes that freed"),
@@ -44,10 +47,10 @@ FIELDS = {
     Option("--quota SIZE", "Give up automatic checkpoints until blobs fit into this size.", read=size_of),
     Option("--limit SIZE", "The size up to which hooks may fill it from now on.", read=size_of),
     Option("--older-than TIME", "Remove older sessions for good.", read=duration_of),
-    Option("--keep SESSION", "With --older-than: keep this session.", many=True),
-    Option("--trash TIME", "How long deleted sessions stay in the trash from now on, or `never`."),
+    Option("--keep SESSION", "With --older-than: keep this session.", repeatable=True, kind="session"),
+    Option("--trash TIME", "How long deleted sessions stay in the trash from now on, or `never`.", read=trash_time),
     Option("--yes -y", "With --older-than: do not ask."),
-    Option("--dry-run -n", "Only show what it would do."),
+    DRY_RUN_OPTION,
 )
 def command(
     quota: int | None,
@@ -79,75 +82,106 @@ def command(
     turnlog gc --trash 30d                 empty the trash after 30 days
     """
     if keep and older_than is None:
-        raise Misused("--keep goes with --older-than")
-    if quota is not None and not dry_run:
-        refuse_agent("`gc --quota`")
-    if limit is not None and not dry_run:
-        folder = folder_of(home_location() or default_home())
-        if folder is None:
-            raise Unsupported("a home in a database has no limit of its own", hint="set TURNLOG_LIMIT where agents run")
-        set_limit(folder, str(limit))
-    if (older_than is not None or trash is not None) and not dry_run:
-        refuse_agent("`gc --older-than`" if trash is None else "`gc --trash`")
-    if trash is not None and not dry_run:
-        folder = folder_of(home_location() or default_home())
-        if folder is None:
-            raise Unsupported(
-                "the trash of a database does not empty itself", hint="run `turnlog gc --older-than` now and then"
-            )
-        set_trash_for(folder, trash)
+        raise UsageError("--keep goes with --older-than")
+    if not dry_run:
+        given = {"--quota": quota, "--older-than": older_than, "--trash": trash, "--limit": limit}
+        for option in (name for name, value in given.items() if value is not None):
+            refuse_agent(f"gc {option}")
+    folder = _folder(limit, trash) if (limit is not None or trash is not None) and not dry_run else None
+    expiry = None if older_than is None else _expiry(older_than, keep, yes=yes, dry_run=dry_run, as_json=as_json)
+    if folder is not None:
+        _set(folder, limit, trash)
     with this_home() as home:
         before = home.disk()
-        expired = _expired(home, older_than, keep, yes, dry_run, as_json) if older_than is not None else []
+        expired = [] if expiry is None else [_expire(home, expiry)]
         collected = home.gc(quota_bytes=quota, dry_run=dry_run)
         after = before if dry_run else home.disk()
     if as_json:
         data = {"dry_run": dry_run, "quota_bytes": quota, "disk": after, "disk_before": before}
         document = {"blobs": collected.blobs, "freed_bytes": collected.freed_bytes, "dropped": collected.dropped}
-        fields = receipt_fields(expired)
+        fields = json_receipt(expired)
         print_json({**data, **document, "removed": fields["removed"], "left": fields["left"]})
         return
-    if expired:
-        many = len(expired[0].removed)
-        print(f"{count(many, 'session')} {'would be' if dry_run else 'is' if many == 1 else 'are'} gone for good")
-        print_receipt(expired)
-        print()
+    _print_expired(expired, dry_run=dry_run)
     for line in table(("WHAT", "SIZE"), [(name, size(number)) for name, number in after.items()], right=(1,)):
         print(line)
     print()
-    would = "would be " if dry_run else ""
-    about = "about " if dry_run else ""
+    _print_collected(collected, quota, dry_run=dry_run)
+
+
+class _Expiry(NamedTuple):
+    """The sessions that are too old."""
+
+    older_than: timedelta
+    kept: set[str]
+    """Those that stay however old they are."""
+    is_due: bool
+    """Whether they are to be removed, not only named."""
+
+
+def _expiry(older_than: timedelta, keep: tuple[str, ...], *, yes: bool, dry_run: bool, as_json: bool) -> _Expiry:
+    with this_home() as home:
+        kept = {home.find(name) for name in keep}
+        if dry_run:
+            return _Expiry(older_than, kept, is_due=False)
+        plan = home.expire(older_than, keep=kept, dry_run=True)
+        return _Expiry(older_than, kept, is_due=_ask(home, plan, yes=yes, as_json=as_json))
+
+
+def _expire(home: Home, expiry: _Expiry) -> Purged:
+    expired = home.expire(expiry.older_than, keep=expiry.kept, dry_run=not expiry.is_due)
+    if expiry.is_due:
+        from turnlog.cli.pick.catalog import forget_purged
+
+        forget_purged(home_location())
+    return expired
+
+
+def _print_expired(expired: list[Purged], *, dry_run: bool) -> None:
+    if expired:
+        many = len(expired[0].removed)
+        print(f"{count(many, 'session')} {'would be' if dry_run else 'was' if many == 1 else 'were'} removed for good")
+        print_receipt(expired)
+        print()
+
+
+def _print_collected(collected: Collected, quota: int | None, *, dry_run: bool) -> None:
+    would, about = ("would be ", "about ") if dry_run else ("", "")
     if collected.dropped:
         print(f"{count(collected.dropped, 'automatic checkpoint')} {would}given up")
     freed = size(max(0, collected.freed_bytes))
-    print(f"{count(collected.blobs, 'blob')} {would}removed, {about}{freed} {would}given back")
+    print(f"{count(collected.blobs, 'blob')} {would}removed, {about}{freed} {would}freed")
     if quota is not None and collected.blob_bytes > quota:
-        kept = "the rest is needed by logs and by checkpoints made by hand"
-        print(f"still over the quota by {size(collected.blob_bytes - quota)}: {kept}")
+        why = "the rest is needed by logs and by checkpoints made by hand"
+        print(f"still over the quota by {size(collected.blob_bytes - quota)}: {why}")
 
 
-def _expired(
-    home: Home,
-    older_than: timedelta,
-    keep: tuple[str, ...],
-    yes: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> list[Purged]:
-    """What goes, shown and asked for first."""
-    kept = {home.find(name) for name in keep}
-    plan = home.expire(older_than, keep=kept, dry_run=True)
-    if dry_run or not plan.removed:
-        return [plan]
-    if not yes:
+def _folder(limit: int | None, trash: str | None) -> str:
+    """The folder of the home, where its settings are. Raises `Unsupported` for a home in a database."""
+    folder = folder_of(home_location() or default_home())
+    if folder is not None:
+        return folder
+    if limit is not None:
+        raise Unsupported("a home in a database has no limit of its own", hint="set TURNLOG_LIMIT where agents run")
+    raise Unsupported(
+        f"the trash of a database does not empty itself: --trash {trash}",
+        hint="run `turnlog gc --older-than` now and then",
+    )
+
+
+def _set(folder: str, limit: int | None, trash: str | None) -> None:
+    """Store the limit and the time in the trash that hold from now on."""
+    if limit is not None:
+        set_limit(folder, str(limit))
+    if trash is not None:
+        set_trash_for(folder, trash)
+
+
+def _ask(home: Home, plan: Purged, *, yes: bool, as_json: bool) -> bool:
+    """Ask whether the sessions of the plan go; False if there are none. Raises `Left` for a no."""
+    if plan.removed and not yes:
         refuse_without_terminal("gc --older-than asks first", as_json=as_json)
-        rows = {row.id: row for is_it in (True, False) for row in home.sessions(deleted=is_it)}
+        rows = {row.id: row for deleted in (True, False) for row in home.sessions(deleted=deleted)}
         show_sessions([rows[one.id] for one in plan.removed if one.id in rows])
-        if not ask(f"remove {count(len(plan.removed), 'session')} for good?"):
-            print("nothing was removed", file=sys.stderr)
-            raise Left(1)
-    purged = home.expire(older_than, keep=kept)
-    from turnlog.cli.pick.catalog import forget_purged
-
-    forget_purged(home_location())
-    return [purged]
+        confirm(f"remove {count(len(plan.removed), 'session')} for good?", nothing="nothing was removed")
+    return bool(plan.removed)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from turnlog.cli.draw.hooks import edit_as_plain, print_edits, print_statuses, status_as_plain
-from turnlog.cli.frame import shape
+from turnlog.cli.draw.hooks import print_edits, print_statuses
+from turnlog.cli.fields.agentfile import EDITED_FILES, json_edit, json_hook_status
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.command import DRY_RUN_OPTION, Argument, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import DRY_RUN
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
-from turnlog.cli.frame.shape import DRY_RUN
+from turnlog.cli.overview.diskspace import space_lines
 from turnlog.cli.pick.agent import AgentChoice
 from turnlog.errors import Invalid
-from turnlog.hooks import HookedAgent, agent, names
-from turnlog.hooks.install import HookPlaces, apply, installing, uninstalling
+from turnlog.hooks import HookedAgent, hooked_agent, names
+from turnlog.hooks.install import plan_install, plan_uninstall
+from turnlog.hooks.places import HookPlaces
 from turnlog.hooks.status import statuses
-from turnlog.machine.edit import FileEdit
+from turnlog.machine.edit import FileEdit, make_edit
 from turnlog.machine.launcher import launcher, this_launcher
-from turnlog.reader.folder import tilde
-from turnlog.reader.hooking import hook_places, last_told, see_hooks
+from turnlog.reader.agents.hookedhome import hook_places, last_hook_events, mark_hooks_seen
+from turnlog.reader.naming.here import tilde
 
+GROUP = "Safety net", 2
 CHANGES = shape.OTHERS
 FIELDS = {
     "action": shape.text("`install`, `uninstall` or `status`"),
@@ -42,21 +46,19 @@ FIELDS = {
             "tells_less": shape.text("what this version of the agent does not report", null=True),
         },
     ),
-    "files": shape.each(
-        "what was changed",
-        {"agent": shape.text(), "path": shape.text(), "change": shape.text("`written` or `removed`")},
-    ),
+    "files": EDITED_FILES,
 }
 
 
 @declare(
     Argument("action", choices=("install", "uninstall", "status"), default="status"),
-    Argument("agents", "[AGENT]..."),
+    Argument("agents", "[AGENT]...", kind="agent"),
     Option("--all -a", "Every installed agent.", name="everyone"),
     Option("--project", "In this repository's files, not in the user's.", name="in_project"),
     Option("--trust", "Mark these hooks as trusted in Codex, so that it does not ask."),
-    Option("--dry-run -n", "Only show what would be changed."),
+    DRY_RUN_OPTION,
     Option("--anyway", "Also from a temporary environment."),
+    is_read_only=lambda options: options["dry_run"] or options["action"] == "status",
 )
 def command(
     action: str,
@@ -68,7 +70,7 @@ def command(
     anyway: bool,
     as_json: bool,
 ) -> None:
-    """Let agents report every turn, so that each can be inspected and taken back.
+    """Let agents report every turn, to inspect and take back each.
 
     `install` adds a few hooks to the settings of an agent, after the existing ones, and changes nothing else;
     `uninstall` restores the files. Both show each file, and keep a copy of it. `status` shows the state of the hooks.
@@ -86,46 +88,49 @@ def command(
     if action != "status":
         scope = "project" if in_project else "user"
         program = this_launcher() if anyway or action == "uninstall" else launcher()  # before anybody is asked
-        chosen = _chosen(action, agents, places, everyone=everyone, as_json=as_json)
+        chosen = _chosen(action, agents, places, scope, everyone=everyone, as_json=as_json)
         if action == "install":
-            edits = [edit for one in chosen for edit in installing(one, places, scope, program, trust=trust)]
+            edits = [edit for one in chosen for edit in plan_install(one, places, scope, program, trust=trust)]
         else:
             if not dry_run:
-                refuse_agent("`hooks uninstall`")
-            edits = [edit for one in chosen for edit in uninstalling(one, places, scope)]
+                refuse_agent("hooks uninstall")
+            edits = [edit for one in chosen for edit in plan_uninstall(one, places, scope)]
         for edit in edits if not dry_run else ():
-            apply(edit, places)
+            make_edit(edit, places.imprints)
     elif agents or everyone:
         raise Invalid("`turnlog hooks status` is about all agents", hint="`turnlog hooks install AGENT` hooks one")
-    see_hooks(home_location())
+    mark_hooks_seen(home_location())
     if as_json:
-        last_events = last_told(home_location())
-        rows = [status_as_plain(row, last_events) for row in statuses(places)]
+        last_events = last_hook_events(home_location())
+        rows = [json_hook_status(row, last_events) for row in statuses(places)]
         data = {"action": action, "dry_run": dry_run, "agents": rows}
-        print_json({**data, "files": [edit_as_plain(edit) for edit in edits if edit.is_change]})
+        print_json({**data, "files": [json_edit(edit) for edit in edits if edit.is_change]})
     elif action == "status":
-        print_statuses(statuses(places), last_told(home_location()), home_location())
+        location = home_location()
+        print_statuses(statuses(places), last_hook_events(location), location, space=space_lines(location))
     else:
         print_edits(action, chosen, edits, trusted=trust, dry_run=dry_run, in_project=in_project)
 
 
 def _chosen(
-    action: str, named: tuple[str, ...], places: HookPlaces, *, everyone: bool, as_json: bool
+    action: str, named: tuple[str, ...], places: HookPlaces, scope: str, *, everyone: bool, as_json: bool
 ) -> list[HookedAgent]:
     if action == "install":
-        there = [name for name in names() if places.has(agent(name))]
+        candidates = [name for name in names() if places.has(hooked_agent(name))]
     else:
-        there = [row.agent for row in statuses(places) if row.installed]
-    choice = AgentChoice(action, "hooks", "hooked", names(), there)
+        candidates = [row.agent for row in statuses(places) if row.installed]
+    if scope == "project" and not everyone:  # what has no hooks of a project is not offered any
+        candidates = [name for name in candidates if hooked_agent(name).file.project is not None]
+    choice = AgentChoice(action=action, thing="hooks", participle="hooked", supported=names(), candidates=candidates)
     return [
-        agent(name)
+        hooked_agent(name)
         for name in choice.chosen(
-            named, lambda name: _question(action, agent(name), places), everyone=everyone, as_json=as_json
+            named, lambda name: _question(action, hooked_agent(name), places, scope), everyone=everyone, as_json=as_json
         )
     ]
 
 
-def _question(action: str, one: HookedAgent, places: HookPlaces) -> str:
-    where = tilde(places.file(one, "user"))
+def _question(action: str, one: HookedAgent, places: HookPlaces, scope: str) -> str:
+    where = tilde(places.file(one, scope))
     does = f"add hooks to {where}" if action == "install" else f"take our hooks out of {where}"
     return f"{one.title}: {does}?"

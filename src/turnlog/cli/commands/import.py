@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.cli.draw.problem import PROBLEM, tell_problems
+from turnlog.cli.draw.foreignproblems import tell_problems
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import count
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.cli.fields.source import PROBLEM
 from turnlog.cli.frame.command import Argument, Option, declare
-from turnlog.cli.frame.exitcode import INTERRUPTED, Left, Misused
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import INTERRUPTED, Exit, UsageError
 from turnlog.cli.frame.home import home_location, this_home
-from turnlog.cli.frame.progress import count as progress
-from turnlog.cli.frame.progress import patience, unhurried
+from turnlog.cli.frame.notes import tell
+from turnlog.cli.frame.progress import finish_before_interrupt, progress_line
+from turnlog.cli.frame.progress import show_count as progress
 from turnlog.cli.pick.session import names
 from turnlog.errors import TurnlogError, Unavailable
-from turnlog.machine.environment import default_home
 from turnlog.machine.folder import workspace_path
-from turnlog.reader.name import is_path
+from turnlog.reader.naming.name import is_path
 from turnlog.session.interior import interior
+from turnlog.view.number import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from turnlog.exchange.source import Imported
+    from turnlog.exchange.importing.sessionimport import Imported
     from turnlog.formats import Source
+    from turnlog.session import Home
+
+GROUP = "Share", 2
 CHANGES = shape.LOG
 FIELDS = {
     "sessions": shape.items(
@@ -45,10 +48,10 @@ FIELDS = {
 
 
 @declare(
-    Argument("paths", "[PATH|SESSION]..."),
-    Option("--agent -a NAME", "Only sessions of that agent; without a PATH, from its own folder."),
+    Argument("paths", "[PATH|SESSION]...", kind="file"),
+    Option("--agent -a NAME", "Only sessions of that agent; without a PATH, from its own folder.", kind="agent"),
     Option("--all", "From the folders of all known agents.", name="everything"),
-    Option("--workspace -w PATH", "Only sessions about that folder."),
+    Option("--workspace -w PATH", "Only sessions about that folder.", kind="folder"),
 )
 def command(
     paths: tuple[str, ...],
@@ -71,63 +74,84 @@ def command(
     turnlog import --all                     whatever there is of any agent
     """
     if bool(paths or agent) == everything:
-        raise Misused("give a PATH, --agent or --all; `turnlog formats` lists the agents")
-    from turnlog.exchange.source import bring_all, sources
-
-    imported: list[Imported] = []
-    failed: TurnlogError | None = None
-    with this_home() as home, patience():
-        to_import: list[Source] = []
-        for word in paths or (None,):
-            named = None if word is None or is_path(word) else names(home).foreign(word)
-            source = None if named is None else named.source
-            to_import += sources(word, agent=agent, workspace=workspace) if source is None else [source]
-        if not paths:
-            to_import += _gone(agent, workspace)
-        wanted = list(dict.fromkeys(to_import))
-        with unhurried("this session is finished first") as is_enough:
-            try:
-                for item in bring_all(interior(home).creator, wanted, _tell):
-                    imported.append(item)
-                    if is_enough():
-                        break
-            except TurnlogError as error:
-                failed = error
-            is_cut = is_enough() and len(imported) < len(wanted)
+        raise UsageError("give a PATH, --agent or --all; `turnlog formats` lists the agents")
+    with this_home() as home, progress_line():
+        done = _import(home, _wanted(home, paths, agent, workspace))
     if as_json:
-        print_json({"sessions": [_row(item) for item in imported]})
-    else:
-        _print(imported)
-    left = len(wanted) - len(imported)
-    if failed is not None:
-        failed.message += f"; {count(max(left, 1), 'session')} not imported"
-        raise failed
-    if is_cut:
-        print(f"interrupted: {count(max(left, 0), 'session')} left", file=sys.stderr)
-        raise Left(INTERRUPTED)
-    lost = [item for item in imported if not item.id]
+        print_json({"sessions": [_json_imported(item) for item in done.imported]})
+    elif done.imported or done.failed is None:
+        _print(done.imported)
+    if done.failed is not None:
+        done.failed.message += f"; {count(max(done.left, 1), 'session')} not imported"
+        raise done.failed
+    if done.is_interrupted:
+        tell(f"interrupted: {count(done.left, 'session')} left")
+        raise Exit(INTERRUPTED)
+    lost = [item for item in done.imported if not item.id]
     if lost:
         first = f"{lost[0].source.path}: {lost[0].problems[-1].what}"
         raise Unavailable(first if len(lost) == 1 else f"{len(lost)} sessions were not imported, the first {first}")
 
 
+class _Done(NamedTuple):
+    """How far an import came."""
+
+    imported: list[Imported]
+    left: int
+    """How many of the sessions that were asked for are not imported."""
+    failed: TurnlogError | None
+    is_interrupted: bool
+
+
+def _wanted(home: Home, paths: tuple[str, ...], agent: str | None, workspace: str | None) -> list[Source]:
+    """Return the sessions that are meant, each once."""
+    from turnlog.exchange.source import sources
+
+    wanted: list[Source] = []
+    for word in paths or (None,):
+        named = None if word is None or is_path(word) else names(home).foreign(word)
+        source = None if named is None else named.source
+        wanted += sources(word, agent=agent, workspace=workspace) if source is None else [source]
+    if not paths:
+        wanted += _gone(agent, workspace)
+    return list(dict.fromkeys(wanted))
+
+
+def _import(home: Home, wanted: list[Source]) -> _Done:
+    from turnlog.exchange.importing.run import import_all
+
+    imported: list[Imported] = []
+    failed: TurnlogError | None = None
+    with finish_before_interrupt("this session is finished first") as is_enough:
+        try:
+            for item in import_all(interior(home).creator, wanted, _show):
+                imported.append(item)
+                if is_enough():
+                    break
+        except TurnlogError as error:
+            failed = error
+        # Parents that nobody asked for are imported as well, so what is left is not a matter of numbers.
+        left = len(set(wanted) - {item.source for item in imported})
+        return _Done(imported, left, failed, is_enough() and left > 0)
+
+
 def _gone(agent: str | None, workspace: str | None) -> Iterator[Source]:
-    """What was deleted where it lay, and is kept."""
-    from turnlog.exchange.kept import KeptFiles
+    """Yield what was deleted where it lay, and is kept."""
+    from turnlog.exchange.keeping.keptfile import KeptFiles
     from turnlog.formats import is_known
 
-    kept = KeptFiles(home_location() or default_home())
+    kept = KeptFiles(home_location())
     folder = None if workspace is None else workspace_path(workspace)
     for one in filter(is_known, kept.agents()):
         if agent in (None, one):
             yield from kept.gone(one, folder)
 
 
-def _tell(number: int, total: int, source: Source) -> None:
+def _show(number: int, total: int, source: Source) -> None:
     progress("importing", number, total)
 
 
-def _row(item: Imported) -> dict[str, object]:
+def _json_imported(item: Imported) -> dict[str, object]:
     return {
         "id": item.id, "agent": item.source.agent, "source": item.source.path, "key": item.source.key,
         "added": item.added, "problems": item.problems, "copy_of": item.copy_of,
@@ -148,4 +172,4 @@ def _print(imported: list[Imported]) -> None:
     same = f", {count(len(here) - new - copies, 'session')} as before" if len(here) > new + copies else ""
     same += f", {count(copies, 'copy', 'copies')} of sessions that are here" if copies else ""
     nothing = "no sessions found; `turnlog formats` says where they are looked for"
-    print(f"{count(new, 'session')} with something new{same}" if imported else nothing, file=sys.stderr)
+    tell(f"{count(new, 'session')} with something new{same}" if imported else nothing)

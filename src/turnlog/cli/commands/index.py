@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 
 from turnlog.catalog import Catalog
-from turnlog.catalog.making import lock_of
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.catalog.background import lock_of
 from turnlog.cli.frame.command import Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
-from turnlog.cli.frame.progress import part, patience
+from turnlog.cli.frame.progress import progress_line, show_share
 from turnlog.machine.folder import workspace_path
 from turnlog.view.number import count
 
+GROUP = "Care", 17
 CHANGES = shape.NOTHING
 FIELDS = {"sessions": shape.number("how many are indexed"), "path": shape.text("the file of the index")}
 
@@ -34,7 +35,7 @@ def command(*, background: bool, as_json: bool) -> None:
     if background:
         _make(home)
         return
-    with Catalog(home, agents=True, progress=part) as catalog, patience():
+    with Catalog(home, agents=True, progress=show_share) as catalog, progress_line():
         catalog.complete()
         sessions, path = catalog.standing().sessions, catalog.path
     if as_json:

@@ -6,21 +6,26 @@ import difflib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.keeping import LONG_DAYS, print_status
-from turnlog.cli.draw.question import ask, can_ask
-from turnlog.cli.draw.text import coloured, one_line, safe
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from msgspec.structs import asdict
+
+from turnlog.cli.draw.keeping import KeepStatus, KeptAgent, print_status
 from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
+from turnlog.cli.frame.notes import tell, tell_table, warn
+from turnlog.cli.frame.question import ask, can_ask
+from turnlog.cli.frame.terminal import coloured
 from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.machine.environment import default_home
 from turnlog.machine.keepstate import KeepState, keep_going
-from turnlog.reader.folder import tilde
+from turnlog.reader.naming.here import tilde
+from turnlog.view.visible import safe
 
 if TYPE_CHECKING:
-    from turnlog.exchange.keeping import Limit
+    from turnlog.exchange.keeping.retention import Limit
 
+GROUP = "Safety net", 12
 CHANGES = shape.OTHERS
 FIELDS = {
     "agents": shape.items(
@@ -45,14 +50,15 @@ FIELDS = {
 
 
 @declare(
-    Argument("agents", "[AGENT]..."),
+    Argument("agents", "[AGENT]...", kind="agent"),
     Option("--status", "Only show what is kept."),
     Option("--stop", "Stop keeping; the copies stay."),
     Option("--yes -y", "Change the settings of agents without asking."),
     Option("--now", "Keep what is new, in this process.", hidden=True),
+    is_read_only=lambda options: options["status"],
 )
 def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: bool, as_json: bool) -> None:
-    """Keep the sessions of agents that delete them, as Claude Code and Gemini CLI do after 30 days.
+    """Keep the sessions of agents that delete them. Claude Code and Gemini CLI do so after 30 days.
 
     From now on, turnlog commands copy sessions and what they grow by, briefly and in the background. A copy takes about
     a sixth of the space. A session that its agent deleted is still listed, found, shown, counted and resumed; resuming
@@ -65,7 +71,7 @@ def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: b
     turnlog keep                 keep them, and ask for each agent's own limit
     turnlog keep codex           an agent that deletes none: against accidents
     turnlog keep --status        what is kept, and where
-    turnlog keep --stop          no more; what is kept stays
+    turnlog keep --stop          keep nothing more; what is kept stays
     """
     state = KeepState(home_location() or default_home())
     if not state.is_possible:
@@ -83,18 +89,18 @@ def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: b
         chosen = _chosen(agents)
         state.choose(sorted({*state.agents(), *chosen}))
         begun = keep_going(state.location)
-        edits = _told_to_stay(chosen, yes=yes, as_json=as_json)
-    status_document = _status(state)
-    status_document["running"] = status_document["running"] or bool(begun)
+        edits = _offer_unlimited(chosen, yes=yes, as_json=as_json)
+    found = _status(state)
+    found.running = found.running or bool(begun)
     if as_json:
-        print_json({**status_document, "settings": edits})
+        print_json({**asdict(found), "settings": edits})
     else:
-        print_status(status_document, is_stopped=stop)
+        print_status(found, is_stopped=stop)
 
 
 def _now(state: KeepState) -> None:
     from turnlog.catalog import Catalog
-    from turnlog.exchange.keeping import Keeping
+    from turnlog.exchange.keeping.run import Keeping
     from turnlog.machine.detached import alone
 
     with alone(state.lock_path) as is_ours:
@@ -105,7 +111,8 @@ def _now(state: KeepState) -> None:
 
 
 def _chosen(agents: tuple[str, ...]) -> list[str]:
-    from turnlog.exchange.keeping import check_keepable, limits
+    from turnlog.exchange.keeping.retention import limits
+    from turnlog.exchange.keeping.run import check_keepable
     from turnlog.formats import is_known, names
 
     for name in agents:
@@ -120,43 +127,42 @@ def _chosen(agents: tuple[str, ...]) -> list[str]:
     return chosen
 
 
-# ── the limits of agents ──────────────────────────────────────────────────────────────────────────
-
-
-def _told_to_stay(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[str, Any]]:
+def _offer_unlimited(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[str, Any]]:
     """Show how each agent is told to delete nothing, and do so if that is wanted."""
-    from turnlog.exchange.keeping import limits, unlimited_retention
+    from turnlog.exchange.keeping.retention import limits, unlimited_retention
     from turnlog.formats import format_of
 
     edits: list[dict[str, Any]] = []
     for limit in limits():
         retention = format_of(limit.agent).retention
-        if limit.agent not in agents or limit.days is None or retention is None or limit.days >= LONG_DAYS:
+        if limit.agent not in agents or retention is None or limit.is_long:
             continue
         file, edit = unlimited_retention(retention)
         if limit.problem:
-            print(one_line(f"warning: {limit.problem}"), file=sys.stderr)
+            warn(limit.problem)
             continue
         before = file.text()
         diff = list(_diff(tilde(file.path), before, edit(before)))
         if not as_json:
             _show(limit, diff)
-        is_wanted = yes or (can_ask(as_json=as_json) and ask("change it?"))
+        unchanged = f"{tilde(file.path)} was not changed"
+        is_wanted = yes or (can_ask(as_json=as_json) and ask("change it?", nothing=unchanged))
         if is_wanted:
             file.change(edit)
         if not as_json:
             how = "" if can_ask(as_json=as_json) else ": `turnlog keep --yes` does it"
-            outcome = "is changed" if is_wanted else f"was not changed{how}"
-            print(one_line(f"{tilde(file.path)} {outcome}"), file=sys.stderr)
+            tell(f"{tilde(file.path)} is changed" if is_wanted else f"{unchanged}{how}")
         edits.append({"agent": limit.agent, "path": file.path, "diff": "\n".join(diff), "done": is_wanted})
     return edits
 
 
 def _show(limit: Limit, diff: list[str]) -> None:
-    print(f"{limit.agent} deletes sessions after {limit.days:g} days. This setting prevents it:", file=sys.stderr)
+    tell(f"{limit.agent} deletes sessions after {limit.days or 0:g} days. This setting prevents it:")
+    lines: list[str] = []
     for line in diff:
         colour = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
-        print(f"  {coloured(safe(line), colour, sys.stderr)}", file=sys.stderr)
+        lines.append(f"  {coloured(safe(line), colour, sys.stderr)}")
+    tell_table(lines)
 
 
 def _diff(name: str, before: str, after: str) -> list[str]:
@@ -164,24 +170,27 @@ def _diff(name: str, before: str, after: str) -> list[str]:
     return [line for line in lines if not line.startswith(("@@", "---"))]
 
 
-# ── how it stands ─────────────────────────────────────────────────────────────────────────────────
-
-
-def _status(state: KeepState) -> dict[str, Any]:
-    from turnlog.exchange.keeping import last_report, limit_of
-    from turnlog.exchange.kept import KeptFiles
+def _status(state: KeepState) -> KeepStatus:
+    from turnlog.exchange.keeping.keptfile import KeptFiles
+    from turnlog.exchange.keeping.retention import limit_of
+    from turnlog.exchange.keeping.run import last_report
     from turnlog.formats import format_of
     from turnlog.machine.detached import is_taken
 
     kept = KeptFiles(state.location)
     on = state.agents()
-    rows: list[dict[str, Any]] = []
+    rows: list[KeptAgent] = []
     for agent in sorted({*on, *kept.agents()}):
         retention = format_of(agent).retention
         limit = None if retention is None else limit_of(agent, retention)
-        rows.append({
-            "agent": agent, "is_kept": agent in on, "days": None if limit is None else limit.days,
-            "settings": None if limit is None else limit.settings, "files": sum(1 for _ in kept.every(agent)),
-            "bytes": kept.bytes_of(agent),
-        })  # fmt: skip
-    return {"agents": rows, "folder": kept.folder, "running": is_taken(state.lock_path), "last": last_report(state)}
+        rows.append(
+            KeptAgent(
+                agent=agent,
+                is_kept=agent in on,
+                days=None if limit is None else limit.days,
+                settings=None if limit is None else limit.settings,
+                files=sum(1 for _ in kept.every(agent)),
+                bytes=kept.bytes_of(agent),
+            )
+        )
+    return KeepStatus(rows, kept.folder, is_taken(state.lock_path), last_report(state))

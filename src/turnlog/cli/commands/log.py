@@ -5,18 +5,21 @@ from __future__ import annotations
 from itertools import islice
 
 from turnlog.cli.draw.entryline import in_one_line
-from turnlog.cli.draw.text import clip, moment, one_line, screen_width
-from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.cli.draw.sessionwarnings import warn_of_damage, warn_of_interruption
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
-from turnlog.cli.frame.entrylist import EntryList
-from turnlog.cli.frame.entryshape import entry_fields
-from turnlog.cli.frame.shape import SESSION
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.entrylist import EntryPage
+from turnlog.cli.frame.document.entryshape import entry_fields
+from turnlog.cli.frame.document.shape import SESSION
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.terminal import screen_width
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import AnyEntry
 from turnlog.log.erasure.content import Erasure
+from turnlog.view.time import local_minute, local_second
+from turnlog.view.visible import clip, one_line
 
+GROUP = "Care", 9
 CHANGES = shape.NOTHING
 FIELDS = {
     "session": SESSION,
@@ -31,7 +34,7 @@ FIELDS = {
     Option("--limit -n N", "Only the first N of them.", least=1),
 )
 def command(session: str | None, kind: str | None, reverse: bool, limit: int | None, as_json: bool) -> None:
-    """Print every entry of a log on a line: seq, time, type, parent, content.
+    """Print every entry of a log on a line. It shows seq, time, type, parent and content.
 
     That includes inherited entries and abandoned branches. With --json, entries are as the log has them, without the
     checksum.
@@ -45,7 +48,7 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
         reader = opened.session
         entries = reader.entries(kind=kind, reverse=reverse)
         if as_json:
-            print_json({"session": reader.id, "entries": EntryList(entries, limit=limit, is_reverse=reverse)})
+            print_json({"session": reader.id, "entries": EntryPage(entries, limit=limit, is_reverse=reverse)})
             return
         digits = max(3, len(str(reader.seq)))
         room = screen_width()
@@ -53,7 +56,9 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
         erased = {one.id: one for one in reader.erasures()}
         for entry in islice(entries, limit):
             parent = "" if entry.parent is None else str(entry.parent)
-            columns = f"{entry.seq:>{digits}}  {moment(entry.at):19}  {_kind(entry):10}  {parent:>{max(6, digits)}}"
+            columns = (
+                f"{entry.seq:>{digits}}  {local_second(entry.at):19}  {_kind(entry):10}  {parent:>{max(6, digits)}}"
+            )
             line = f"{columns}  {in_one_line(entry)}{_erased(erased.get(entry.id))}".rstrip()
             print(line if room is None else clip(line, room))
         if limit is None:
@@ -68,7 +73,7 @@ def _kind(entry: AnyEntry) -> str:
 
 
 def _erased(one: Erasure | None) -> str:
-    """Who erased an entry, when and why."""
+    """Return who erased an entry, when and why."""
     if one is None:
         return ""
-    return one_line(f" · {moment(one.at)[:16]} by {one.by}{f': {one.why}' if one.why else ''}")
+    return one_line(f" · {local_minute(one.at)} by {one.by}{f': {one.why}' if one.why else ''}")

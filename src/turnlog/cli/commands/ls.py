@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from turnlog.cli.draw.listing import CARD, json_card, listing
-from turnlog.cli.draw.text import coloured, one_line, screen_width
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import Argument, Option, declare
+from turnlog.cli.draw.listing import listing
+from turnlog.cli.fields.session import CARD, json_card
+from turnlog.cli.frame.command import WORKSPACE_OPTION, Argument, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
-from turnlog.cli.pick.catalog import catalog, meant_filter, query_of, tell_pending
+from turnlog.cli.frame.terminal import screen_rows, screen_width
+from turnlog.cli.pick.catalog import note_pending, open_catalog, updated_ms
+from turnlog.cli.pick.query import filter_hint, query_of
 from turnlog.machine.folder import workspace_path
-from turnlog.reader.folder import ask_here, tilde, within
+from turnlog.reader.naming.here import ask_here, tilde, within
 from turnlog.view.number import count
+from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from turnlog.catalog import Card, Catalog
 
 _FLOOR = 10
+GROUP = "Find", 1
 CHANGES = shape.NOTHING
 FIELDS = {
     "sessions": shape.items(
@@ -41,12 +45,13 @@ FIELDS = {
 
 
 @declare(
-    Argument("words", "[WORDS]...", dashes=True),
+    Argument("words", "[WORDS]...", takes_dashed_words=True),
     Option("--all -a", "Of every folder.", name="everywhere"),
-    Option("--workspace -w PATH", "Of that folder and those below it."),
+    WORKSPACE_OPTION,
     Option("--hidden", "Hidden sessions and those of subagents as well."),
     Option("--deleted", "List the trash instead."),
     Option("--limit -n N", "Only the N newest; 0 for all. [default: what fits the screen]", least=0),
+    exclusive=(("--all", "--workspace"),),
 )
 def command(
     *,
@@ -58,7 +63,7 @@ def command(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """List the sessions of this folder, the newest first: Turnlog's own and those of other agents.
+    """List the sessions of this folder, the newest first. It lists Turnlog's own and those of other agents.
 
     "This folder" is the repository you are in, otherwise the folder and its subfolders. WORDS filter as in `turnlog
     search`, which lists the filters; titles, names and ids match as well.
@@ -72,8 +77,8 @@ def command(
     query = query_of(words)
     where = None
     home = home_location()
-    with catalog(home) as asked:
-        ask: Callable[..., list[Any]] = asked.cards if as_json else asked.lines
+    with open_catalog(home) as catalog:
+        ask: Callable[..., list[Any]] = catalog.cards if as_json else catalog.lines
         more: dict[str, Any] = {"everything": hidden, "deleted": deleted}
         if workspace is not None:
             where = workspace_path(workspace)
@@ -83,18 +88,18 @@ def command(
         else:
             cards, where = ask_here(ask, query, **more)
         if not cards and not as_json:
-            _nothing(asked, words, query, where, deleted)
+            _nothing(catalog, words, query, where, deleted)
             return
-        ids = asked.ids() if screen_width() is not None else []
-        tell_pending(asked, so="of the others, turns, cost and state are not known yet")
-        indexed, pending, *_ = asked.standing() if as_json else (0, 0)
-    if limit is None and not as_json and sys.stdout.isatty():
-        limit = max(_FLOOR, os.get_terminal_size(sys.stdout.fileno()).lines - 4)
+        ids = catalog.ids() if screen_width() is not None else []
+        note_pending(catalog, consequence="of the others, turns, cost and state are not known yet")
+        indexed, pending, *_ = catalog.standing() if as_json else (0, 0)
+    if limit is None and not as_json:
+        limit = screen_rows(below=4, least=_FLOOR)
     if as_json:
-        from turnlog.cli.frame.itemlist import PrintedList
+        from turnlog.cli.frame.document.itemlist import ItemPage
 
-        listed = PrintedList(cards, key=lambda card: card.name, limit=limit, time=_updated_ms)
-        listed.items = _for_programs(list(listed.items), home, deleted)
+        render = partial(_json_cards, home=home, is_deleted=deleted)
+        listed = ItemPage(cards, key=lambda card: card.name, limit=limit, time=_updated_ms, render=render)
         print_json({"sessions": listed, "indexed": indexed, "pending": pending})
         return
     page = cards[: limit or None]
@@ -105,26 +110,28 @@ def command(
 
 
 def _updated_ms(card: Card) -> int:
-    return 0 if card.updated_at is None else max(0, int(card.updated_at.timestamp() * 1000))
+    return max(0, updated_ms(card) or 0)
 
 
-def _nothing(asked: Catalog, words: tuple[str, ...], query: str, where: str | None, deleted: bool) -> None:
+def _nothing(catalog: Catalog, words: tuple[str, ...], query: str, where: str | None, deleted: bool) -> None:
+    from turnlog.cli.frame.notes import hint, tell
+
     what = "deleted sessions" if deleted else "sessions"
     fits = f" for {query!r}" if query else ""
     in_folder = f" in {tilde(where)}" if where is not None else ""
-    so_far = " so far" if asked.is_partial else ""
-    print(one_line(f"no {what}{fits}{in_folder}{so_far}"), file=sys.stderr)
-    meant = meant_filter(asked, query)
+    so_far = " so far" if catalog.is_partial else ""
+    tell(f"no {what}{fits}{in_folder}{so_far}")
+    meant = filter_hint(catalog, query)
     if meant:
-        print(one_line(f"hint: {meant}"), file=sys.stderr)
+        hint(meant)
         return
     if where is not None and not deleted:
-        others = len(asked.lines(query))
+        others = len(catalog.lines(query))
         if others:
             from shlex import join
 
             command = join(["turnlog", "ls", "--all", *words])
-            print(one_line(f"hint: {count(others, 'session')}{so_far} in other folders: `{command}`"), file=sys.stderr)
+            hint(f"{count(others, 'session')}{so_far} in other folders: `{command}`")
 
 
 def _footer(total: int, listed: int, where: str | None) -> None:
@@ -134,11 +141,13 @@ def _footer(total: int, listed: int, where: str | None) -> None:
     if where is not None:
         parts.append(f"sessions of {one_line(tilde(where))}; --all for every folder")
     if parts:
-        print(coloured("  ".join(parts), "dim", sys.stderr), file=sys.stderr)
+        from turnlog.cli.frame.notes import tell
+
+        tell("  ".join(parts), colour="dim", exact=True)
 
 
-def _for_programs(cards: list[Card], home: str | None, deleted: bool) -> list[dict[str, Any]]:
-    """What the catalog knows, and for ours what only their logs know: labels, seq, where exactly they were forked."""
+def _json_cards(cards: list[Card], home: str | None, *, is_deleted: bool) -> list[dict[str, Any]]:
+    """Return what the catalog knows, and for ours what only their logs know: labels, seq, where they were forked."""
     infos: dict[str, dict[str, Any]] = {}
     if any(card.is_ours for card in cards):
         import msgspec
@@ -146,5 +155,5 @@ def _for_programs(cards: list[Card], home: str | None, deleted: bool) -> list[di
         from turnlog.session import open_home
 
         with open_home(home) as opened:
-            infos = {info.id: msgspec.to_builtins(info) for info in opened.sessions(deleted=deleted)}
+            infos = {info.id: msgspec.to_builtins(info) for info in opened.sessions(deleted=is_deleted)}
     return [{**json_card(card), **(infos.get(card.id, {}) if card.is_ours else {})} for card in cards]

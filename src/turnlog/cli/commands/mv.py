@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from turnlog.cli.draw.text import count, one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import Argument, Option, declare
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from turnlog.cli.frame.command import DRY_RUN_OPTION, Argument, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import DRY_RUN
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location, this_home
-from turnlog.cli.frame.shape import DRY_RUN
-from turnlog.errors import Invalid, NotFound
+from turnlog.cli.frame.notes import note, tell
+from turnlog.errors import Invalid, NotFound, TurnlogError
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.session import Home
 from turnlog.thread.report import Info
+from turnlog.view.number import count
+from turnlog.view.visible import one_line
 
+GROUP = "Care", 14
 CHANGES = shape.LOG
 FIELDS = {
     "dry_run": DRY_RUN,
@@ -26,9 +31,9 @@ FIELDS = {
 }
 
 
-@declare(Argument("old"), Argument("new"), Option("--dry-run", "Only list the sessions."))
+@declare(Argument("old", kind="folder"), Argument("new", kind="folder"), DRY_RUN_OPTION)
 def command(old: str, new: str, dry_run: bool, as_json: bool) -> None:
-    """Record that a project moved: its sessions belong to the folder NEW from now on.
+    """Record that a project moved. Its sessions belong to the folder NEW from now on.
 
     No files are moved: do that first. Sessions of folders below OLD move along. Files of other agents are not changed;
     import their sessions with `turnlog import` to move them.
@@ -46,23 +51,49 @@ def command(old: str, new: str, dry_run: bool, as_json: bool) -> None:
         moving = _moving(home, before)
         others = _others(before)
         if not moving:
-            hint = f"{_told(others)}; `turnlog import` makes those ours" if others else "`turnlog ls --all` shows all"
+            hint = (
+                f"{_counted(others)}; `turnlog import` makes those ours" if others else "`turnlog ls --all` shows all"
+            )
             raise NotFound(f"no session of ours for {before}", hint=hint)
-        rows = [{"id": row.id, "handle": row.handle, "workspace": _moved(row, before, after)} for row in moving]
-        if not dry_run:
-            for row in rows:
-                with home.resume(row["id"]) as session:
-                    session.set("workspace", row["workspace"])
+        rows = [MovedSession(row.id, row.handle, _moved(row, before, after)) for row in moving]
+        moved, failure = (rows, None) if dry_run else _move(home, rows)
+    _print(moved, others, before, after, dry_run=dry_run, as_json=as_json)
+    if failure is not None:
+        raise failure
+
+
+class MovedSession(Struct):
+    """A session, and the folder it belongs to from now on."""
+
+    id: str
+    handle: str
+    workspace: str
+
+
+def _move(home: Home, rows: list[MovedSession]) -> tuple[list[MovedSession], TurnlogError | None]:
+    """Move one session after the other; the rows of those that were moved, and the error that stopped it."""
+    for number, row in enumerate(rows):
+        try:
+            with home.resume(row.id) as session:
+                session.set("workspace", row.workspace)
+        except TurnlogError as error:
+            error.message = f"session {row.handle}: {error.message}; {number:,} of {count(len(rows), 'session')} moved"
+            return rows[:number], error
+    return rows, None
+
+
+def _print(
+    rows: list[MovedSession], others: dict[str, int], before: str, after: str, *, dry_run: bool, as_json: bool
+) -> None:
     if as_json:
-        print_json({"dry_run": dry_run, "sessions": rows, "other_agents": others})
+        print_json({"dry_run": dry_run, "sessions": list(map(asdict, rows)), "other_agents": others})
         return
     for row in rows:
-        print(f"{one_line(row['handle'])}  {one_line(row['workspace'])}")
+        print(f"{one_line(row.handle)}  {one_line(row.workspace)}")
     verb = "would move" if dry_run else "moved"
-    print(one_line(f"{verb} {count(len(rows), 'session')} from {before} to {after}"), file=sys.stderr)
+    tell(f"{verb} {count(len(rows), 'session')} from {before} to {after}")
     if others:
-        note = f"{_told(others)}; they stay with {before}: `turnlog import` makes them ours"
-        print(one_line(f"note: {note}"), file=sys.stderr)
+        note(f"{_counted(others)}; they stay with {before}: `turnlog import` makes them ours")
 
 
 def _moving(home: Home, before: str) -> list[Info]:
@@ -71,21 +102,22 @@ def _moving(home: Home, before: str) -> list[Info]:
 
 
 def _moved(row: Info, before: str, after: str) -> str:
-    return after + (row.workspace or "")[len(before) :]
+    below = (row.workspace or "")[len(before.rstrip("/")) :].lstrip("/")
+    return f"{after.rstrip('/')}/{below}" if below else after
 
 
-def _told(others: dict[str, int]) -> str:
+def _counted(others: dict[str, int]) -> str:
     return ", ".join(f"{count(number, 'session')} of {agent}" for agent, number in others.items())
 
 
 def _others(before: str) -> dict[str, int]:
     """How many sessions of other agents are there, by agent."""
-    from turnlog.cli.pick.catalog import catalog
-    from turnlog.reader.folder import within
+    from turnlog.cli.pick.catalog import open_catalog
+    from turnlog.reader.naming.here import within
 
     counts: dict[str, int] = {}
-    with catalog(home_location()) as asked:
-        for card in asked.cards(within("", before)):
+    with open_catalog(home_location()) as catalog:
+        for card in catalog.cards(within("", before)):
             if not card.is_ours and card.agent:
                 counts[card.agent] = counts.get(card.agent, 0) + 1
     return counts

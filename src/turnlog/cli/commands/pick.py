@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import Argument, declare
-from turnlog.cli.pick.browser import picked
-from turnlog.cli.pick.catalog import query_of
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.pick.browser import choose_session
+from turnlog.cli.pick.query import query_of
 
+GROUP = "Find", 5
 CHANGES = shape.NOTHING
 FIELDS = {"name": shape.text("the name of the chosen session")}
 
@@ -25,7 +26,7 @@ def command(query: tuple[str, ...], as_json: bool) -> None:
     turnlog resume "$(turnlog pick)" --exec
     turnlog export "$(turnlog pick agent:codex)" --to html
     """
-    name = picked(query_of(query), what="`turnlog pick`")
+    name = choose_session(query_of(query), what="`turnlog pick`")
     if as_json:
         print_json({"name": name})
     else:

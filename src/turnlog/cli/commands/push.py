@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import declare
+from turnlog.cli.frame.command import DRY_RUN_OPTION, SESSIONS_AND_URL, declare
+from turnlog.cli.frame.document import shape
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.progress import patience
+from turnlog.cli.frame.progress import progress_line
 from turnlog.cli.pick.session import names
 from turnlog.cli.transfer import (
-    DRY_RUN_OPTION,
     EVERYTHING_OPTION,
     IGNORED_OPTION,
-    LOCATIONS,
+    PUSH,
     TRANSFERRED,
     Direction,
-    not_ours,
+    count_not_ours,
+    new_home,
     other_home,
-    split,
-    tell,
+    print_transfer,
+    raise_outcome,
+    sessions_and_url,
 )
 
+GROUP = "Share", 3
 CHANGES = shape.LOG
 FIELDS = {
     **TRANSFERRED,
@@ -27,7 +29,7 @@ FIELDS = {
 }
 
 
-@declare(LOCATIONS, EVERYTHING_OPTION, IGNORED_OPTION, DRY_RUN_OPTION)
+@declare(SESSIONS_AND_URL, EVERYTHING_OPTION, IGNORED_OPTION, DRY_RUN_OPTION)
 def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry_run: bool, as_json: bool) -> None:
     """Copy sessions to another home: a folder, or a database.
 
@@ -47,10 +49,13 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
     turnlog push --all /mnt/backup/turnlog       everything to another folder
     turnlog push --all --dry-run postgresql://db/agents
     """
-    chosen, url = split(words, everything, "push")
-    way = Direction("push", dry_run=dry_run, include_ignored=include_ignored)
-    with this_home() as home, patience():
-        ids = None if everything else [names(home).own(word, deleted=False) for word in chosen]
+    chosen, url = sessions_and_url(words, everything, "push")
+    direction = Direction(PUSH, dry_run=dry_run, include_ignored=include_ignored)
+    new_folder = new_home(url)
+    with this_home() as home, progress_line():
+        ids = None if everything else [names(home).own_id(word, deleted=False) for word in chosen]
         with other_home(url, must_exist=False) as other:
-            is_whole = way.go(home, other, ids)
-    tell([way], dry_run=dry_run, as_json=as_json, left=not_ours() if everything and is_whole else None)
+            is_whole = direction.run(home, other, ids)
+    not_ours = count_not_ours() if everything and is_whole else None
+    print_transfer([direction], dry_run=dry_run, as_json=as_json, not_ours=not_ours, new_folder=new_folder)
+    raise_outcome([direction])

@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from turnlog.cli.draw.text import count
-from turnlog.cli.frame import shape
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import SESSION_OPTION, Argument, Option, declare
-from turnlog.cli.frame.exitcode import Left, Misused
+from turnlog.cli.frame.command import DRY_RUN_OPTION, SESSION_OPTION, YES_OPTION, Argument, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.progress import patience
+from turnlog.cli.frame.progress import progress_line
 from turnlog.cli.pick.session import refuse_interrupted, session_to_change
-from turnlog.cli.rewinding import DRY_RUN_OPTION, FORCE_OPTION, REWOUND, YES_OPTION, How, report, show_and_rewind
-from turnlog.errors import Conflict, NotFound
+from turnlog.cli.safetynet.rewinding import (
+    FORCE_OPTION,
+    REWOUND,
+    PlannedRewind,
+    RewindOptions,
+    carry_out,
+    exit_for_problems,
+    json_outcome,
+    report,
+    show_and_rewind,
+)
+from turnlog.errors import NotFound
 from turnlog.log.entry import Head
 from turnlog.machine.folder import named_here
-from turnlog.reader.place import checkpoint_at, place_of
+from turnlog.reader.place import Place, checkpoint_at, place_of
 from turnlog.reader.takeback import NO_CHECKPOINT
-from turnlog.session import Session
+from turnlog.session import Home, Session
+from turnlog.view.number import count
 from turnlog.workspace.plan import Plan
-from turnlog.workspace.tree import path_bytes
+from turnlog.workspace.tree import path_text
 
+GROUP = "Safety net", 7
 CHANGES = shape.WORKSPACE
-FIELDS = {
+_PLANNED = ("note", "counts", "steps", "target", "checkpoint", "files", "conversation")
+"""Fields about the plan: `--continue` and `--abort` make none."""
+_FIELDS = {
     **REWOUND,
     "target": shape.number("the entry that it goes back to"),
     "checkpoint": shape.number("the checkpoint of the files", null=True),
     "files": shape.flag("whether files are rewound"),
     "conversation": shape.flag("whether the conversation is rewound"),
 }
+FIELDS = {f"[{name}]" if name in _PLANNED else name: field for name, field in _FIELDS.items()}
 
 
 @declare(
@@ -39,12 +55,19 @@ FIELDS = {
     DRY_RUN_OPTION,
     Option("--files", "Only the files; the conversation stays.", name="only_files"),
     Option("--conversation", "Only the conversation; no file is touched.", name="only_conversation"),
-    Option("--only PATH", "Only this file or folder (may be repeated); implies --files.", many=True),
+    Option("--only PATH", "Only this file or folder (may be repeated); implies --files.", repeatable=True, kind="file"),
     FORCE_OPTION,
     YES_OPTION,
     Option("--continue", "Finish a rewind that was interrupted.", name="finish"),
     Option("--abort", "Take back what an interrupted rewind has done so far."),
     SESSION_OPTION,
+    exclusive=(
+        ("--conversation", "--files"),
+        ("--conversation", "--only"),
+        ("--continue", "--abort"),
+        ("--continue", "--dry-run"),
+        ("--abort", "--dry-run"),
+    ),
 )
 def command(
     target: str | None,
@@ -79,76 +102,82 @@ def command(
     """
     _check(target, only_files or bool(only), only_conversation, finish, abort)
     if force and not dry_run:
-        refuse_agent("`rewind --force`")
+        refuse_agent("rewind --force")
     with this_home() as home:
-        if finish or abort:
-            _finish(session_to_change(home, session, files=True), abort=abort, as_json=as_json)
-            return
         rewound = session_to_change(home, session, files=True)
+        if finish or abort:
+            _finish(home, rewound, abort=abort, as_json=as_json)
+            return
         refuse_interrupted(rewound)
-        goal = place_of(rewound, target)
-        files, conversation = not only_conversation, not only_files and not only
-        checkpoint = checkpoint_at(rewound, goal) if files else None
-        if files and checkpoint is None and not conversation:
-            raise NotFound(f"there is no checkpoint at or before {goal.words}", hint="see `turnlog checkpoints`")
-        chosen: list[str] | None = [_inside(rewound, path) for path in only]
-        chosen = None if not chosen or "." in chosen else chosen
-        plan = Plan([], NO_CHECKPOINT if files else "")
-        if checkpoint is not None:
-            with patience():
-                plan = rewound.plan_rewind(goal.seq, only=chosen, force=force)
+        scope = _Scope(not only_conversation, not only_files and not only, only, force)
+        planned = _plan(rewound, place_of(rewound, target), scope)
+        show_and_rewind(home, rewound, planned, RewindOptions(dry_run, yes, as_json))
 
-        head, digest = rewound.head, plan.digest if checkpoint is not None else None
 
-        def act() -> Head:
-            return rewound.rewind(
-                goal.seq, files=files, conversation=conversation, only=chosen, force=force, plan=digest, after=head
-            )
+class _Scope(NamedTuple):
+    """Which files are rewound, and whether the conversation is."""
 
-        words, leaving = [f"target: {goal.words}"], 0
-        if conversation:
-            leaving = sum(message.seq > goal.seq for message in rewound.messages())
-            words.append(f"conversation: {count(leaving, 'message')} left behind as a branch" if leaving else "")
-        more = {"target": goal.seq, "checkpoint": checkpoint.seq if checkpoint else None, "dry_run": dry_run}
-        show_and_rewind(
-            home,
-            rewound,
-            "rewind",
-            plan,
-            act,
-            How(dry_run, yes, as_json),
-            words=[word for word in words if word],
-            more={**more, "files": files, "conversation": conversation},
-            is_idle=not leaving,
-        )
+    files: bool
+    conversation: bool
+    only: tuple[str, ...]
+    """Of the files only these; all where none is named."""
+    force: bool
+
+
+def _plan(session: Session, goal: Place, scope: _Scope) -> PlannedRewind:
+    checkpoint = checkpoint_at(session, goal) if scope.files else None
+    if scope.files and checkpoint is None and not scope.conversation:
+        raise NotFound(f"there is no checkpoint at or before {goal.words}", hint="see `turnlog checkpoints`")
+    only = [_absolute(path) for path in scope.only]
+    if session.workspace in only:
+        only = []
+    plan = Plan([], NO_CHECKPOINT if scope.files else "")
+    if checkpoint is not None:
+        with progress_line():
+            plan = session.plan_rewind(goal.seq, only=only, force=scope.force)
+    run = partial(
+        session.rewind,
+        goal.seq,
+        files=scope.files,
+        conversation=scope.conversation,
+        only=only,
+        force=scope.force,
+        plan=None if checkpoint is None else plan.digest,
+        after=session.head,
+    )
+    leaving = sum(message.seq > goal.seq for message in session.messages()) if scope.conversation else 0
+    notes = [f"target: {goal.words}"]
+    if leaving:
+        notes.append(f"conversation: {count(leaving, 'message')} left behind as a branch")
+    fields = {"target": goal.seq, "checkpoint": checkpoint.seq if checkpoint else None}
+    fields |= {"files": scope.files, "conversation": scope.conversation}
+    return PlannedRewind("rewind", plan, run, notes, fields, moves_conversation=leaving > 0)
 
 
 def _check(target: str | None, files: bool, conversation: bool, finish: bool, abort: bool) -> None:
-    if files and conversation:
-        raise Misused("--conversation does not go with --files or --only")
-    if finish and abort:
-        raise Misused("either --continue or --abort")
     if (finish or abort) and (target is not None or files or conversation):
-        raise Misused(f"{'--continue' if finish else '--abort'} takes no target and no choice of files")
+        raise UsageError(f"{'--continue' if finish else '--abort'} takes no target and no choice of files")
 
 
-def _finish(session: Session, *, abort: bool, as_json: bool) -> None:
-    with patience():
+def _finish(home: Home, session: Session, *, abort: bool, as_json: bool) -> None:
+    def run() -> Head:
         entry = session.finish_rewind(abort=abort)
-    if entry is None:
-        raise NotFound(f"no rewind of session {session.handle} was interrupted")
-    problems = session.problems()
+        if entry is None:  # another process has finished it meanwhile
+            raise none
+        return entry
+
+    none = NotFound(f"no rewind of session {session.handle} was interrupted")
+    if not session.interrupted():
+        raise none
+    entry = carry_out(home, session, "rewind --abort" if abort else "rewind --continue", run)
     if as_json:
-        print_json({"session": session.id, "action": entry.why, "entry": entry.seq, "result": entry.files})
+        print_json({"session": session.id, "action": entry.why, "dry_run": False, **json_outcome(session, entry)})
     else:
         report(session, "abort" if abort else entry.why, entry)
-    if problems:
-        raise Left(Conflict.exit_code)
+    exit_for_problems(session, entry)
 
 
-def _inside(session: Session, path: str) -> str:
-    """A path as plans name it: from the workspace, or, for a tracked file elsewhere, by its name."""
-    base = Path(os.fsdecode(path_bytes(session.workspace or "")))
+def _absolute(path: str) -> str:
+    """A path from the root of the file system; a link that is named is meant itself."""
     full = Path(named_here(path))
-    full = full.parent.resolve() / full.name  # a link that is named is meant itself
-    return str(full.relative_to(base)) if full.is_relative_to(base) else full.name
+    return path_text(os.fsencode(full.parent.resolve() / full.name))

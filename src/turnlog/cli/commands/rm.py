@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+from collections.abc import Iterable
 
-from turnlog.cli.draw.question import ask, refuse_without_terminal
-from turnlog.cli.draw.receipt import LEFT, REMOVED, print_receipt, receipt_fields, show_sessions
-from turnlog.cli.draw.text import count, one_line
-from turnlog.cli.frame import shape
+from turnlog.cli.draw.receipt import print_receipt, show_sessions
+from turnlog.cli.fields.receipt import LEFT, REMOVED, json_receipt
 from turnlog.cli.frame.agentshell import is_agents, note_agent, refuse_agent
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import Argument, Option, declare
-from turnlog.cli.frame.exitcode import Left, Misused
+from turnlog.cli.frame.command import SESSIONS_ARGUMENT, YES_OPTION, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.each import act_on_each
+from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import home_location, this_home
+from turnlog.cli.frame.question import confirm, refuse_without_terminal
 from turnlog.cli.pick.session import names
+from turnlog.session import Home
 from turnlog.thread.removal.purging import Purged
+from turnlog.thread.report import Info
+from turnlog.view.number import count
+from turnlog.view.visible import one_line
 
+GROUP = "Care", 11
 CHANGES = shape.LOG
 FIELDS = {
     "purged": shape.flag("whether it was removed for good"),
@@ -29,12 +34,12 @@ FIELDS = {
 
 
 @declare(
-    Argument("sessions", "SESSION..."),
+    SESSIONS_ARGUMENT,
     Option("--purge", "For good: nothing brings it back. Asks first."),
     Option("--deleted", "With --purge: the one in the trash, if a session has the same id."),
     Option("--forks", "With --purge: its forks as well, which contain its messages before the fork."),
     Option("--subagents", "With --purge: the sessions of its subagents as well."),
-    Option("--yes -y", "Do not ask."),
+    YES_OPTION,
 )
 def command(
     sessions: tuple[str, ...],
@@ -59,42 +64,63 @@ def command(
     """
     for name, is_set in (("--deleted", deleted), ("--forks", forks), ("--subagents", subagents)):
         if is_set and not purge:
-            raise Misused(f"{name} goes with --purge")
+            raise UsageError(f"{name} goes with --purge")
     if purge:
-        refuse_agent("`rm --purge`")
+        refuse_agent("rm --purge")
     with this_home() as home:
-        own = names(home).own
-        chosen = (home.find(name, deleted=True) if deleted else own(name, deleted=purge) for name in sessions)
+        own_id = names(home).own_id
+        chosen = (home.find(name, deleted=True) if deleted else own_id(name, deleted=purge) for name in sessions)
         ids = list(dict.fromkeys(chosen))
-        gone, live = ({row.id: row for row in home.sessions(deleted=is_it)} for is_it in (True, False))
-        rows = {**live, **gone} if deleted else {**gone, **live}
+        rows = _rows(home, deleted_first=deleted)
         if purge and not yes:
-            refuse_without_terminal("rm --purge asks first", as_json=as_json)
-            show_sessions([rows[id] for id in ids if id in rows])
-            more = " with its " * (forks or subagents) + " and ".join(["forks"] * forks + ["subagents"] * subagents)
-            if not ask(f"remove {'it' if len(ids) == 1 else count(len(ids), 'session')}{more} for good?"):
-                print("nothing was removed", file=sys.stderr)
-                raise Left(1)
+            _ask(ids, rows, forks=forks, subagents=subagents, as_json=as_json)
         purged: list[Purged] = []
-        for session_id in ids:
+
+        def remove(session_id: str) -> None:
             if not purge:
-                if is_agents():
-                    with home.resume(session_id) as session:
-                        note_agent(session, "rm")
-                home.delete(session_id)
-            elif all(one.id != session_id for receipt in purged for one in receipt.removed):
-                is_it = True if deleted else None
-                purged.append(home.purge(session_id, deleted=is_it, subagents=subagents, forks=forks))
-    if purge:
+                _trash(home, session_id)
+            elif all(removed.id != session_id for receipt in purged for removed in receipt.removed):
+                deleted_only = True if deleted else None
+                purged.append(home.purge(session_id, deleted=deleted_only, subagents=subagents, forks=forks))
+
+        done, failed = act_on_each(ids, remove)
+    if purged:
         from turnlog.cli.pick.catalog import forget_purged
 
         forget_purged(home_location())
-    documents: list[dict[str, Any]] = [{"id": id, "handle": rows[id].handle if id in rows else id} for id in ids]
+    handles = {id: rows[id].handle if id in rows else id for id in done}
     if as_json:
-        print_json({"purged": purge, "sessions": documents, **receipt_fields(purged)})
-        return
-    for row in documents:
-        handle = one_line(row["handle"])
-        became = "is gone for good" if purge else f"is in the trash; `turnlog restore {handle}` brings it back"
-        print(f"session {handle} {became}")
+        documents = [{"id": id, "handle": handle} for id, handle in handles.items()]
+        print_json({"purged": purge, "sessions": documents, **json_receipt(purged)})
+    else:
+        _print(handles.values(), purged, is_purged=purge)
+    if failed is not None:
+        raise failed
+
+
+def _rows(home: Home, *, deleted_first: bool) -> dict[str, Info]:
+    """Return every session by its id. An id may be in the trash as well: then one of the two comes first."""
+    trash, live = ({row.id: row for row in home.sessions(deleted=in_trash)} for in_trash in (True, False))
+    return {**live, **trash} if deleted_first else {**trash, **live}
+
+
+def _ask(ids: list[str], rows: dict[str, Info], *, forks: bool, subagents: bool, as_json: bool) -> None:
+    refuse_without_terminal("rm --purge asks first", as_json=as_json)
+    show_sessions([rows[id] for id in ids if id in rows])
+    more = " with its " * (forks or subagents) + " and ".join(["forks"] * forks + ["subagents"] * subagents)
+    which = "it" if len(ids) == 1 else count(len(ids), "session")
+    confirm(f"remove {which}{more} for good?", nothing="nothing was removed")
+
+
+def _print(handles: Iterable[str], purged: list[Purged], *, is_purged: bool) -> None:
+    for handle in map(one_line, handles):
+        trashed = f"is in the trash; `turnlog restore {handle}` brings it back"
+        print(f"session {handle} {'was removed for good' if is_purged else trashed}")
     print_receipt(purged)
+
+
+def _trash(home: Home, session_id: str) -> None:
+    if is_agents():
+        with home.resume(session_id) as session:
+            note_agent(session, "rm")
+    home.delete(session_id)

@@ -8,34 +8,37 @@ import sys
 import time
 from pathlib import Path
 
-from turnlog.cli.commands.checkpoint import new_session, own_session, tell_skipped
-from turnlog.cli.draw.change import CHANGE, as_plain, counts, in_short, in_words, is_uncovered, name_of
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.cli.draw.change import changes_in_words, count_changes, is_uncovered, name_of, summary_lines
+from turnlog.cli.fields.change import CHANGE, json_change
 from turnlog.cli.frame.command import HERE_OPTION, SESSION_OPTION, Argument, Option, declare
-from turnlog.cli.frame.exitcode import Left, Misused
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import COUNTS, SESSION
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import Exit
 from turnlog.cli.frame.foreground import Foreground, find_program
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.progress import again, patience
-from turnlog.cli.frame.shape import COUNTS, SESSION
+from turnlog.cli.frame.notes import tell, tell_table, warn
+from turnlog.cli.frame.progress import progress_line, restart_clock
 from turnlog.cli.pick.session import refuse_interrupted, session_to_change, who_is_busy
+from turnlog.cli.safetynet.checkpointing import new_session, own_session, tell_skipped
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note
 from turnlog.log.secret import mask_words
 from turnlog.machine.environment import RUN
 from turnlog.machine.folder import workspace_path
-from turnlog.reader.folder import newest_with_files
+from turnlog.reader.naming.here import newest_with_files
 from turnlog.reader.within import told_within
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
 from turnlog.session.interior import interior
 from turnlog.thread.report import SAFETY_NET_AGENT
-from turnlog.view.redact import Redactor
+from turnlog.view.secret.redactor import Redactor
+from turnlog.view.visible import one_line
 from turnlog.workspace.diff import Difference
 
 _LISTED = 10
 _NAMED = 5
+GROUP = "Safety net", 3
 CHANGES = shape.WORKSPACE
 FIELDS = {
     "session": SESSION,
@@ -48,12 +51,13 @@ FIELDS = {
 
 
 @declare(
-    Argument("words", "[--] CMD [ARG]...", rest=True),
+    Argument("words", "[--] CMD [ARG]...", takes_rest=True, kind="file"),
     Option("--label -l NAME", "Take a checkpoint of that name first."),
     Option("--new", "In a new session."),
     HERE_OPTION,
     Option("--quiet -q", "Do not print what it changed."),
     SESSION_OPTION,
+    exclusive=(("--new", "--session"), ("--here", "--session")),
 )
 def command(
     words: tuple[str, ...],
@@ -81,38 +85,41 @@ def command(
     turnlog run --label clean -- my-agent "fix the tests"
     turnlog run -- sh -c 'sed -i s/a/b/ *.py'
     """
-    if (new or here) and session is not None:
-        raise Misused(f"either {'--new' if new else '--here'} or --session")
     program = find_program(words[0])
     with this_home() as home:
         target = _session(home, session, is_new=new, is_here=here)
         refuse_interrupted(target)
         if label is not None:
-            with patience():
+            with progress_line():
                 target.checkpoint(label)
         code, turn, seconds = _run(target, program, words)
         changes, problem = _changes(target, turn)
         if as_json:
-            data = {"session": target.id, "exit_code": code, "seconds": round(seconds, 3), "counts": counts(changes)}
-            print_json({**data, "changes": [as_plain(item) for item in changes], "problem": problem})
+            data = {
+                "session": target.id,
+                "exit_code": code,
+                "seconds": round(seconds, 3),
+                "counts": count_changes(changes),
+            }
+            print_json({**data, "changes": [json_change(item) for item in changes], "problem": problem})
         elif not quiet:
             _tell(target, turn, code, changes, is_newest=newest_with_files(home) == target.id)
             for name in told_within(interior(home).store, target.workspace, turn):
-                print(f"turnlog: its turns are in session {one_line(name)}, each to be taken back", file=sys.stderr)
+                tell(f"turnlog: its turns are in session {name}, each to be taken back")
         if problem and not as_json:
-            print(one_line(f"warning: {problem}"), file=sys.stderr)
-    raise Left(code)
+            warn(problem)
+    raise Exit(code)
 
 
 def _changes(session: Session, turn: str) -> tuple[list[Difference], str]:
-    """What the turn changed, and a note. The command has already run: a failure to compare is only a note."""
+    """Return what the turn changed, and a note. The command has already run: a failure to compare is only a note."""
     last = next(
         (e for e in session.entries(reverse=True) if e.turn == turn and isinstance(e, (Checkpoint, Note))), None
     )
     if isinstance(last, Note) and last.data:
         return [], f"what it changed is not known: {last.text}"
     try:
-        with patience():
+        with progress_line():
             changes = session.diff(turn=turn, lines=False)
     except TurnlogError as error:
         return [], f"what it changed is not known: {error.message}"
@@ -137,27 +144,27 @@ def _session(home: Home, name: str | None, *, is_new: bool, is_here: bool) -> Se
 
 
 class CommandEnded(BaseException):
-    """By a signal: the turn was aborted."""
+    """A signal ended the command: the turn was aborted."""
 
 
 class CommandFailed(Exception):
-    """With an exit code: the turn failed."""
+    """The command ended with an exit code: the turn failed."""
 
 
 def _run(session: Session, program: str, words: tuple[str, ...]) -> tuple[int, str, float]:
-    """The exit code, the turn and the seconds."""
+    """Run the command as a turn. Returns the exit code, the turn and the seconds."""
     turn = ""
     seconds = 0.0
     code = 0
     line = shlex.join(_without_secrets(words)).encode("utf-8", "backslashreplace").decode()
     try:
-        with patience(), Foreground() as foreground, session.turn() as turn:
+        with progress_line(), Foreground() as foreground, session.turn() as turn:
             _require_checkpoint(session, turn)
             session.user(f"$ {line}", agent="turnlog run")
             began = time.monotonic()
             code = foreground.run(program, words, {RUN: turn})
             seconds = time.monotonic() - began
-            again()
+            restart_clock()
             session.user(f"{_ending(code)} after {seconds:.1f} s", agent="turnlog run")
             if code < 0:
                 raise CommandEnded
@@ -169,14 +176,14 @@ def _run(session: Session, program: str, words: tuple[str, ...]) -> tuple[int, s
 
 
 def _without_secrets(words: tuple[str, ...]) -> list[str]:
-    """By the names of options, variables and headers, and by what keys look like."""
+    """Return the words with secrets masked, by the names of options, variables and headers, and by their look."""
     redactor = Redactor()
     masked = zip(words, mask_words(words), strict=True)
     return [redactor.text(left) if left == word else left for word, left in masked]
 
 
 def _require_checkpoint(session: Session, turn: str) -> None:
-    """Nothing is run that could not be taken back."""
+    """Raise `Invalid` where no checkpoint was taken: nothing is run that could not be taken back."""
     newest = next(session.entries(kind="checkpoint", reverse=True), None)
     if not isinstance(newest, Checkpoint) or newest.turn != turn:
         raise Invalid("no checkpoint could be taken, so nothing was run", hint="`turnlog checkpoint` says why")
@@ -193,18 +200,17 @@ def _ending(code: int) -> str:
 
 def _tell(session: Session, turn: str, code: int, changes: list[Difference], *, is_newest: bool) -> None:
     name = one_line(session.handle)
-    for line in in_short(changes, _LISTED, sys.stderr):
-        print(f"  {line}", file=sys.stderr)
+    tell_table(f"  {line}" for line in summary_lines(changes, _LISTED, sys.stderr))
     end = next((e for e in session.entries(kind="checkpoint", reverse=True) if e.turn == turn), None)
     if isinstance(end, Checkpoint):
         tell_skipped(session, end)
     ending = f"exit code {code}, " if code else ""
     where = "" if session.workspace == workspace_path(".") else f", {one_line(session.workspace or '')}"
-    print(f"turnlog: {ending}{in_words(counts(changes))} (session {name}{where})", file=sys.stderr)
+    tell(f"turnlog: {ending}{changes_in_words(count_changes(changes))} (session {name}{where})")
     uncovered = [name_of(item) for item in changes if is_uncovered(item)]
     if uncovered:
         more = f" and {len(uncovered) - _NAMED:,} more" if len(uncovered) > _NAMED else ""
-        print(f"turnlog: not covered, a rewind leaves it: {', '.join(uncovered[:_NAMED])}{more}", file=sys.stderr)
+        tell(f"turnlog: not covered, a rewind leaves it: {', '.join(uncovered[:_NAMED])}{more}", exact=True)
     if len(uncovered) < len(changes):
         which = "" if is_newest else f" -s {name}"
-        print(f"turnlog: `turnlog diff{which}` shows it, `turnlog rewind{which}` takes it back", file=sys.stderr)
+        tell(f"turnlog: `turnlog diff{which}` shows it, `turnlog rewind{which}` takes it back")

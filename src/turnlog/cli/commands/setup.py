@@ -5,26 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from turnlog.cli.draw.hooks import difference
-from turnlog.cli.draw.question import NO, ask, ask_words, refuse_without_terminal
-from turnlog.cli.draw.text import coloured, one_line
-from turnlog.cli.frame import shape
+from turnlog.cli.draw.fileedit import difference
+from turnlog.cli.fields.agentfile import json_edit
 from turnlog.cli.frame.agentshell import refuse_agent
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import Argument, Option, declare
-from turnlog.cli.frame.exitcode import Left
+from turnlog.cli.frame.command import DRY_RUN_OPTION, Argument, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import DRY_RUN
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
-from turnlog.cli.frame.shape import DRY_RUN
+from turnlog.cli.frame.notes import tell
+from turnlog.cli.frame.question import ask, ask_words, confirm, refuse_without_terminal
+from turnlog.cli.frame.terminal import coloured
 from turnlog.cli.setup.completion import CompletionPart
 from turnlog.cli.setup.keeping import KeepPart
 from turnlog.cli.setup.part import HooksPart, ServerPart, SetupPart
 from turnlog.cli.setup.record import SetupRecord
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.edit import FileEdit
-from turnlog.reader.folder import tilde
+from turnlog.reader.naming.here import tilde
 from turnlog.view.number import count
+from turnlog.view.visible import one_line
 
 PARTS: tuple[type[SetupPart], ...] = (HooksPart, ServerPart, KeepPart, CompletionPart)
+GROUP = "Safety net", 1
 CHANGES = shape.OTHERS
 FIELDS = {
     "action": shape.text("`setup` or `undo`"),
@@ -45,14 +48,14 @@ Choice = list[tuple[SetupPart, list[str]]]
 
 
 @declare(
-    Argument("agents", "[AGENT]..."),
+    Argument("agents", "[AGENT]...", kind="agent"),
     Option("--hooks/--no-hooks", "Agents report every turn."),
     Option("--mcp/--no-mcp", "Agents can search and read earlier sessions."),
     Option("--keep/--no-keep", "Keep sessions that agents would delete."),
     Option("--completion/--no-completion", "Your shell completes what you type."),
     Option("--undo", "Take back what setup did, and nothing else."),
     Option("--yes -y", "Do not ask: set up every part that is not excluded, for all installed agents."),
-    Option("--dry-run -n", "Only show what would be changed."),
+    DRY_RUN_OPTION,
     Option("--anyway", "Also from a temporary environment."),
 )
 def command(
@@ -64,7 +67,7 @@ def command(
     as_json: bool,
     **wanted: bool | None,
 ) -> None:
-    """Set up all installed agents: hooks, the MCP server, keeping sessions, and completion.
+    """Set up all installed agents. Its parts are hooks, the MCP server, keeping sessions, and completion.
 
     Asks which agents and which of these you want, shows every change to every file, then asks once to make them.
     `--undo` takes back what it did and keeps changes that were made since. The parts are `turnlog hooks`, `turnlog
@@ -85,8 +88,8 @@ def command(
         recorded = record.read()
         choice = [(part, recorded.get(part.name, [])) for part in reversed(parts)]
     else:
-        choice = _chosen(parts, agents, wanted, is_told=yes or dry_run, as_json=as_json)
-    planned = [(part, part.plan_back(names) if undo else part.plan(names)) for part, names in choice if names]
+        choice = _chosen(parts, agents, wanted, is_decided=yes or dry_run, as_json=as_json)
+    planned = [(part, part.plan_undo(names) if undo else part.plan(names)) for part, names in choice if names]
     edits = [(part, edit) for part, found in planned for edit in found if edit.is_change]
     if not as_json:
         _show(choice, edits, is_undo=undo)
@@ -94,49 +97,46 @@ def command(
     if is_due and not dry_run:
         _refuse_unasked(is_undo=undo, yes=yes, as_json=as_json)
         if undo:
-            refuse_agent("`setup --undo`")
-        if not yes and not ask(_question(edits)):
-            print("nothing was changed", file=sys.stderr)
-            raise Left(NO)
+            refuse_agent("setup --undo")
+        if not yes:
+            confirm(_question(edits), nothing="nothing was changed")
         _do(choice, record, is_undo=undo)
     if as_json:
         print_json({
             "action": "undo" if undo else "setup", "dry_run": dry_run,
-            "parts": {part.name: names for part, names in choice if names}, "files": [_row(*one) for one in edits],
+            "parts": {part.name: names for part, names in choice if names},
+            "files": [_json_edit(part, edit) for part, edit in edits],
         })  # fmt: skip
 
 
 def _do(choice: Choice, record: SetupRecord, *, is_undo: bool) -> None:
     if not is_undo:
-        record.add({part.name: part.fresh(names) for part, names in choice if names})
+        record.add({part.name: part.not_set_up(names) for part, names in choice if names})
     for part, names in choice:
         if names and is_undo:
-            part.take_back(names)
+            part.undo(names)
         elif names:
-            part.make(names)
+            part.apply(names)
     if is_undo:
         record.forget()
-    print("done; `turnlog setup --undo` takes it back" if not is_undo else "done: as it was", file=sys.stderr)
-
-
-# ── what is wanted ────────────────────────────────────────────────────────────────────────────────
+    tell("done; `turnlog setup --undo` takes it back" if not is_undo else "done: as it was")
 
 
 def _chosen(
-    parts: list[SetupPart], agents: Sequence[str], wanted: dict[str, bool | None], *, is_told: bool, as_json: bool
+    parts: list[SetupPart], agents: Sequence[str], wanted: dict[str, bool | None], *, is_decided: bool, as_json: bool
 ) -> Choice:
-    """The parts that are wanted, and for which agents. What the options leave open is asked, all questions at once."""
-    here = {part.name: part.here() for part in parts}
+    """Return the parts that are wanted, and for which agents. What the options leave open is asked, all at once."""
+    here = {part.name: part.available() for part in parts}
     there = sorted({name for part in parts if part.is_for_agents for name in here[part.name]})
     unknown = [name for name in agents if name not in there]
     if unknown:
         raise NotFound(f"no agent {unknown[0]!r:.80} is here", hint=f"there are {', '.join(there) or 'none'}")
-    if not is_told:
+    if not is_decided:
         hint = "`turnlog setup --dry-run` shows it all, `turnlog setup --yes` does it; --no-hooks, --no-mcp, --no-keep"
         hint = f"{hint} and --no-completion leave a part out"
         refuse_without_terminal("setup asks what you want", as_json=as_json, hint=hint)
     chosen = list(agents) or there
-    if not is_told and not agents and there:
+    if not is_decided and not agents and there:
         chosen = _which(there)
     choice: Choice = []
     for part in parts:
@@ -144,7 +144,7 @@ def _chosen(
         answer = wanted[part.name]
         if answer and not names:
             raise NotFound(f"--{part.name} has nothing to be set up for here", hint="`turnlog formats` lists agents")
-        is_wanted = answer if answer is not None else bool(names) and (is_told or ask(part.question, default=True))
+        is_wanted = answer if answer is not None else bool(names) and (is_decided or ask(part.question, default=True))
         choice.append((part, names if is_wanted else []))
     return choice
 
@@ -164,18 +164,15 @@ def _refuse_unasked(*, is_undo: bool, yes: bool, as_json: bool) -> None:
         refuse_without_terminal(f"{what} asks before it changes anything", as_json=as_json, hint=hint)
 
 
-# ── what is shown ─────────────────────────────────────────────────────────────────────────────────
-
-
 def _show(choice: Choice, edits: list[tuple[SetupPart, FileEdit]], *, is_undo: bool) -> None:
-    """Every edit, before it is made."""
+    """Print every edit, before it is made."""
     for part, names in choice:
         if not names:
             continue
         print(coloured(f"{part.name}: {', '.join(names)}", "bold", sys.stdout))
         mine = [edit for owner, edit in edits if owner is part]
         for edit in mine:
-            print("  " + one_line(f"{tilde(edit.path)} is {'removed' if edit.after is None else 'written'}"))
+            print("  " + one_line(f"{tilde(edit.path)} is {edit.change}"))
             for line in difference(edit):
                 print(f"  {line}")
         if not mine:
@@ -192,6 +189,5 @@ def _question(edits: list[tuple[SetupPart, FileEdit]]) -> str:
     return f"Change {count(files, 'file')}?" if files else "Do it?"
 
 
-def _row(part: SetupPart, edit: FileEdit) -> dict[str, str]:
-    change = "removed" if edit.after is None else "written"
-    return {"part": part.name, "agent": edit.agent, "path": edit.path, "change": change}
+def _json_edit(part: SetupPart, edit: FileEdit) -> dict[str, str]:
+    return {"part": part.name, **json_edit(edit)}

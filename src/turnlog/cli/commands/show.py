@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
-from turnlog.cli.draw.problem import PROBLEM, SOURCE, tell_problems
+from turnlog.cli.draw.foreignproblems import tell_problems
 from turnlog.cli.draw.screen import header, this_screen
-from turnlog.cli.draw.text import one_line, safe
-from turnlog.cli.draw.warning import warn_of_damage, warn_of_interruption
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.cli.draw.sessionwarnings import warn_of_damage, warn_of_interruption
+from turnlog.cli.fields.source import PROBLEM, SOURCE
 from turnlog.cli.frame.command import KEY_OPTION, SESSION_ARGUMENT, Option, declare
-from turnlog.cli.frame.entryshape import message_fields
-from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.entryshape import message_fields
+from turnlog.cli.frame.document.shape import SESSION
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import UsageError
+from turnlog.cli.frame.notes import tell
 from turnlog.cli.frame.pager import paged
-from turnlog.cli.frame.shape import SESSION
-from turnlog.cli.pick.browser import chosen_by, picked
+from turnlog.cli.pick.browser import choose_session, find_or_choose
 from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Unavailable, Unsupported
 from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.codec import Header, body_text
-from turnlog.log.context import pending
+from turnlog.log.context.toolturn import pending
 from turnlog.log.entry import AnyEntry, Message
-from turnlog.reader.opener import OpenedSession
+from turnlog.reader.opening.opener import OpenedSession
 from turnlog.reader.part import Part, part_of
 from turnlog.thread.reader import SessionReader, history_of
+from turnlog.view.visible import safe
 
 _NAMED = 5
+GROUP = "Find", 3
 CHANGES = shape.NOTHING
 FIELDS = {
     "session": SESSION,
@@ -79,7 +82,7 @@ def command(
     is_picked: bool,
     as_json: bool,
 ) -> None:
-    """Print the conversation of a session, for reading: one of ours, or one of another agent.
+    """Print the conversation of a session, for reading. It may be one of ours, or one of another agent.
 
     SESSION may be a file or folder in any format that `turnlog formats` lists. It is read in place, and nothing is
     stored. A word that names both means the session; with a slash in it, as in ./abc, it is the file.
@@ -98,73 +101,80 @@ def command(
     """
     if as_context and (at is not None or branch is not None or raw):
         raise _misused("--context is of the conversation as it is now, without --at, --branch and --raw")
+    if raw and as_json:
+        raise _misused("either --raw or --json")
     if raw and branch is not None:
         raise _misused("--raw prints the whole log: it does not go with --branch")
     if is_picked:
-        session = picked(session or "", what="`turnlog show --pick`")
+        session = choose_session(session or "", what="`turnlog show --pick`")
     with ExitStack() as stack:
 
         def find(word: str | None) -> OpenedSession:
             return stack.enter_context(session_to_read(word, key=key))
 
-        opened = find(None) if session is None else chosen_by(session, find, "show", as_json=as_json)
-        reader = opened.session
+        opened = find(None) if session is None else find_or_choose(session, find, "show", as_json=as_json)
         if raw:
-            if opened.source is not None and (last is not None or at is not None):
-                raise _misused("--raw of another agent's session is all of it: without --last and --at")
-            part = part_of(reader, last=last, at=at, branch=None)
-            with paged(is_wanted=not no_pager) as out:
-                _print_raw(opened, part, out)
+            _print_raw(opened, _raw_part(opened, last, at), is_paged=not no_pager)
             return
-        part = part_of(reader, last=last, at=at, branch=branch)
-        system: str | None = None
-        entries: Iterable[AnyEntry]
-        if as_context:
-            context = reader.context()
-            system = context.system
-            entries = context.messages[-last:] if last else context.messages
-        else:
-            entries = part.entries(reader)
+        part = part_of(opened.session, last=last, at=at, branch=branch)
+        shown = _context(opened, part, last) if as_context else _Shown(opened, part, part.entries(opened.session))
         if as_json:
-            messages = (entry for entry in entries if isinstance(entry, Message))
-            _print_json(opened, messages, system, part, is_context=as_context)
-            return
-        seen: list[Message] = []
-        is_read = False
-        with paged(is_wanted=not no_pager) as out:
-            _print(opened, entries, system, part, out, seen, is_full=full)
-            is_read = True  # not where the pager was quit before
-        waiting = pending(seen) if is_read else []
-        if waiting and part.is_end:
-            names = ", ".join(f"{call.name} ({call.id})" for call in waiting[:_NAMED])
-            names += f" and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
-            print(one_line(f"no result yet: {names}"), file=sys.stderr)
-        if opened.source is not None:
-            tell_problems([(opened.source.path, opened.problems)])
-            return
-        if part.is_whole:
-            warn_of_damage(reader)
-        warn_of_interruption(reader)
+            _print_json(shown, is_context=as_context)
+        else:
+            _print_conversation(shown, is_full=full, is_paged=not no_pager)
 
 
-def _misused(what: str) -> Misused:
-    return Misused(what, hint="see `turnlog show --help`")
+class _Shown(NamedTuple):
+    """What is shown of a session."""
+
+    opened: OpenedSession
+    part: Part
+    entries: Iterable[AnyEntry]
+    system: str | None = None
+    """The system prompt, of what a model would see."""
 
 
-def _print(
-    opened: OpenedSession,
-    entries: Iterable[AnyEntry],
-    system: str | None,
-    part: Part,
-    out: TextIO,
-    messages: list[Message],
-    *,
-    is_full: bool,
-) -> None:
+def _context(opened: OpenedSession, part: Part, last: int | None) -> _Shown:
+    context = opened.session.context()
+    return _Shown(opened, part, context.messages[-last:] if last else context.messages, context.system)
+
+
+def _misused(what: str) -> UsageError:
+    return UsageError(what, hint="see `turnlog show --help`")
+
+
+def _print_conversation(shown: _Shown, *, is_full: bool, is_paged: bool) -> None:
+    """Print it for people, and on stderr what they should know of it."""
+    opened, part = shown.opened, shown.part
+    seen: list[Message] = []
+    is_read = False
+    with paged(is_wanted=is_paged) as out:
+        _write(shown, out, seen, is_full=is_full)
+        is_read = True  # not where the pager was quit before
+    if is_read and part.is_end:
+        _tell_pending(pending(seen))
+    if opened.source is not None:
+        tell_problems([(opened.source.path, opened.problems)])
+        return
+    if part.is_whole:
+        warn_of_damage(opened.session)
+    warn_of_interruption(opened.session)
+
+
+def _tell_pending(calls: Sequence[ToolCall]) -> None:
+    if calls:
+        names = ", ".join(f"{call.name} ({call.id})" for call in calls[:_NAMED])
+        names += f" and {len(calls) - _NAMED:,} more" if len(calls) > _NAMED else ""
+        tell(f"no result yet: {names}")
+
+
+def _write(shown: _Shown, out: TextIO, messages: list[Message], *, is_full: bool) -> None:
+    """Write the header and the conversation; `messages` gets what tells whether a call was answered."""
     from turnlog.view.cost import Costs
-    from turnlog.view.plain import lines_of
-    from turnlog.view.row import Rows
+    from turnlog.view.rowmaker import Rows
+    from turnlog.view.terminal.line import lines_of
 
+    opened, part, entries = shown.opened, shown.part, shown.entries
     screen = this_screen(is_full=is_full, mark=part.mark)
     for line in header(opened, screen, is_whole=part.is_whole):
         print(line, file=out)
@@ -172,8 +182,8 @@ def _print(
         print(screen.paint(part.note, "dim"), file=out)
     rows = Rows(price=Costs(), size=opened.blob_size)
     rows.take(part.before(opened.session))
-    if system:
-        entries = [Message(role="system", blocks=[Text(text=system)]), *entries]
+    if shown.system:
+        entries = [Message(role="system", blocks=[Text(text=shown.system)]), *entries]
     for line in lines_of(rows.paired(_kept(entries, messages)), screen):
         print(line, file=out)
 
@@ -194,18 +204,22 @@ def _light(message: Message) -> Message:
     return replace(message, blocks=[*blocks, *results], meta=None, origin=None, display=None)
 
 
-# ── for programs ──────────────────────────────────────────────────────────────────────────────────
+def _raw_part(opened: OpenedSession, last: int | None, at: str | None) -> Part:
+    if opened.source is not None and (last is not None or at is not None):
+        raise _misused("--raw of another agent's session is all of it: without --last and --at")
+    return part_of(opened.session, last=last, at=at, branch=None)
 
 
-def _print_raw(opened: OpenedSession, part: Part, out: TextIO) -> None:
-    """The lines of the log as they are. Where there is no file with lines, the entries."""
+def _print_raw(opened: OpenedSession, part: Part, *, is_paged: bool) -> None:
+    """Print the lines of the log as they are. Where there is no file with lines, the entries."""
     is_seen = sys.stdout.isatty()
-    binary = getattr(out, "buffer", None)
-    for line in _raw_lines(opened, part):
-        if is_seen or binary is None:  # a terminal must not be driven by it
-            print(safe(line.decode("utf-8", "backslashreplace")), file=out)
-        else:
-            binary.write(line + b"\n")
+    with paged(is_wanted=is_paged) as out:
+        binary = getattr(out, "buffer", None)
+        for line in _raw_lines(opened, part):
+            if is_seen or binary is None:  # a terminal must not be driven by it
+                print(safe(line.decode("utf-8", "backslashreplace")), file=out)
+            else:
+                binary.write(line + b"\n")
 
 
 def _raw_lines(opened: OpenedSession, part: Part) -> Iterator[bytes]:
@@ -250,34 +264,33 @@ def _file(opened: OpenedSession) -> str | None:
     return path if is_text and not opened.source.key else None
 
 
-def _print_json(
-    opened: OpenedSession, messages: Iterable[Message], system: str | None, part: Part, *, is_context: bool
-) -> None:
-    """One object, written as it is read: a conversation may be larger than memory."""
-    from turnlog.cli.frame.entrylist import EntryList
-    from turnlog.cli.frame.itemlist import PrintedList
+def _print_json(shown: _Shown, *, is_context: bool) -> None:
+    """Write one object as it is read: a conversation may be larger than memory."""
+    from turnlog.cli.frame.document.entrylist import EntryPage
+    from turnlog.cli.frame.document.itemlist import ItemPage
 
-    reader = opened.session
+    opened, reader = shown.opened, shown.opened.session
     data: dict[str, Any] = {
         "session": reader.id,
         "title": reader.title,
         "workspace": reader.workspace,
         "agent": reader.agent,
-        "head": part.head,
+        "head": shown.part.head,
         "totals": _totals(reader),
     }
-    if system is not None:
-        data["system"] = system
+    if shown.system is not None:
+        data["system"] = shown.system
     if opened.source is not None:
         data["source"] = opened.source
         data["problems"] = opened.problems
+    messages = (entry for entry in shown.entries if isinstance(entry, Message))
     seen: list[Message] = []
     kept = _kept(messages, seen)
     if is_context:  # made for a model: some of it is no entry, and has no number to go on behind
-        listed = PrintedList([body_text(message).encode() for message in kept], key=bytes.decode)
+        listed = ItemPage([body_text(message).encode() for message in kept], key=bytes.decode)
         data["pending"] = [call.id for call in pending(seen)]
     else:
-        listed = EntryList(kept, beside=lambda: {"pending": [call.id for call in pending(seen)]})
+        listed = EntryPage(kept, other_fields=lambda: {"pending": [call.id for call in pending(seen)]})
     print_json({**data, "messages": listed})
 
 
@@ -288,7 +301,7 @@ def _totals(session: SessionReader) -> dict[str, Any]:
     messages = calls = results = 0
     history = history_of(session)
     for entry in history.forward(history.inherited_to):
-        if isinstance(entry, Message) and not history.is_repeat(entry):
+        if isinstance(entry, Message):
             messages += entry.role in ("user", "assistant")
             calls += sum(isinstance(block, ToolCall) for block in entry.blocks)
             results += sum(isinstance(block, ToolResult) for block in entry.blocks)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import SESSION
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_mark
-from turnlog.thread.marking import STAR
+from turnlog.thread.home.foreignmarks import STAR
+from turnlog.view.visible import one_line
 
+GROUP = "Care", 3
 CHANGES = shape.LOG
 FIELDS = {"session": SESSION, "starred": shape.flag()}
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Argument, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import SESSION
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.shape import SESSION
 from turnlog.cli.pick.session import session_to_mark
 from turnlog.errors import Invalid
+from turnlog.view.visible import one_line
 
+GROUP = "Care", 2
 CHANGES = shape.LOG
 FIELDS = {"session": SESSION, "tags": shape.texts("all that the session has now")}
 
@@ -30,7 +31,7 @@ def command(session: str | None, tags: tuple[str, ...], remove: bool, as_json: b
     """
     wanted = [_checked(tag) for tag in tags]
     if remove and not wanted:
-        raise Invalid("which tags to remove was not said", hint="`turnlog tag` prints those there are")
+        raise Invalid("no tag was given", hint="`turnlog tag` prints the tags there are")
     with this_home() as home:
         target = session_to_mark(home, session)
         after = target.tag(wanted, is_on=not remove)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import sys
 
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import Argument, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.pick.browser import browse
-from turnlog.cli.pick.catalog import query_of
+from turnlog.cli.pick.query import query_of
 from turnlog.errors import Unsupported
 
 _HINT = "`turnlog ls --all` and `turnlog show` print the same"
-CHANGES = shape.LOG
+GROUP = "Find", 4
+CHANGES = shape.OTHERS
 FIELDS = {"resume": shape.text("the session to resume; null for none", null=True)}
 
 
 @declare(Argument("query", "[QUERY]..."))
 def command(query: tuple[str, ...], as_json: bool) -> None:
-    """Every session on this machine, in the terminal.
+    """Show every session on this machine, in the terminal.
 
     Typing narrows the list, with the syntax of `turnlog search`; Enter opens a session to read and to follow, with the
     changes of each turn and a way to rewind. `?` explains the keys of the current screen. With --json, `r` in a session
@@ -36,6 +37,6 @@ def command(query: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"resume": outcome.name if outcome.is_resumed else None})
     elif outcome.is_resumed:
-        from turnlog.cli.commands.resume import go_on
+        from turnlog.cli.resuming import ResumeRequest, resume
 
-        go_on(outcome.name)
+        resume(ResumeRequest(outcome.name), is_run=True, as_json=False)

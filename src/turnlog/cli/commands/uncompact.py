@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-
-from turnlog.cli.draw.text import count, one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
-from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.command import DRY_RUN_OPTION, SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.shape import DRY_RUN, SESSION
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.shape import DRY_RUN, SESSION
+from turnlog.cli.frame.notes import tell
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import NotFound
+from turnlog.view.number import count
+from turnlog.view.visible import one_line
 
+GROUP = "Care", 8
 CHANGES = shape.LOG
 FIELDS = {
     "session": SESSION,
@@ -27,7 +28,7 @@ FIELDS = {
 @declare(
     SESSION_ARGUMENT,
     Option("--entry -e N", "Which one. [default: the newest]", least=1),
-    Option("--dry-run -n", "Only show what would be done."),
+    DRY_RUN_OPTION,
 )
 def command(session: str | None, entry: int | None, dry_run: bool, as_json: bool) -> None:
     """Take back a compaction: a model sees again what it saw before.
@@ -62,4 +63,4 @@ def command(session: str | None, entry: int | None, dry_run: bool, as_json: bool
         print(f"compaction {number} would no longer apply: {removed} would be seen again (session {handle})")
         return
     print(f"compaction {number} no longer applies: a model sees {count(after, 'message')} (session {handle})")
-    print(f"it saw {before:,}; `turnlog compact {handle}` makes another summary", file=sys.stderr)
+    tell(f"it saw {before:,}; `turnlog compact {handle}` makes another summary")

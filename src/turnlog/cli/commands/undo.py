@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.command import SESSION_OPTION, declare
-from turnlog.cli.rewinding import DRY_RUN_OPTION, FORCE_OPTION, REWOUND, YES_OPTION, How, take_back
+from turnlog.cli.frame.command import DRY_RUN_OPTION, SESSION_OPTION, YES_OPTION, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.safetynet.rewinding import FORCE_OPTION, REWOUND, RewindOptions, take_back
 
+GROUP = "Safety net", 8
 CHANGES = shape.WORKSPACE
 FIELDS = REWOUND
 
@@ -21,4 +22,4 @@ def command(dry_run: bool, force: bool, yes: bool, session: str | None, as_json:
     turnlog undo                      show what it would do, and ask
     turnlog undo --yes                do it
     """
-    take_back("undo", session, How(dry_run, yes, as_json), force=force)
+    take_back("undo", session, RewindOptions(dry_run, yes, as_json), force=force)

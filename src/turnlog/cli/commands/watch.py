@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import sys
 
-from turnlog.cli.draw.problem import SOURCE
 from turnlog.cli.draw.screen import header, this_screen
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame import shape
+from turnlog.cli.fields.source import SOURCE
 from turnlog.cli.frame.command import KEY_OPTION, SESSION_ARGUMENT, Option, declare
-from turnlog.cli.frame.entryshape import entry_fields
-from turnlog.cli.frame.itemlist import item_line
-from turnlog.cli.frame.output import json_version, to_json, write_json, write_line
-from turnlog.cli.frame.shape import SESSION
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.encoding import encode_json
+from turnlog.cli.frame.document.entryshape import entry_fields
+from turnlog.cli.frame.document.itemlist import item_line
+from turnlog.cli.frame.document.jsonline import write_json, write_line
+from turnlog.cli.frame.document.request import json_version
+from turnlog.cli.frame.document.shape import SESSION
+from turnlog.cli.frame.notes import tell
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.codec import body_text
-from turnlog.reader.follow import follow
-from turnlog.reader.opener import OpenedSession
+from turnlog.reader.opening.follow import follow
+from turnlog.reader.opening.opener import OpenedSession
 from turnlog.reader.part import part_of
 
+GROUP = "Find", 8
 CHANGES = shape.NOTHING
 FIELDS = {
     "session": SESSION,
@@ -66,8 +69,9 @@ def command(
 
 def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full: bool) -> None:
     from turnlog.view.cost import Costs
-    from turnlog.view.plain import lines_of, row_lines
-    from turnlog.view.row import Row, Rows
+    from turnlog.view.row import Row
+    from turnlog.view.rowmaker import Rows
+    from turnlog.view.terminal.line import lines_of, row_lines
 
     reader, screen = opened.session, this_screen(is_full=is_full)
     rows = Rows(price=Costs(), size=opened.blob_size)
@@ -84,7 +88,7 @@ def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full:
             print(line)
     sys.stdout.flush()
     if sys.stderr.isatty() and seconds is None:
-        print(screen.paint("watching; Ctrl-C ends it", "dim"), file=sys.stderr)
+        tell("watching; Ctrl-C ends it", colour="dim")
     for entry in follow(opened, begun, seconds, _warn):
         for row in rows.of(entry):
             for line in row_lines(row, screen, before):
@@ -102,7 +106,7 @@ def _stream(opened: OpenedSession, seconds: float | None) -> None:
         "agent": reader.agent,
         "seq": reader.seq,
     }
-    write_json(to_json({**about, "source": opened.source}))
+    write_json(encode_json({**about, "source": opened.source}))
     sys.stdout.flush()
     for entry in follow(opened, reader.seq, seconds, _warn):
         write_line(item_line(body_text(entry).encode()))
@@ -110,4 +114,4 @@ def _stream(opened: OpenedSession, seconds: float | None) -> None:
 
 
 def _warn(text: str) -> None:
-    print(one_line(f"problem: {text}"), file=sys.stderr)
+    tell(f"problem: {text}")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 from urllib.parse import quote
 
-from turnlog.cli.draw.text import one_line
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
-from turnlog.cli.pick.page import open_in_browser
+from turnlog.cli.frame.notes import tell
+from turnlog.cli.frame.webpage import open_in_browser
 from turnlog.cli.pick.session import names
 from turnlog.errors import Unsupported
 from turnlog.session import open_home
 
-CHANGES = shape.LOG
+GROUP = "Find", 12
+CHANGES = shape.WORKSPACE
 FIELDS = {"url": shape.text("the address with its token"), "port": shape.number()}
 
 
@@ -25,11 +26,18 @@ FIELDS = {"url": shape.text("the address with its token"), "port": shape.number(
     Option("--no-open", "Start no browser."),
     Option("--print-url", "Print only the address with its token on stdout."),
     Option("--read-only", "Nothing can be changed from the pages."),
+    Option("--until-stdin-ends", "End when stdin does: when the process that started it ends.", hidden=True),
 )
 def command(
-    session: str | None, port: int | None, no_open: bool, print_url: bool, read_only: bool, as_json: bool
+    session: str | None,
+    port: int | None,
+    no_open: bool,
+    print_url: bool,
+    read_only: bool,
+    until_stdin_ends: bool,
+    as_json: bool,
 ) -> None:
-    """Every session on this machine, in the browser.
+    """Show every session on this machine, in the browser.
 
     Serves pages on 127.0.0.1 until Ctrl-C, and opens them: search over all text, sessions to read and to watch while
     they run. The address contains a token; requests without it are refused. From another machine: `ssh -L
@@ -66,8 +74,9 @@ def command(
         elif print_url:
             print(url, flush=True)
         shown = bare if print_url or as_json else url
-        print(one_line(f"{shown}  (Ctrl-C ends it)"), file=sys.stderr, flush=True)
+        tell(f"{shown}  (Ctrl-C ends it)")
         if not no_open and not as_json:
             open_in_browser(url)
 
-    server.run(location, bound, token, is_read_only=read_only, started=started)
+    lifeline = sys.stdin.fileno() if until_stdin_ends else None
+    server.run(location, bound, token, is_read_only=read_only, started=started, lifeline=lifeline)

@@ -8,24 +8,29 @@ from functools import partial
 from typing import Any
 
 from turnlog.blame.authorship import BlamedLine, LineAuthor
-from turnlog.cli.draw.authorship import AUTHOR, IN_WORDS, LINE, author_fields, blamed_lines, line_fields, session_name
-from turnlog.cli.draw.change import CHANGE, as_plain, in_full
-from turnlog.cli.draw.text import coloured, moment, one_line, safe
-from turnlog.cli.frame import shape
-from turnlog.cli.frame.answer import print_json
+from turnlog.cli.draw.authorship import IN_WORDS, blamed_lines, session_name
+from turnlog.cli.draw.change import diff_lines
+from turnlog.cli.fields.authorship import AUTHOR, LINE, json_author, json_line
+from turnlog.cli.fields.change import CHANGE, json_change
 from turnlog.cli.frame.command import Argument, declare
-from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import this_home
-from turnlog.cli.frame.progress import patience
-from turnlog.cli.pick.line import caught_up, file_and_lines
+from turnlog.cli.frame.progress import progress_line
+from turnlog.cli.frame.terminal import coloured
+from turnlog.cli.safetynet.fileline import ask_after_catching_up, file_and_lines
 from turnlog.errors import TurnlogError
 from turnlog.log.context import text_of
 from turnlog.log.entry import Message
-from turnlog.log.shown.promptmessage import is_prompt
+from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.reader.place import turns_of
 from turnlog.session import Home
+from turnlog.view.time import local_minute
+from turnlog.view.visible import one_line, safe
 from turnlog.workspace.diff import Difference
 
+GROUP = "Safety net", 11
 CHANGES = shape.NOTHING
 FIELDS = {
     "line": shape.one("as in `turnlog blame`", LINE),
@@ -41,9 +46,9 @@ FIELDS = {
 }
 
 
-@declare(Argument("file", "FILE:LINE"))
+@declare(Argument("file", "FILE:LINE", kind="file"))
 def command(file: str, as_json: bool) -> None:
-    """Show why a line is there: the prompt, the answer and the diff of the turn that wrote it.
+    """Show the prompt, answer and diff of the turn that wrote a line.
 
     If no turn wrote it, it shows what is known instead. `turnlog blame` shows all lines of a file.
 
@@ -52,22 +57,24 @@ def command(file: str, as_json: bool) -> None:
     """
     name, lines = file_and_lines(file, None)
     if lines is None or lines[0] != lines[1]:
-        raise Misused(f"which line of {name}? Say it as FILE:LINE")
+        raise UsageError(f"which line of {name}? Say it as FILE:LINE")
     with this_home() as home:
-        with patience():
-            blamed = caught_up(home, partial(home.blame, name, lines=lines), lambda blamed: blamed.lines).lines[0]
+        with progress_line():
+            blamed = ask_after_catching_up(
+                home, partial(home.blame, name, lines=lines), lambda blamed: blamed.lines
+            ).lines[0]
         authors = (blamed.author,) if blamed.author is not None else blamed.authors
-        with patience():
-            turns = [_Told(home, author) for author in authors]
+        with progress_line():
+            turns = [_AuthorTurn(home, author) for author in authors]
         if as_json:
-            print_json({"line": line_fields(blamed), "turns": [turn.fields() for turn in turns]})
+            print_json({"line": json_line(blamed), "turns": [turn.fields() for turn in turns]})
             return
         for line in _lines(blamed, turns):
             print(line)
 
 
-class _Told:
-    """What a session says of a turn."""
+class _AuthorTurn:
+    """What a session says of a turn that wrote a line."""
 
     def __init__(self, home: Home, author: LineAuthor) -> None:
         self.author = author
@@ -79,13 +86,13 @@ class _Told:
             turn = next((name for name, number in turns_of(session).numbers.items() if number == author.turn), None)
             for entry in session.entries():
                 if isinstance(entry, Message) and entry.turn == turn:
-                    self._hear(entry)
+                    self._add(entry)
             try:
                 self.changes = session.diff(turn=author.turn)
             except TurnlogError as error:
                 self.problem = error.message
 
-    def _hear(self, entry: Message) -> None:
+    def _add(self, entry: Message) -> None:
         text = text_of(entry.blocks).strip()
         if self.asked is None and is_prompt(entry):
             self.asked = text
@@ -93,12 +100,12 @@ class _Told:
             self.answer = text
 
     def fields(self) -> dict[str, Any]:
-        """For programs."""
-        changes = [as_plain(item) for item in self.changes]
-        return {**author_fields(self.author), "asked": self.asked, "answer": self.answer, "changes": changes}
+        """Return the fields of the turn."""
+        changes = [json_change(item) for item in self.changes]
+        return {**json_author(self.author), "asked": self.asked, "answer": self.answer, "changes": changes}
 
 
-def _lines(line: BlamedLine, turns: list[_Told]) -> Iterator[str]:
+def _lines(line: BlamedLine, turns: list[_AuthorTurn]) -> Iterator[str]:
     yield from blamed_lines([line])
     if line.why is not None:
         yield ""
@@ -111,17 +118,17 @@ def _lines(line: BlamedLine, turns: list[_Told]) -> Iterator[str]:
 def _why(line: BlamedLine) -> str:
     words = IN_WORDS[line.why or ""]
     commit = f" with commit {line.commit}" if line.commit else ""
-    seen = f"; the first checkpoint that has it is of {moment(line.at)[:16]}" if line.at and not line.authors else ""
+    seen = f"; the first checkpoint that has it is of {local_minute(line.at)}" if line.at and not line.authors else ""
     return f"{words}{commit}{seen}"
 
 
-def _turn(turn: _Told) -> Iterator[str]:
+def _turn(turn: _AuthorTurn) -> Iterator[str]:
     author = turn.author
     parts = (
         f"turn {author.turn} of session {session_name(author)}",
         author.agent,
         author.model,
-        moment(author.at)[:16],
+        local_minute(author.at),
     )
     yield coloured(one_line(", ".join(filter(None, parts))), "bold", sys.stdout)
     yield one_line(f"`turnlog show {session_name(author)} --at {author.entry}` shows what was said around it")
@@ -133,4 +140,4 @@ def _turn(turn: _Told) -> Iterator[str]:
     yield ""
     if turn.problem:
         yield one_line(f"what it changed is not known: {turn.problem}")
-    yield from in_full(turn.changes)
+    yield from diff_lines(turn.changes)

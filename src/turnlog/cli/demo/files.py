@@ -29,7 +29,7 @@ printf 'renamed the parser\\n' >> CHANGES.md
 
 
 def tell_files(story: Story) -> None:
-    """Tell it."""
+    """Tell the chapters about files."""
     story.move_to("parser")
     expected = story.folder / "expected"
     _fill(story.workspace)
@@ -111,9 +111,6 @@ def _that_is_undone_and_redone(story: Story, rewound: str, worked: str) -> None:
     story.say()
     story.shell("checkpoints", "--limit", "4")
     story.shell("diff", "--turn", "2", "--stat")
-
-
-# ── a digest that knows nothing of checkpoints ────────────────────────────────────────────────────
 
 
 def digest(folder: Path) -> str:

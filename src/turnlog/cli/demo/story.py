@@ -11,7 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from turnlog.cli.draw.text import clip, safe
+from turnlog.view.visible import clip, safe
 
 _WIDTH = 96
 
@@ -29,19 +29,19 @@ class Story:
         self._blank = 0
 
     def move_to(self, name: str) -> None:
-        """Another workspace."""
+        """Make another workspace, and work there from now on."""
         self.workspace = self.folder / name
         self.workspace.mkdir()
 
     def say(self, text: str = "") -> None:
-        """A line, or several."""
+        """Print a line, or several."""
         for line in [] if self._is_quiet else text.split("\n"):
             self._blank = 0 if line else self._blank + 1
             if self._blank < 3:
                 print(line, flush=True)
 
     def chapter(self, title: str, *lines: str) -> None:
-        """What comes next."""
+        """Print the title of a chapter, and what happens in it."""
         self._chapter += 1
         self.say(f"\n\n{self._chapter}. {title}")
         for line in lines:
@@ -49,7 +49,7 @@ class Story:
         self.say()
 
     def check(self, text: str, is_so: bool) -> None:
-        """Look whether something is as it should be."""
+        """Record and print whether something is as it should be."""
         self.checks.append((text, is_so))
         self.say(f"   {'✓' if is_so else '✗ NOT SO:'} {text}")
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct
-
-from turnlog.store.capability import Region, Repaired
+from turnlog.store.capability import Region
 
 _BEGINNING = re.compile(r'\{"type":"([a-z_]{1,40})","seq":(\d{1,18})[,}]')
 
@@ -34,61 +32,8 @@ _FIXED = {
 }
 
 
-class Finding(Struct):
-    """Anything wrong that is not a damaged region."""
-
-    kind: str
-    """fold · fork · blob · name · empty · newer · rewind · damage, where a log is no file"""
-    text: str
-    seq: int | None = None
-
-
-class Checkup(Struct):
-    """One session's log, examined."""
-
-    id: str
-    title: str | None
-    path: str
-    size_bytes: int
-    entries: int
-    regions: list[Region]
-    findings: list[Finding]
-    folds: list[int] = []
-    """Fold entries that a repair leaves out."""
-    repaired: Repaired | None = None
-    unknown: dict[str, int] = {}
-    """How many records of unknown types there are. They are not errors."""
-    left: int = 0
-    """How many regions and findings there still are after the repair."""
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether there was nothing to say from the beginning."""
-        return not self.regions and not self.findings
-
-    @property
-    def is_well(self) -> bool:
-        """Whether nothing is wrong, or nothing any more."""
-        return self.is_sound if self.repaired is None else self.left == 0
-
-    @property
-    def is_newer(self) -> bool:
-        """Whether all there is to say is that a newer Turnlog wrote it: that is no damage."""
-        return bool(self.findings) and not self.regions and all(one.kind == "newer" for one in self.findings)
-
-    @property
-    def is_repairable(self) -> bool:
-        """Whether a repair would change anything."""
-        return bool(self.folds) or any(region.is_last or not is_left(region) for region in self.regions)
-
-
-def is_left(region: Region) -> bool:
-    """Whether a repair leaves this line as it is: it counts, or it is the only place where its entry is."""
-    return region.is_used or region.is_stray
-
-
 def meaning(region: Region) -> str:
-    """What the damage is."""
+    """Return what kind of damage this is."""
     if region.is_last and region.is_used:
         return "The last line is whole and only lacks its line end: its writer was killed a moment too early."
     if region.is_last and region.sample.startswith("\0"):
@@ -97,7 +42,7 @@ def meaning(region: Region) -> str:
 
 
 def loss(region: Region) -> str:
-    """What was lost by it."""
+    """Return what was lost by the damage."""
     if region.is_used:
         if region.is_last:
             return f"Nothing is lost: the next writer ends the line, and entry {region.seq} counts."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from turnlog.cli.draw.text import clip, one_line
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.context.nativecompaction import compacted
 from turnlog.log.entry import (
     Answer,
     AnyEntry,
@@ -33,24 +33,24 @@ from turnlog.log.entry import (
     Unknown,
     Writer,
 )  # fmt: skip
-from turnlog.log.shown.nativecompaction import compacted
+from turnlog.view.event import fields_text
 from turnlog.view.number import count, used
-from turnlog.view.row import in_words
+from turnlog.view.visible import clip, one_line
 
 _LONGEST = 160
 
 
 def as_json(value: Any) -> str:
-    """A caller's value, short."""
+    """Return a caller's value as JSON."""
     import msgspec
 
     return msgspec.json.encode(value).decode()
 
 
 def in_one_line(entry: AnyEntry) -> str:
-    """What an entry says, in a line of its own."""
+    """Return what an entry says, in one line."""
     words = _WORDS.get(type(entry))
-    text = words(entry) if words is not None else in_words(entry)
+    text = words(entry) if words is not None else fields_text(entry)
     if entry.unverified:
         text = f"[edited] {text}"
     return clip(one_line(text), _LONGEST)
@@ -94,8 +94,8 @@ def _compaction(entry: Compaction) -> str:
 
 def _edit(entry: Edit) -> str:
     if entry.blocks is None:
-        return f"entry {entry.entry} is left out for the model"
-    return f"entry {entry.entry} reads for the model: {_blocks(entry.blocks)}"
+        return f"entry {entry.entry} is not shown to the model"
+    return f"entry {entry.entry} is shown to the model as: {_blocks(entry.blocks)}"
 
 
 def _custom(entry: Custom) -> str:
@@ -119,7 +119,7 @@ def _head(entry: Head) -> str:
 def _set(entry: Set) -> str:
     if entry.void:
         return f"{entry.key} [erased]"
-    return f"{entry.key} is no more" if entry.unset else f"{entry.key} = {as_json(entry.value)}"
+    return f"{entry.key} is unset" if entry.unset else f"{entry.key} = {as_json(entry.value)}"
 
 
 def _checkpoint(entry: Checkpoint) -> str:

@@ -4,55 +4,34 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from difflib import unified_diff
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-from turnlog.cli.draw.room import room_short, room_told
+from turnlog.cli.draw.fileedit import edit_lines, print_not_here
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import ago, coloured, one_line, safe
-from turnlog.hooks import HookedAgent, agent, names
-from turnlog.hooks.call import call
-from turnlog.hooks.entries import entries
-from turnlog.hooks.status import HookStatus, tells_less
+from turnlog.cli.frame.terminal import coloured
+from turnlog.hooks import HookedAgent, hooked_agent, names
+from turnlog.hooks.call import hook_command
+from turnlog.hooks.entries import hook_entries
+from turnlog.hooks.status import HookStatus, missing_events
+from turnlog.hooks.trace import AgentTrace
 from turnlog.machine.edit import FileEdit
 from turnlog.machine.environment import usual_home
-from turnlog.machine.settings import plain
-from turnlog.reader.folder import tilde
-from turnlog.reader.hooking import filled_home
-
-_NOTHING = {"last_event": None, "last_at": None, "last_error": None}
-
-
-def status_as_plain(row: HookStatus, last_events: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """For programs, with what its hooks told last."""
-    last: dict[str, Any] = {**_NOTHING, **last_events.get(row.agent, {})}
-    last["tells_less"] = tells_less(agent(row.agent), last.pop("events", {}))
-    if last["last_at"] is not None:
-        last["last_at"] = datetime.fromtimestamp(last["last_at"], UTC).isoformat(timespec="milliseconds")[:23] + "Z"
-    return {**row._asdict(), **last}
-
-
-def edit_as_plain(edit: FileEdit) -> dict[str, str]:
-    """For programs."""
-    return {"agent": edit.agent, "path": edit.path, "change": "removed" if edit.after is None else "written"}
+from turnlog.machine.settings import parse_settings
+from turnlog.reader.agents.hookedhome import home_for_settings
+from turnlog.reader.naming.here import tilde
+from turnlog.view.number import ago
+from turnlog.view.visible import one_line
 
 
 def print_edits(
     action: str, agents: list[HookedAgent], edits: list[FileEdit], *, trusted: bool, dry_run: bool, in_project: bool
 ) -> None:
-    """Each file, and what to do next."""
+    """Print which files of each agent were changed, and what to do next."""
     for one in agents:
         changed = [edit for edit in edits if edit.agent == one.name and edit.is_change]
-        if not changed:
-            nothing = "hooked already" if action == "install" else "not hooked"
-            print(f"{one.title}: {nothing}")
-        for edit in changed:
-            what = "removed" if edit.after is None else "written"
-            print(one_line(f"{one.title}: {tilde(edit.path)} {'would be ' if dry_run else ''}{what}"))
-            for line in difference(edit) if dry_run else ():
-                print(line)
+        nothing = "hooked already" if action == "install" else "not hooked"
+        for line in edit_lines(one.title, changed, nothing=nothing, dry_run=dry_run):
+            print(line)
         for edit in edits if trusted and one.trusts else ():
             for line in _trusted(one, edit):
                 print(coloured(f"  trusted: {line}", "dim", sys.stdout))
@@ -65,10 +44,10 @@ def print_edits(
 
 
 def _trusted(one: HookedAgent, edit: FileEdit) -> Iterator[str]:
-    """What is trusted from then on, as it will be run."""
+    """Yield the commands that are trusted from then on, as they will be run."""
     if edit.after is not None and edit.path.endswith(one.file.name):
-        for entry in entries(plain(edit.after.decode(), dialect=one.file.dialect), one):
-            yield one_line(call(entry.program, one.name, entry.event, entry.home))
+        for entry in hook_entries(parse_settings(edit.after.decode(), syntax=one.settings_file.syntax), one):
+            yield one_line(hook_command(entry.program, one.name, entry.event, entry.home))
 
 
 def _after(action: str, one: HookedAgent, *, trusted: bool) -> str:
@@ -77,48 +56,43 @@ def _after(action: str, one: HookedAgent, *, trusted: bool) -> str:
     return one.after
 
 
-def difference(edit: FileEdit) -> Iterator[str]:
-    """What it changes, line by line."""
-    before, after = ((data or b"").decode(errors="replace").splitlines() for data in (edit.before, edit.after))
-    for number, line in enumerate(unified_diff(before, after, lineterm="", n=1)):
-        if number > 1 and not line.startswith("@@"):
-            colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
-            yield coloured(f"  {safe(line)}", colour, sys.stdout)
-
-
-def print_statuses(rows: list[HookStatus], last_events: dict[str, dict[str, Any]], location: str | None) -> None:
-    """A table of those that are here, what is wrong with any, and how much room there is."""
+def print_statuses(
+    rows: list[HookStatus], traces: Mapping[str, AgentTrace], location: str | None, *, space: list[str]
+) -> None:
+    """Print a table of the agents that are here, what is wrong with any, and the lines about `space` on the disk."""
     listed = [row for row in rows if row.is_here or row.installed]
     now = time.time()
     cells = [
-        (agent(row.agent).title, _state(row), _last(last_events.get(row.agent), now), tilde(row.path)) for row in listed
+        (hooked_agent(row.agent).title, _state(row), _last(traces.get(row.agent), now), tilde(row.path))
+        for row in listed
     ]
     for line in table(("AGENT", "HOOKS", "LAST EVENT", "FILE"), cells):
         print(line)
     for row in listed:
-        less = tells_less(agent(row.agent), last_events.get(row.agent, {}).get("events", {}))
-        for problem in filter(None, (*_problems(row, filled_home(location)), less)):
-            print(coloured(one_line(f"{agent(row.agent).title}: {problem}"), "yellow", sys.stdout))
-    for line in failures(last_events):
+        trace = traces.get(row.agent)
+        less = None if trace is None else missing_events(hooked_agent(row.agent), trace.events)
+        for problem in filter(None, (*_problems(row, home_for_settings(location)), less)):
+            print(coloured(one_line(f"{hooked_agent(row.agent).title}: {problem}"), "yellow", sys.stdout))
+    for line in failures(traces):
         print(coloured(line, "yellow", sys.stdout))
-    for line in filter(None, (room_told(location), room_short(location))):
+    for line in space:
         print(line)
-    others = [agent(row.agent).title for row in rows if row not in listed]
-    if others:
-        print(coloured(f"not here: {', '.join(others)}", "dim", sys.stdout))
+    print_not_here(hooked_agent(row.agent).title for row in rows if row not in listed)
 
 
-def failures(last_events: dict[str, dict[str, Any]]) -> list[str]:
+def failures(traces: Mapping[str, AgentTrace]) -> list[str]:
     """What went wrong last in the hooks of each agent, and what to do."""
     return [
-        one_line(f"{agent(name).title if name in names() else name}: the last failure of a hook: {last['last_error']}")
-        for name, last in last_events.items()
-        if last.get("last_error")
+        one_line(
+            f"{hooked_agent(name).title if name in names() else name}: the last failure of a hook: {trace.last_error}"
+        )
+        for name, trace in traces.items()
+        if trace.last_error
     ]
 
 
-def _last(event: dict[str, Any] | None, now: float) -> str:
-    return "" if event is None else f"{event['last_event']}, {ago(int(event['last_at'] * 1000), now)}"
+def _last(trace: AgentTrace | None, now: float) -> str:
+    return "" if trace is None else f"{trace.last_event}, {ago(int(trace.last_at_s * 1000), now)}"
 
 
 def _state(row: HookStatus) -> str:
@@ -144,5 +118,5 @@ def _problems(row: HookStatus, here: str) -> Iterator[str]:
     if (row.fills or "") != here:
         where = tilde(row.fills or usual_home())
         yield f"its turns go to {where}; `turnlog hooks install {row.agent}` brings them here"
-    if row.scope == "project" and agent(row.agent).project_needs:
-        yield agent(row.agent).project_needs
+    if row.scope == "project" and hooked_agent(row.agent).project_needs:
+        yield hooked_agent(row.agent).project_needs

@@ -1,19 +1,19 @@
-"""Sessions in a table, in a listing and on the dashboard; and as `--json` has them."""
+"""Sessions in a table, in a listing and on the dashboard."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import ago, clock_times, coloured, has_colour, screen_width
-from turnlog.cli.frame import shape
-from turnlog.reader.shortname import short_names
-from turnlog.view.number import dollars
+from turnlog.cli.draw.text import clock_times
+from turnlog.cli.frame.terminal import coloured, has_colour, screen_width
+from turnlog.reader.naming.shortname import short_names
+from turnlog.view.number import ago, dollars
 
 if TYPE_CHECKING:
-    from turnlog.catalog import Card, ListingRow, TokenSums
+    from turnlog.catalog import ListingRow
 
 _STATES = {"running": "green", "waiting": "yellow"}
 _PAINTS = {"SESSION": "cyan", "LAST": "dim", "AGENT": "dim", "TURNS": "dim", "FOLDER": "dim"}
@@ -60,94 +60,10 @@ def _counts(numbers: list[int]) -> list[str]:
 
 
 def _cost(micros: int, is_partial: bool) -> str:
-    """Nothing where no tokens are known."""
+    """Return a cost in dollars; empty where no tokens are known."""
     return dollars(micros, is_partial=is_partial) if micros or is_partial else ""
 
 
 def _paint(column: Column, cell: str) -> str:
     colour = _STATES.get(cell.strip()) if column.head == "STATE" else _PAINTS.get(column.head)
     return coloured(cell, colour, sys.stdout)
-
-
-# ── for programs ──────────────────────────────────────────────────────────────────────────────────
-
-TOKENS = {
-    "input_tokens": shape.number(),
-    "cache_read_tokens": shape.number(),
-    "cache_write_tokens": shape.number(),
-    "cache_write_1h_tokens": shape.number(),
-    "output_tokens": shape.number(),
-    "reasoning_tokens": shape.number(),
-    "cost_micros": shape.number("in micro-dollars"),
-}
-CARD = {
-    "name": shape.text("the name to use on the command line"),
-    "id": shape.text(),
-    "handle": shape.text(),
-    "is_ours": shape.flag("false for another agent's session"),
-    "agent": shape.text(null=True),
-    "path": shape.text(),
-    "key": shape.text("which session, if a file has several"),
-    "workspace": shape.text(null=True),
-    "title": shape.text(null=True),
-    "preview": shape.text(null=True),
-    "model": shape.text(null=True),
-    "is_conversation": shape.flag(),
-    "created_at": shape.time(null=True),
-    "updated_at": shape.time(null=True),
-    "messages": shape.number(),
-    "turns": shape.number(),
-    "tool_calls": shape.number(),
-    "branches": shape.number(),
-    "fork": shape.one("the `session` it was forked from", null=True),
-    "parent": shape.text("the session whose subagent it is", null=True),
-    "copy_of": shape.text(null=True),
-    "hidden": shape.flag(),
-    "archived": shape.flag(),
-    "deleted": shape.flag(),
-    "tags": shape.texts(),
-    "state": shape.text("`running`, `waiting`, `idle`, `stopped` or `crashed`"),
-    "damage": shape.number("places that cannot be read"),
-    "problem": shape.text("why it cannot be read at all"),
-    "is_readable": shape.flag(),
-    "is_indexed": shape.flag("otherwise only its beginning and end were read"),
-    "size_bytes": shape.number(),
-    "own": shape.one("its own usage", TOKENS),
-    "inherited": shape.one("usage before the fork", TOKENS),
-    "subagents": shape.one("usage of its subagents", TOKENS),
-    "unpriced": shape.texts("models without a known price"),
-    "git_branches": shape.texts("the branches of git it worked on"),
-}
-"""A session, as `--json` has it."""
-HIT = {
-    "session": shape.text("the id of the session: see `sessions`"),
-    "place": shape.text("the value for `show --at`; empty if the title or name matched"),
-    "entry": shape.text("the id of the entry"),
-    "seq": shape.number("its number in a session of ours, otherwise 0"),
-    "role": shape.text("also `title`"),
-    "tool": shape.text(),
-    "at": shape.time(null=True),
-    "snippet": shape.text(),
-    "marks": shape.anything("start and end of each match in the snippet"),
-    "resume": shape.texts("the command"),
-    "cursor": shape.number("pass it to --cursor to continue after this hit"),
-}
-"""A place where something was found, as `--json` has it."""
-
-
-def json_card(card: Card) -> dict[str, Any]:
-    """A session for programs."""
-    row = card._asdict()
-    row["handle"] = card.name
-    row["is_readable"] = not card.problem
-    row["fork"] = None if card.fork is None else {"session": card.fork}
-    row["tags"], row["unpriced"] = list(card.tags), list(card.unpriced)
-    row["git_branches"] = list(card.git_branches)
-    for part_of in ("own", "inherited", "subagents"):
-        row[part_of] = json_tokens(row[part_of])
-    return row
-
-
-def json_tokens(tokens: TokenSums) -> dict[str, int]:
-    """Usage for programs; money in micro-dollars."""
-    return tokens._asdict()

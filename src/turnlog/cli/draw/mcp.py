@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import sys
 
-from turnlog.cli.draw.hooks import difference
+from turnlog.cli.draw.fileedit import edit_lines, print_not_here
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import coloured, one_line
+from turnlog.cli.frame.terminal import coloured
 from turnlog.machine.edit import FileEdit
 from turnlog.mcp.agents import ServerAgent, server_agent
 from turnlog.mcp.install import ServerStatus
-from turnlog.reader.folder import tilde
+from turnlog.reader.naming.here import tilde
+from turnlog.view.visible import one_line
 
 
 def print_server_edits(action: str, agents: list[ServerAgent], edits: list[FileEdit], *, dry_run: bool) -> None:
-    """Each file, and what to do next."""
+    """Print which files of each agent were changed, and what to do next."""
     for one in agents:
         changed = [edit for edit in edits if edit.agent == one.name and edit.is_change]
-        if not changed:
-            print(f"{one.title}: {'has it already' if action == 'install' else 'does not have it'}")
-        for edit in changed:
-            what = "removed" if edit.after is None else "written"
-            print(one_line(f"{one.title}: {tilde(edit.path)} {'would be ' if dry_run else ''}{what}"))
-            for line in difference(edit) if dry_run else ():
-                print(line)
+        nothing = "has it already" if action == "install" else "does not have it"
+        for line in edit_lines(one.title, changed, nothing=nothing, dry_run=dry_run):
+            print(line)
         if changed and not dry_run:
             tools = f"; its model sees {one.tools} and others" if action == "install" else ""
             print(coloured(f"  restart it{tools}", "dim", sys.stdout))
@@ -32,7 +29,7 @@ def print_server_edits(action: str, agents: list[ServerAgent], edits: list[FileE
 
 
 def print_server_statuses(rows: list[ServerStatus]) -> None:
-    """A table of those that are here, and what is wrong with any."""
+    """Print a table of the agents that are here, and what is wrong with any."""
     listed = [row for row in rows if row.is_here or row.installed]
     cells = [
         (server_agent(row.agent).title, _state(row), " ".join(row.arguments[1:]), tilde(row.path)) for row in listed
@@ -43,9 +40,7 @@ def print_server_statuses(rows: list[ServerStatus]) -> None:
         problem = _problem(row)
         if problem:
             print(coloured(one_line(f"{server_agent(row.agent).title}: {problem}"), "yellow", sys.stdout))
-    others = [server_agent(row.agent).title for row in rows if row not in listed]
-    if others:
-        print(coloured(f"not here: {', '.join(others)}", "dim", sys.stdout))
+    print_not_here(server_agent(row.agent).title for row in rows if row not in listed)
 
 
 def _state(row: ServerStatus) -> str:

@@ -1,19 +1,20 @@
-"""What a rewind is about to do to files, for people and for programs."""
+"""What a rewind is about to do to files."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec import Struct
 
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import coloured, path_of
+from turnlog.cli.draw.text import path_of
+from turnlog.cli.frame.terminal import coloured
+from turnlog.reader.takeback import raw_path
 from turnlog.view.number import count
 from turnlog.workspace.plan import CREATE, DELETE, Plan, Step
-from turnlog.workspace.tree import FOLDER, path_bytes
+from turnlog.workspace.tree import FOLDER
 
 _COLOURS = {
     "create": "green", "modify": "yellow", "delete": "red", "mode": "cyan", "conflict": "purple", "unknown": "dim",
@@ -30,7 +31,7 @@ class PreviewRow(Struct, frozen=True):
     below: int = 0
 
     def cells(self, workspace: str | None) -> tuple[str, str, str]:
-        """Action, path and reason."""
+        """Return action, path and reason of the step."""
         more = f" and {self.below:,} more in it" if self.below else ""
         return self.step.action, path_shown(self.step, workspace) + more, self.step.reason
 
@@ -54,16 +55,9 @@ def rows_of(steps: list[Step], *, everything: bool) -> list[PreviewRow]:
 
 
 def path_shown(step: Step, workspace: str | None) -> str:
-    """The path of a step: in the workspace as it is, elsewhere from the root."""
+    """The path of a step for people, a folder with a slash behind it."""
     node = step.then or step.now
-    path = path_bytes(step.root) + b"/" + step.raw
-    if not step.raw:
-        path = path_bytes(step.root)
-    elif not step.root:
-        path = step.raw
-    elif workspace:
-        path = path.removeprefix(path_bytes(workspace) + b"/")
-    return path_of(path) + ("/" if node is not None and node.kind == FOLDER else "")
+    return path_of(raw_path(step, workspace)) + ("/" if node is not None and node.kind == FOLDER else "")
 
 
 def preview(plan: Plan, workspace: str | None, *, everything: bool) -> Iterator[str]:
@@ -76,7 +70,7 @@ def preview(plan: Plan, workspace: str | None, *, everything: bool) -> Iterator[
         cells += [row.cells(workspace) for row in rows[:most]]
         if most < len(rows):
             counted = sum(1 + row.below for row in rows[:most])
-            left.append(in_words(_counts(steps[counted:])))
+            left.append(actions_in_words(_count_actions(steps[counted:])))
     if cells:
         yield from table(("ACTION", "PATH", "WHY"), cells, paths=1, paint=_paint)
     if left:
@@ -87,28 +81,24 @@ def _paint(action: str) -> str:
     return coloured(action, _COLOURS.get(action.strip()), sys.stdout)
 
 
-def _counts(steps: list[Step]) -> dict[str, int]:
+def _count_actions(steps: list[Step]) -> dict[str, int]:
     return dict(Counter(step.action for step in steps))
 
 
-def in_words(counts: dict[str, int]) -> str:
-    """`2 create, 1 conflict`."""
+def actions_in_words(counts: dict[str, int]) -> str:
+    """Return the numbers of paths by action in words: `2 create, 1 conflict`."""
     actions = [action for action in _COLOURS if counts.get(action)]
     other = [action for action in counts if action not in _COLOURS]
     return ", ".join(f"{counts[action]:,} {action}" for action in (*actions, *other)) or "nothing"
 
 
 def totals(plan: Plan) -> str:
-    """What happens, and what stays, in a line."""
+    """Return in a line how many files change, and how many stay as they are."""
     doing = len(plan.to_do)
     staying = plan.staying
-    does = f"{count(doing, 'change')} to the files: {in_words(_counts(plan.to_do))}" if doing else "no file changes"
-    return does + (f"; stays as it is: {in_words(_counts(staying))}" if staying else "")
-
-
-def as_plain(plan: Plan) -> dict[str, Any]:
-    """For programs."""
-    steps = [
-        {"action": step.action, "path": step.path, "root": step.root, "reason": step.reason} for step in plan.steps
-    ]
-    return {"note": plan.note, "counts": _counts(plan.steps), "steps": steps}
+    does = (
+        f"{count(doing, 'change')} to the files: {actions_in_words(_count_actions(plan.to_do))}"
+        if doing
+        else "no file changes"
+    )
+    return does + (f"; stays as it is: {actions_in_words(_count_actions(staying))}" if staying else "")

@@ -1,70 +1,49 @@
-"""What was removed for good, for people and for programs."""
+"""What was removed for good."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-import msgspec
 
 from turnlog.cli.draw.table import table
-from turnlog.cli.draw.text import count, moment, one_line, size
-from turnlog.cli.frame import shape
+from turnlog.cli.frame.notes import tell_table
 from turnlog.log.ids import handle_of
 from turnlog.thread.removal.erasing import ErasureReceipt
 from turnlog.thread.removal.purging import Purged
 from turnlog.thread.report import Info
-
-REMOVED = {
-    "id": shape.text(),
-    "kind": shape.text("`session`, `fork` or `subagent`"),
-    "entries": shape.number(),
-    "size_bytes": shape.number(),
-}
-LEFT = {"id": shape.text(), "kind": shape.text("`fork`, `subagent` or `blobs`"), "why": shape.text()}
-
-
-def receipt_fields(purged: Sequence[Purged]) -> dict[str, Any]:
-    """For programs."""
-    return {
-        "removed": [msgspec.to_builtins(one) for receipt in purged for one in receipt.removed],
-        "left": [msgspec.to_builtins(one) for receipt in purged for one in receipt.left],
-        "blobs": sum(receipt.blobs for receipt in purged),
-        "freed_bytes": sum(receipt.freed_bytes for receipt in purged),
-    }
+from turnlog.view.number import count, size
+from turnlog.view.time import local_minute
+from turnlog.view.visible import one_line
 
 
 def print_receipt(purged: Sequence[Purged]) -> None:
-    """For people: what went along, what went with it, and what stayed and why."""
+    """Print what was removed with the sessions, and what stayed and why."""
     for receipt in purged:
         for one in receipt.removed:
             if one.kind != "session":
-                print(f"{one.kind} {one_line(handle_of(one.id))} is gone for good")
+                print(f"{one.kind} {one_line(handle_of(one.id))} was removed for good")
         for one in receipt.left:
             who = "contents of files" if one.kind == "blobs" else f"{one.kind} {one_line(handle_of(one.id))}"
             more = f"; --{one.kind}s removes it as well" if one.kind in ("fork", "subagent") else ""
             print(f"{who} stayed: {one_line(one.why)}{more}")
     blobs, freed = sum(receipt.blobs for receipt in purged), sum(receipt.freed_bytes for receipt in purged)
     if blobs:
-        print(f"{count(blobs, 'blob')} removed, {size(max(0, freed))} given back")
+        print(f"{count(blobs, 'blob')} removed, {size(max(0, freed))} freed")
 
 
 def show_sessions(rows: Iterable[Info]) -> None:
-    """List what is about to be removed, before the question."""
-    cells = [(row.handle, moment(row.updated_at)[:16], str(row.seq), row.title or "") for row in rows]
-    for line in table(("SESSION", "LAST ENTRY", "SEQ", "TITLE"), cells, right=(2,)):
-        print(line, file=sys.stderr)
+    """Print on stderr the sessions that are about to be removed, before the question."""
+    cells = [(row.handle, local_minute(row.updated_at), str(row.seq), row.title or "") for row in rows]
+    tell_table(table(("SESSION", "LAST ENTRY", "SEQ", "TITLE"), cells, right=(2,)))
 
 
 def print_erasure(handle: str, receipt: ErasureReceipt) -> None:
-    """What was erased, and what is out of reach."""
+    """Print what was erased, and what is out of reach."""
     seqs = ", ".join(str(one.seq) for one in receipt.entries) or "nothing: it was erased before"
     print(one_line(f"erased in session {handle}: {seqs}"))
     if receipt.also:
         print(f"{count(len(receipt.also), 'line')} that repeated it changed as well")
     if receipt.blobs:
-        print(f"{count(receipt.blobs, 'blob')} removed, {size(max(0, receipt.freed_bytes))} given back")
+        print(f"{count(receipt.blobs, 'blob')} removed, {size(max(0, receipt.freed_bytes))} freed")
     for one in receipt.needed:
         users = ", ".join(f"{handle_of(user.session)}:{user.seq}" for user in one.entries) or "a checkpoint"
         print(one_line(f"still there: {one.digest[:19]}…, which {users} needs"))
@@ -75,4 +54,4 @@ def print_erasure(handle: str, receipt: ErasureReceipt) -> None:
         print(one_line(f"not changed: {copy}"))
     for why in receipt.left:
         print(one_line(f"not finished: {why}"))
-    print("the file system, its snapshots and your backups may have it still")
+    print("the file system, its snapshots and your backups may still have it")

@@ -5,22 +5,24 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.text import clip, has_colour, moment, one_line, screen_width
-from turnlog.view.markdown import InlineSpan
+from turnlog.cli.frame.terminal import has_colour, screen_width
+from turnlog.view.markdown.parser import InlineSpan
 from turnlog.view.number import count, used
-from turnlog.view.typeset import Screen, wrapped
+from turnlog.view.terminal.typeset import LineStyle, wrapped
+from turnlog.view.time import local_second
+from turnlog.view.visible import clip, one_line
 
 if TYPE_CHECKING:
-    from turnlog.reader.opener import OpenedSession
+    from turnlog.reader.opening.opener import OpenedSession
 
 
-def this_screen(*, is_full: bool = False, mark: int = 0) -> Screen:
+def this_screen(*, is_full: bool = False, mark: int = 0) -> LineStyle:
     """As wide as this terminal, or as `COLUMNS` says, with colours if it has them; plain where there is none."""
-    return Screen(screen_width(), has_colour(sys.stdout), is_full, mark, moment)
+    return LineStyle(screen_width(), has_colour(sys.stdout), is_full, mark, local_second)
 
 
-def header(opened: OpenedSession, screen: Screen, *, is_whole: bool = True) -> list[str]:
-    """The title, and a line of facts."""
+def header(opened: OpenedSession, screen: LineStyle, *, is_whole: bool = True) -> list[str]:
+    """Return the title of a session, and a line of facts about it."""
     session = opened.session
     stats, usage = session.stats(), session.usage().total
     facts = [

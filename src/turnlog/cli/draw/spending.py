@@ -1,42 +1,25 @@
-"""What was spent: as a table, as CSV, and for programs."""
+"""What was spent: as a table, and as CSV."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.listing import TOKENS, json_tokens
 from turnlog.cli.draw.table import Column, grid
-from turnlog.cli.draw.text import clip_path, coloured, has_colour, plain, screen_width
-from turnlog.cli.frame import shape
-from turnlog.reader.folder import tilde
-from turnlog.reader.shortname import short_names
+from turnlog.cli.draw.text import clip_path, plain
+from turnlog.cli.fields.session import TOKENS
+from turnlog.cli.frame.notes import tell
+from turnlog.cli.frame.terminal import coloured, has_colour, screen_width
+from turnlog.reader.naming.here import tilde
+from turnlog.reader.naming.shortname import short_names
 from turnlog.view.number import dollars, tokens
 
 if TYPE_CHECKING:
     from turnlog.catalog import ListingRow
     from turnlog.catalog.answer import Spending, UsageBlock
 
-GROUP = {
-    "group": shape.text(),
-    "names": shape.texts("the names of the group, one for each of `by`"),
-    **TOKENS,
-    "requests": shape.number(),
-    "sessions": shape.number(),
-    "unpriced": shape.texts("models without a known price"),
-}
-BLOCK = {
-    "agent": shape.text(),
-    "start": shape.time(),
-    "end": shape.time(),
-    "first": shape.time("the first request"),
-    "last": shape.time("the last request"),
-    "is_active": shape.flag("whether the window is still open"),
-    "tokens_per_minute": shape.number("from the first request to the last", null=True),
-    "cost_micros_per_hour": shape.number("the same in micro-dollars", null=True),
-}
 _NAME = 28
 _SECOND = 20
 _INDENT = "  "
@@ -45,18 +28,18 @@ _RUNS = "=+-@\t\r"
 
 
 class NamedSessions:
-    """What sessions are called in a table."""
+    """The names and titles of sessions in a table."""
 
     def __init__(self, lines: Iterable[ListingRow] = (), ids: Sequence[str] = ()) -> None:
         self._lines = {line.name: line for line in lines}
         self._ids = list(ids)
 
     def title(self, name: str) -> str:
-        """Its title, where it is known."""
+        """Return the title of a session; empty where it is not known."""
         return self._lines[name].title if name in self._lines else ""
 
     def short(self, names: list[str]) -> list[str]:
-        """What to type for each."""
+        """Return what to type for each of these sessions."""
         rows = [self._lines[name] for name in dict.fromkeys(names) if name in self._lines]
         short = dict(zip((line.name for line in rows), short_names(rows, self._ids), strict=True))
         return [short.get(name, name) for name in names]
@@ -96,7 +79,7 @@ def spending_table(
 
 
 def numbers(rows: Sequence[Spending], *, is_free: bool) -> list[Column]:
-    """The columns that every table of spending has."""
+    """Return the columns that every table of spending has."""
     number = str if is_free else tokens
     return [
         Column("SESSIONS", [f"{row.sessions:,}" for row in rows], right=True, drop=5),
@@ -105,7 +88,7 @@ def numbers(rows: Sequence[Spending], *, is_free: bool) -> list[Column]:
         Column("CACHE READ", [number(row.tokens.cache_read_tokens) for row in rows], right=True, drop=3),
         Column("CACHE WRITE", [number(_cache_write(row)) for row in rows], right=True, drop=4),
         Column("OUTPUT", [number(row.tokens.output_tokens) for row in rows], right=True, drop=1),
-        Column("COST", [_cost(row) for row in rows], right=True),
+        Column("COST", [dollars(row.tokens.cost_micros, is_partial=bool(row.unpriced)) for row in rows], right=True),
     ]
 
 
@@ -121,13 +104,6 @@ def _with_sum(lines: list[str]) -> list[str]:
 
 def _cache_write(row: Spending) -> int:
     return row.tokens.cache_write_tokens + row.tokens.cache_write_1h_tokens
-
-
-def _cost(row: Spending) -> str:
-    return dollars(row.tokens.cost_micros, is_partial=bool(row.unpriced))
-
-
-# ── five hours ────────────────────────────────────────────────────────────────────────────────────
 
 
 def block_table(blocks: list[UsageBlock]) -> list[str]:
@@ -169,62 +145,20 @@ def _cost_rate(block: UsageBlock) -> str:
     return "" if rate is None else dollars(rate, is_partial=bool(block.spending.unpriced))
 
 
-# ── what has to be said beside it ─────────────────────────────────────────────────────────────────
-
-
 def tell_more(number: int, *, is_time: bool) -> None:
-    """That there is more than the screen has room for."""
+    """Tell that there is more than the screen has room for."""
     text = f"… {number:,} {'earlier' if is_time else 'more'}: --limit 0"
-    print(coloured(text, "dim", sys.stderr), file=sys.stderr)
+    tell(text, colour="dim")
 
 
 def unpriced_notes(total: Spending) -> Iterator[str]:
-    """A sum without the parts that have no price has to say so."""
+    """Yield what a sum without the parts that have no price has to say."""
     if not total.unpriced:
         return
     names = ", ".join(name or "(no model named)" for name in total.unpriced[:5])
     names += f" and {len(total.unpriced) - 5} more" if len(total.unpriced) > 5 else ""
     yield f"warning: no price is known for {names}: what they cost is not in the sums"
     yield "hint: a newer Turnlog may know them, and you can say it: `turnlog prices --help`"
-
-
-# ── for programs ──────────────────────────────────────────────────────────────────────────────────
-
-
-def json_spending(row: Spending) -> dict[str, Any]:
-    """A group for programs."""
-    return {
-        "group": row.group,
-        "names": list(row.names),
-        **json_tokens(row.tokens),
-        "requests": row.requests,
-        "sessions": row.sessions,
-        "unpriced": list(row.unpriced),
-    }
-
-
-def json_block(block: UsageBlock) -> dict[str, Any]:
-    """A window of five hours for programs."""
-    start = _utc(block.start_ms)
-    return {
-        **json_spending(block.spending),
-        "group": start,
-        "names": [start, block.agent],
-        "block": {
-            "agent": block.agent,
-            "start": start,
-            "end": _utc(block.end_ms),
-            "first": _utc(block.first_ms),
-            "last": _utc(block.last_ms),
-            "is_active": block.is_active,
-            "tokens_per_minute": block.tokens_per_minute,
-            "cost_micros_per_hour": block.micros_per_hour,
-        },
-    }
-
-
-def _utc(ms: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ms // 1000)) + f".{ms % 1000:03}Z"
 
 
 def csv_lines(heads: Sequence[str], rows: Iterable[tuple[Sequence[str], Spending]]) -> Iterator[str]:
@@ -243,6 +177,6 @@ def _csv(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A cell that is shown as it is, and never run."""
+    """Return a cell that a spreadsheet shows as it is, and never runs."""
     text = ("'" if text[:1] in _RUNS and text else "") + plain(text)
     return '"' + text.replace('"', '""') + '"' if any(one in text for one in ',"\n\r') else text

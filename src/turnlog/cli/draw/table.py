@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from turnlog.cli.draw.text import all_plain, clip, clip_path, path_line, screen_width, width
+from turnlog.cli.draw.text import all_plain, clip_path
+from turnlog.cli.frame.terminal import screen_width
+from turnlog.view.visible import clip, path_line, width
 
 _NARROW = 12
 """The last column of a plain table is not cut below this."""
@@ -48,7 +50,7 @@ class Column:
         """Whether in all of its cells a character is a column of the screen."""
 
     def measure(self) -> None:
-        """How wide the widest cell is."""
+        """Set the width from the widest cell."""
         self.is_easy = "".join(self.cells).isascii()
         widths = sorted(map(len if self.is_easy else width, self.cells))
         few = max(1, len(widths) // 8) if self.is_loose and len(widths) > 1 else 0

@@ -1,48 +1,20 @@
-"""Text for a terminal: cut, aligned, coloured. What comes out of a log is untrusted: `view.visible` makes it safe."""
+"""Text for a terminal: on one line, cut, told as a time. Logs are untrusted: `view.visible` makes their text safe."""
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 import time
 from collections.abc import Sequence
-from datetime import datetime
-from typing import TextIO
 
-from turnlog.view.number import ago as ago
-from turnlog.view.number import count as count
-from turnlog.view.number import size as size
 from turnlog.view.visible import (
-    UNSEEN,
-    beginning,
     clip,
     ending,
-    in_lines,
     is_safe,
-    odd_parts,
     one_line,
     path_line,
-    safe,
     width,
 )
 
-__all__ = ["beginning", "clip", "count", "ending", "one_line", "safe", "size", "width"]
-
-_UNSEEN = f"[{UNSEEN}]"
 _ASCII = bytes(range(32, 127))
-
-
-def safe_json(text: bytes) -> bytes:
-    """The same JSON, with what could drive a terminal or deceive the eye written as `\\u009b`."""
-    if b"\x7f" not in text and (text.isascii() or not any(map(re.compile(_UNSEEN).search, odd_parts(text)))):
-        return text
-    return re.sub(_UNSEEN, _json_escape, text.decode()).encode()
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    data = match.group().encode("utf-16-be")
-    return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
 
 
 def clip_path(text: str, columns: int) -> str:
@@ -51,32 +23,6 @@ def clip_path(text: str, columns: int) -> str:
         return text
     lead = clip(text, max(2, columns // 4))
     return lead + ending(text, columns - width(lead))
-
-
-def screen_width() -> int | None:
-    """How wide the output may be: `COLUMNS`, or the terminal. None where neither says: then nothing is cut."""
-    chosen = os.environ.get("COLUMNS", "")
-    if chosen.isdecimal() and int(chosen) > 0:
-        return int(chosen)
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80  # 0: nobody told it how wide it is
-    except (OSError, ValueError):
-        return None
-
-
-def tell(text: str) -> None:
-    """A line on stderr for people: made safe, and on a terminal broken between words."""
-    for line in told_lines(text):
-        print(line, file=sys.stderr)
-
-
-def told_lines(text: str) -> list[str]:
-    """The lines that `tell` prints."""
-    line = one_line(text)
-    room = screen_width() if sys.stderr.isatty() else None
-    if room is None or width(line) <= room:
-        return [line]
-    return in_lines(line, max(room, 20))
 
 
 def plain(text: str) -> str:
@@ -90,31 +36,6 @@ def all_plain(texts: list[str]) -> list[str]:
     odd = joined.encode("utf-8", "surrogatepass").translate(None, _ASCII)
     is_plain = not odd or (b"\n" not in odd and b"\t" not in odd and is_safe(joined))
     return texts if is_plain and "  " not in joined else [plain(text) for text in texts]
-
-
-# ── colours ───────────────────────────────────────────────────────────────────────────────────────
-
-_COLOURS = {
-    "red": "31", "green": "32", "yellow": "33", "purple": "35", "cyan": "36", "bold": "1", "dim": "2", "match": "1;33",
-}  # fmt: skip
-
-
-def has_colour(stream: TextIO) -> bool:
-    """Whether to use colours there: a terminal that can, and nobody said `NO_COLOR`."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def coloured(text: str, colour: str | None, stream: TextIO) -> str:
-    """The text in that colour, where the stream shows colours."""
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if colour and text and has_colour(stream) else text
-
-
-# ── times ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def moment(at: datetime | None) -> str:
-    """A time as this place tells it."""
-    return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def clock_times(times: Sequence[int | None]) -> list[str]:
@@ -145,9 +66,6 @@ def _day(minute: int) -> tuple[str, int, int, int]:
     if [(edge.tm_yday, edge.tm_gmtoff) for edge in edges] == [(at.tm_yday, at.tm_gmtoff)] * 2:
         return text, midnight, midnight, end
     return text, midnight, minute, minute + 1  # clocks are put forward or back on that day
-
-
-# ── paths ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def path_of(path: bytes) -> str:

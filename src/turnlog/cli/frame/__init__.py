@@ -1,1 +1,1 @@
-"""What every command stands in: arguments, options, exit codes, completion, progress."""
+"""Declaring, parsing and ending a command; JSON documents; the terminal."""

@@ -1,11 +1,11 @@
 """The words behind a command as keywords for its function. Imports nothing heavy.
 
-Raises `Misused` for words that the command does not take.
+Raises `UsageError` for words that the command does not take.
 """
 
 from __future__ import annotations
 
-from turnlog.cli.frame.exitcode import Misused
+from turnlog.cli.frame.exitcode import UsageError
 from turnlog.errors import TurnlogError
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def parsed(command: Command, words: Sequence[str]) -> dict[str, Any]:
-    """What these words mean to that command, by name."""
+    """Return what these words mean to that command, by the name of each argument and option."""
     flags = {flag: option for option in command.options for flag in (*option.flags, *option.off.split())}
     values: dict[str, Any] = {option.name: option.default for option in command.options}
     given: set[str] = set()
@@ -28,22 +28,58 @@ def parsed(command: Command, words: Sequence[str]) -> dict[str, Any]:
             positional.extend(rest)
         elif word == "-" or not word.startswith("-"):
             positional.append(word)
-            if any(argument.is_rest for argument in command.arguments):
+            if any(argument.takes_rest for argument in command.arguments):
                 positional.extend(rest)
         elif (pairs := _split(word, flags, command)) is None:
             positional.append(word)
         else:
             for flag, attached in pairs:
                 option = flags[flag]
+                if option.repeated_hint and option.name in given:
+                    raise UsageError(f"option '{flag}' is given twice", hint=option.repeated_hint)
                 value = _value(option, flag, attached, rest)
-                values[option.name] = (*values[option.name], value) if option.is_many else value
+                values[option.name] = (*values[option.name], value) if option.is_repeatable else value
                 given.add(option.name)
     if not values.get("help"):
         missing = next((one for one in command.options if one.is_required and one.name not in given), None)
         if missing is not None:
-            raise Misused(f"missing option '{missing.flags[0]}'")
+            raise UsageError(f"missing option '{missing.flags[0]}'")
+        for group in command.exclusive:
+            chosen = [flag for flag in group if flags[flag].name in given]
+            if len(chosen) > 1:
+                raise UsageError(f"{chosen[0]} and {chosen[1]} do not go together", hint="leave one of them out")
         values.update(_arguments(command, positional))
     return values
+
+
+def own_words(command: Command, words: Sequence[str]) -> list[str]:
+    """Return the words that are this command's own: not those behind `--`, nor those of a program that it starts."""
+    takes_rest = any(argument.takes_rest for argument in command.arguments)
+    own: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--" or (takes_rest and not word.startswith("-")):
+            break
+        own.append(word)
+        if option_awaiting_value(command, word) is not None:
+            next(rest, None)
+    return own
+
+
+def option_awaiting_value(command: Command, word: str) -> Option | None:
+    """Return the option whose value is the word behind this one: `--limit`, `-n`, or the last one in `-an`."""
+    flags = {flag: option for option in command.options for flag in option.flags}
+    if word in flags:
+        return flags[word] if flags[word].value else None
+    if not word.startswith("-") or word.startswith("--"):
+        return None
+    for index, letter in enumerate(word[1:], start=2):
+        option = flags.get(f"-{letter}")
+        if option is None:
+            return None
+        if option.value:
+            return option if index == len(word) else None
+    return None
 
 
 def _split(word: str, flags: dict[str, Option], command: Command) -> list[tuple[str, str | None]] | None:
@@ -51,9 +87,7 @@ def _split(word: str, flags: dict[str, Option], command: Command) -> list[tuple[
     flag, equals, value = word.partition("=")
     if flag in flags:
         return [(flag, value if equals else None)]
-    takes_dashes = any(argument.has_dashes for argument in command.arguments) and not word.startswith("--")
-    if takes_dashes and not word[2:].isdecimal():
-        return None
+    takes_dashes = any(argument.takes_dashed_words for argument in command.arguments) and not word.startswith("--")
     pairs: list[tuple[str, str | None]] = []
     if not word.startswith("--"):
         for index in range(1, len(word)):
@@ -61,7 +95,10 @@ def _split(word: str, flags: dict[str, Option], command: Command) -> list[tuple[
             if flag not in flags:
                 break
             if flags[flag].value:  # -n5
-                return [*pairs, (flag, word[index + 1 :] or None)]
+                attached = word[index + 1 :]
+                if takes_dashes and not _is_value(flags[flag], attached):
+                    return None
+                return [*pairs, (flag, attached or None)]
             pairs.append((flag, None))
         else:
             return pairs
@@ -70,28 +107,35 @@ def _split(word: str, flags: dict[str, Option], command: Command) -> list[tuple[
     raise _unknown(flag, flags)
 
 
-def _unknown(flag: str, flags: dict[str, Option]) -> Misused:
+def _is_value(option: Option, text: str) -> bool:
+    """Whether text behind a flag is meant as its value, where a word with a dash may be one to leave out."""
+    if option.number is not None:
+        return not text or text.isdecimal()
+    return not text or text.startswith(("/", ".", "~"))
+
+
+def _unknown(flag: str, flags: dict[str, Option]) -> UsageError:
     from difflib import get_close_matches
 
     usual = [name for name, option in flags.items() if not option.is_hidden and name.startswith("--")]
     near = get_close_matches(flag, usual, n=1, cutoff=0.7)
-    return Misused(f"no such option {flag!r}" + (f". Did you mean {near[0]!r}?" if near else ""), candidates=near)
+    return UsageError(f"no such option {flag!r}" + (f". Did you mean {near[0]!r}?" if near else ""), candidates=near)
 
 
 def _value(option: Option, flag: str, attached: str | None, rest: Iterator[str]) -> Any:
     if not option.value:
         if attached is not None:
-            raise Misused(f"option '{flag}' does not take a value")
+            raise UsageError(f"option '{flag}' does not take a value")
         return flag != option.off
     text = next(rest, None) if attached is None else attached
     if text is None:
-        raise Misused(f"option '{flag}' requires an argument")
+        raise UsageError(f"option '{flag}' requires an argument")
     try:
         return _converted(option, text)
     except ValueError as error:
-        raise Misused(f"invalid value for '{flag}': {error}") from None
+        raise UsageError(f"invalid value for '{flag}': {error}") from None
     except TurnlogError as error:
-        raise Misused(f"invalid value for '{flag}': {error.message}: {error.hint}") from None
+        raise UsageError(f"invalid value for '{flag}': {error.message}: {error.hint}") from None
 
 
 def _converted(option: Option, text: str) -> Any:
@@ -123,16 +167,16 @@ def _check_choice(parameter: Argument | Option, text: str) -> None:
 def _arguments(command: Command, words: list[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for argument in command.arguments:
-        taken = words if argument.is_many else words[:1]
+        taken = words if argument.is_repeatable else words[:1]
         words = words[len(taken) :]
         if argument.is_required and not taken:
-            raise Misused(f"missing argument '{argument.shown}'")
+            raise UsageError(f"missing argument '{argument.shown}'")
         try:
             for word in taken:
                 _check_choice(argument, word)
         except ValueError as error:
-            raise Misused(f"invalid value for '{argument.shown}': {error}") from None
-        values[argument.name] = tuple(taken) if argument.is_many else taken[0] if taken else argument.default
+            raise UsageError(f"invalid value for '{argument.shown}': {error}") from None
+        values[argument.name] = tuple(taken) if argument.is_repeatable else taken[0] if taken else argument.default
     if words:
-        raise Misused(f"got unexpected extra argument{'s' if len(words) > 1 else ''} ({' '.join(words)})")
+        raise UsageError(f"got unexpected extra argument{'s' if len(words) > 1 else ''} ({' '.join(words)})")
     return values

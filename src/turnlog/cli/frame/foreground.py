@@ -12,9 +12,9 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
-from turnlog.cli.draw.text import one_line
 from turnlog.errors import TurnlogError
 from turnlog.machine.environment import environment
+from turnlog.view.visible import one_line
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)

@@ -5,34 +5,22 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
 from textwrap import TextWrapper
 
-from turnlog.cli import commands
 from turnlog.cli.frame.command import Command, Option
-from turnlog.cli.frame.commandlist import command_names
+from turnlog.cli.frame.commandlist import command_names, source_of
+from turnlog.view.visible import clip
 
 _NARROWEST, _WIDEST = 50, 94
 _TERM = 30
 """The most columns for the flags of an option; longer ones get a line of their own."""
 _SUMMARY = re.compile(r'''^def command\(.*?\) -> None:\n    """(.+?)\.$''', re.MULTILINE | re.DOTALL)
 """Matches the first sentence of the help in a command's source: importing every command takes too long."""
-_ENOUGH = 15
-_GROUPS = {
-    "Find": [
-        "ls", "search", "show", "tui", "pick", "usage", "resume", "watch", "tree", "compare", "statusline",
-        "web", "mcp",
-    ],
-    "Safety net": [
-        "setup", "hooks", "run", "checkpoint", "checkpoints", "diff", "rewind", "undo", "redo", "blame", "why", "keep",
-    ],
-    "Share": ["export", "import", "push", "pull", "sync", "formats"],
-    "Care": [
-        "title", "tag", "star", "note", "archive", "fork", "compact", "uncompact", "log", "path", "rm", "restore",
-        "erase", "mv", "doctor", "gc", "index", "prices", "completion", "api", "demo",
-    ],
-}  # fmt: skip
+_GROUP = re.compile(r"""^GROUP = "(.+?)", (\d+)$""", re.MULTILINE)
+"""Matches the group of the command in its source, and its position there: those used most come first."""
+_GROUPS = ("Find", "Safety net", "Share", "Care")
+_OTHERS = ("More", 0)
+"""The group of a command that names none."""
 
 
 def help_of(command: Command, width: int | None = None) -> str:
@@ -46,28 +34,30 @@ def help_of(command: Command, width: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def summary(name: str, width: int) -> str:
+def summary(name: str) -> str:
     """What a command is for, on one line: the first sentence of its help."""
-    spec = find_spec(f"{commands.__name__}.{name}")
-    source = Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin is not None else ""
-    sentence = _SUMMARY.search(source)
-    text = " ".join(sentence[1].split()).partition(". ")[0] if sentence is not None else ""
-    # What is too long ends where it has said something: at the first comma that is far enough on.
-    stop = re.search(r"[,:;] ", text[_ENOUGH:])
-    return text if len(text) <= width or stop is None else text[: _ENOUGH + stop.start()]
+    sentence = _SUMMARY.search(source_of(name))
+    return " ".join(sentence[1].split()).partition(". ")[0] if sentence is not None else ""
 
 
 def _commands(width: int) -> Iterator[str]:
-    """Every command with its summary on one line, in groups: the ones used most come first."""
+    """Every command with its summary on one line, in groups."""
     names = command_names()
     longest = max(map(len, names))
-    placed = {name for group in _GROUPS.values() for name in group}
-    for title, group in {**_GROUPS, "More": [name for name in names if name not in placed]}.items():
-        there = [name for name in group if name in names]
-        if there:
+    groups: dict[str, list[tuple[int, str]]] = {title: [] for title in _GROUPS}
+    for name in names:
+        title, position = _group(name)
+        groups.setdefault(title, []).append((position, name))
+    for title, members in groups.items():
+        if members:
             yield from ("", f"{title}:")
-        for name in there:
-            yield f"  {name:{longest}}  {summary(name, width - 4 - longest)}"
+        for _, name in sorted(members):
+            yield f"  {name:{longest}}  {clip(summary(name), width - 4 - longest)}"
+
+
+def _group(name: str) -> tuple[str, int]:
+    declared = _GROUP.search(source_of(name))
+    return (declared[1], int(declared[2])) if declared is not None else _OTHERS
 
 
 def _usage(command: Command, width: int) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnlog.cli.frame.progress import tell
+from turnlog.cli.frame.progress import show_files
 
 if TYPE_CHECKING:
     from turnlog.session import Home
@@ -25,7 +25,7 @@ def home_location() -> str | None:
 
 
 def this_home() -> Home:
-    """The home that the options name, or the default one. Long operations in it report to `progress`."""
+    """Open the home that the options name, or the default one. Long operations in it report to `progress`."""
     from msgspec.structs import replace
 
     from turnlog.machine.environment import default_home
@@ -38,5 +38,5 @@ def this_home() -> Home:
     inner = interior(home)
     folder = folder_of(home_location() or default_home())
     stays = trash_for(folder) if folder is not None else None
-    inner.settings = replace(inner.settings, progress=tell, trash_for=stays)
+    inner.settings = replace(inner.settings, progress=show_files, trash_for=stays)
     return home

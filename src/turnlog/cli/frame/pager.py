@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import TextIO, cast
 
-from turnlog.cli.draw.text import one_line
-
 
 def pager() -> str | None:
     """The command to page with; None where the output is not for a terminal, or nobody wants one."""
@@ -27,7 +25,9 @@ def pager() -> str | None:
     except ValueError:
         program = ""
     if shutil.which(program) is None:
-        print(f"warning: PAGER is {one_line(chosen)}, and there is no such program", file=sys.stderr)
+        from turnlog.cli.frame.notes import warn
+
+        warn(f"PAGER is {chosen}, and there is no such program")
         return None
     return chosen
 

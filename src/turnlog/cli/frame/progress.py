@@ -17,17 +17,17 @@ class _Line:
     shown = 0.0
 
 
-def tell(what: str, number: int) -> None:
+def show_files(what: str, number: int) -> None:
     """Report the number of finished files. The library calls this often; most calls do nothing."""
     _show(f"{what} … {number:,} {'file' if number == 1 else 'files'}")
 
 
-def count(what: str, number: int, total: int) -> None:
+def show_count(what: str, number: int, total: int) -> None:
     """Report how many of all are done."""
     _show(f"{what} … {number:,} of {total:,}")
 
 
-def part(what: str, done: int, total: int) -> None:
+def show_share(what: str, done: int, total: int) -> None:
     """Report how many of all bytes are done, as a bar, with the estimated remaining time."""
     share = min(1.0, done / total) if total else 0.0
     if not share:
@@ -55,15 +55,15 @@ def _room() -> int:
         return 79
 
 
-def again() -> None:
-    """Something else begins: it may take a while of its own."""
+def restart_clock() -> None:
+    """Begin anew to count the time: something else begins, and may take a while of its own."""
     if _Line.began:
         _Line.began = time.monotonic()
 
 
 @contextmanager
-def patience() -> Generator[None]:
-    """Inside, work may take a while and says so."""
+def progress_line() -> Generator[None]:
+    """Show a line of progress where the work inside takes a while."""
     can_go_back = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     before = _Line.began
     _Line.began, _Line.shown = time.monotonic() if can_go_back else 0.0, 0.0
@@ -77,8 +77,8 @@ def patience() -> Generator[None]:
 
 
 @contextmanager
-def unhurried(what: str) -> Generator[Callable[[], bool]]:
-    """Inside, the first Ctrl-C only asks to stop soon: what is given says whether it came. The second one stops."""
+def finish_before_interrupt(what: str) -> Generator[Callable[[], bool]]:
+    """Let the first Ctrl-C only ask to stop soon; what is yielded says whether it came. A second one stops."""
     import signal
 
     came: list[int] = []

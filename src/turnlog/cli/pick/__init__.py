@@ -1,1 +1,1 @@
-"""The session that a command is about, and the catalog: `reader`, with a terminal to tell how far it is."""
+"""The session, the agents and the catalog that a command is about: `reader`, with a terminal to tell how far it is."""

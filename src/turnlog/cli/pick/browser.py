@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from turnlog.cli.draw.question import can_ask
-from turnlog.cli.frame.exitcode import Left
+from turnlog.cli.frame.exitcode import Exit
 from turnlog.cli.frame.home import home_location
+from turnlog.cli.frame.notes import tell
+from turnlog.cli.frame.question import can_ask
 from turnlog.errors import Unsupported
-from turnlog.reader.candidate import SeveralFit
+from turnlog.reader.naming.candidate import SeveralFit
 
 if TYPE_CHECKING:
     from turnlog.tui.browser import BrowserOutcome
@@ -39,7 +39,7 @@ def browse(query: str, *, what: str, hint: str, is_picking: bool = True) -> Brow
         if (error.name or "").partition(".")[0] not in ("textual", "rich"):
             raise
         raise Unsupported(f"{what} needs Textual", hint=_INSTALL) from None
-    from turnlog.cli.pick.page import PageServer
+    from turnlog.cli.frame.webpage import PageServer
 
     try:
         with PageServer() as pages:
@@ -50,20 +50,20 @@ def browse(query: str, *, what: str, hint: str, is_picking: bool = True) -> Brow
     if outcome.is_interrupted:
         raise KeyboardInterrupt
     if outcome.signal:
-        raise Left(128 + outcome.signal)
+        raise Exit(128 + outcome.signal)
     return outcome
 
 
-def picked(query: str = "", *, what: str) -> str:
+def choose_session(query: str = "", *, what: str) -> str:
     """The name of the session that was chosen; ends the command where none was."""
     outcome = browse(query, what=what, hint="`turnlog ls --all` lists them; give the command its name")
     if not outcome.name:
-        print("nothing was chosen", file=sys.stderr)
-        raise Left(NOTHING_CHOSEN)
+        tell("nothing was chosen")
+        raise Exit(NOTHING_CHOSEN)
     return outcome.name
 
 
-def chosen_by(word: str, find: Callable[[str], _T], what: str, *, as_json: bool) -> _T:
+def find_or_choose(word: str, find: Callable[[str], _T], what: str, *, as_json: bool) -> _T:
     """What `find` gives for a word; where the word fits several, one of them is chosen on the terminal."""
     try:
         return find(word)
@@ -75,4 +75,4 @@ def chosen_by(word: str, find: Callable[[str], _T], what: str, *, as_json: bool)
         if find_spec("textual") is None:
             several.hint = f"{several.hint}, or choose from a list: {_INSTALL}"
             raise
-    return find(picked(f'session:"{word}"', what=f"`turnlog {what}`"))
+    return find(choose_session(f'session:"{word}"', what=f"`turnlog {what}`"))

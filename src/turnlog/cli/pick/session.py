@@ -4,26 +4,27 @@ with session_to_read(word) as opened:      whosever it is; nothing is locked, no
 session_to_change(home, word) -> Session   one of ours; of another agent's its imported copy, or an error
 session_to_mark(home, word)                whosever it is; another agent's stays as it is, and the home says it
 session_brought(home, word) -> Session     the same, but another agent's is imported first, and stderr says so
-names(home).find(word), .own(word)         only which one
+names(home).find(word), .own_id(word)      only which one
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from turnlog.cli.draw.text import one_line, tell
 from turnlog.cli.frame.home import home_location, this_home
-from turnlog.cli.frame.progress import again, count, patience
+from turnlog.cli.frame.notes import tell, warn
+from turnlog.cli.frame.progress import progress_line, restart_clock, show_count
 from turnlog.errors import Conflict, Invalid, NotFound, Unavailable
 from turnlog.log.ids import word_of
-from turnlog.machine.process import is_alive, lives
-from turnlog.reader.name import SessionNames, SessionRef
-from turnlog.reader.opener import OpenedSession, SessionOpener
+from turnlog.machine.process import may_run, runs
+from turnlog.reader.naming.name import SessionNames
+from turnlog.reader.naming.sessionref import SessionRef
+from turnlog.reader.opening.opener import OpenedSession, SessionOpener
 from turnlog.session.interior import interior
 from turnlog.thread.reader import SessionReader, history_of
+from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
     from turnlog.catalog import Catalog
@@ -33,27 +34,23 @@ if TYPE_CHECKING:
 
 def reader() -> SessionOpener:
     """Reads what the options say, and tells how far it is."""
-    return SessionOpener(home_location(), home=this_home, catalog=_catalog, progress=_progress, warn=_warn)
+    return SessionOpener(home_location(), home=this_home, catalog=_catalog, progress=_progress, warn=warn)
 
 
 def _progress(what: str, number: int, total: int) -> None:
     if not number:
-        again()  # what came before took its own time
-    count(what, number, total)
+        restart_clock()  # what came before took its own time
+    show_count(what, number, total)
 
 
 def _catalog() -> AbstractContextManager[Catalog]:
-    from turnlog.cli.pick.catalog import catalog
+    from turnlog.cli.pick.catalog import open_catalog
 
-    return catalog(home_location())
-
-
-def _warn(text: str) -> None:
-    print(f"warning: {one_line(text)}", file=sys.stderr)
+    return open_catalog(home_location())
 
 
 def names(home: Home) -> SessionNames:
-    """What words mean in that home."""
+    """Return what finds sessions of that home by the words for them."""
     return reader().names(home)
 
 
@@ -63,14 +60,14 @@ def session_to_read(
 ) -> Generator[OpenedSession]:
     """The session that is meant, open until this is left: see `SessionOpener.read`."""
     with ExitStack() as stack:
-        with patience():
+        with progress_line():
             opened = stack.enter_context(reader().read(word, key=key, files=files, family=family))
         yield opened
 
 
 def session_to_change(home: Home, word: str | None, *, files: bool = False) -> Session:
     """A session to write to. Without a word it is one of this folder: nothing is changed by mistake."""
-    return home.resume(names(home).to_change(word, files=files))
+    return home.resume(names(home).changeable_id(word, files=files))
 
 
 def session_to_mark(home: Home, word: str | None) -> MarkableSession:
@@ -83,10 +80,10 @@ def session_to_mark(home: Home, word: str | None) -> MarkableSession:
     if copy is not None:
         return MarkableSession(home, home.resume(copy))
     try:
-        with _catalog() as asked:
-            return MarkableSession(home, None, asked.find(chosen.name))
+        with _catalog() as catalog:
+            return MarkableSession(home, None, catalog.find(chosen.name))
     except NotFound:
-        hint = f"`turnlog import {one_line(str(word))}` imports it first"
+        hint = f"`turnlog import {one_line(word or chosen.name)}` imports it first"
         raise Invalid(f"{chosen.name} does not lie where its agent keeps sessions", hint=hint) from None
 
 
@@ -94,7 +91,7 @@ def who_is_busy(session: SessionReader) -> int:
     """The process that is in the middle of a turn; 0 if none is."""
     state = history_of(session).state
     who = state.writers.get(word_of(state.turn)) if state.turn is not None else None
-    return int(who.get("pid") or 0) if who is not None and is_alive(who) else 0
+    return int(who.get("pid") or 0) if who is not None and may_run(who) else 0
 
 
 def agent_of(session: SessionReader) -> int:
@@ -102,7 +99,7 @@ def agent_of(session: SessionReader) -> int:
     state = history_of(session).state
     turn = state.turn or state.turn_before
     who = state.writers.get(word_of(turn)) if state.is_relayed and turn is not None else None
-    return int(who.get("pid") or 0) if who is not None and lives(who) else 0
+    return int(who.get("pid") or 0) if who is not None and runs(who) else 0
 
 
 def refuse_interrupted(session: Session) -> None:
@@ -123,16 +120,16 @@ def refuse_busy(session: Session) -> None:
         raise Conflict(message, hint="try again when it has ended")
 
 
-def session_brought(home: Home, word: str | None, chosen: SessionRef | None = None) -> Session:
+def imported_session(home: Home, word: str | None, chosen: SessionRef | None = None) -> Session:
     """A session of ours to go on with; another agent's is imported first, or brought up to date."""
     chosen = chosen or names(home).find(word, deleted=False)
     if chosen.source is None:
         return home.resume(chosen.id)
-    from turnlog.exchange.source import bring_all
+    from turnlog.exchange.importing.run import import_all
 
-    with patience():
+    with progress_line():
         imported = next(
-            item for item in bring_all(interior(home).creator, [chosen.source]) if item.source == chosen.source
+            item for item in import_all(interior(home).creator, [chosen.source]) if item.source == chosen.source
         )
     if not imported.id:
         raise Unavailable(f"{chosen.source.path}: {imported.problems[-1].what}")

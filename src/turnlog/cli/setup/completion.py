@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from turnlog.cli.setup.part import SetupPart
-from turnlog.machine.edit import FileEdit, emptied, imprint_of, restored
+from turnlog.machine.edit import FileEdit, edit_without_us, imprint_of, restored
 from turnlog.machine.environment import config_folder, environment, user_folder
 from turnlog.machine.replace import read_bytes, text_of
 
@@ -18,7 +18,7 @@ class CompletionPart(SetupPart):
     question = "Completion in your shell?"
     is_for_agents = False
 
-    def here(self) -> list[str]:
+    def available(self) -> list[str]:
         """See `SetupPart`."""
         shell = PurePath(environment().get("SHELL", "")).name
         return [shell] if shell in ("bash", "zsh", "fish") else []
@@ -38,7 +38,7 @@ class CompletionPart(SetupPart):
         was = rest.encode() if before is not None else None
         return FileEdit(shell, path, before, after.encode(), imprint_of(self.imprints, path, was, after))
 
-    def plan_back(self, names: Sequence[str]) -> list[FileEdit]:
+    def plan_undo(self, names: Sequence[str]) -> list[FileEdit]:
         """See `SetupPart`."""
         edits: list[FileEdit] = []
         for shell in names:
@@ -46,7 +46,7 @@ class CompletionPart(SetupPart):
             before = read_bytes(path)
             if before is not None and self.imprints.find(path) is not None:
                 rest = self._rest(shell, path, text_of(path, before))
-                edits.append(emptied(shell, self.imprints, path, before, rest, is_empty=not rest.strip()))
+                edits.append(edit_without_us(shell, self.imprints, path, before, rest, is_empty=not rest.strip()))
         return edits
 
     def _rest(self, shell: str, path: str, now: str) -> str:

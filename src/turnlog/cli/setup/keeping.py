@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from turnlog.cli.draw.keeping import LONG_DAYS
 from turnlog.cli.setup.part import SetupPart
-from turnlog.exchange.keeping import Limit, limits, unlimited_retention
+from turnlog.exchange.keeping.retention import Limit, limits, unlimited_retention
 from turnlog.formats import Retention, format_of
-from turnlog.machine.edit import FileEdit, emptied, imprint_of, naming_file, restored
+from turnlog.machine.edit import FileEdit, edit_without_us, imprint_of, restored
 from turnlog.machine.environment import default_home
 from turnlog.machine.keepstate import KeepState, keep_going
-from turnlog.machine.replace import read_bytes, text_of
-from turnlog.machine.settings import MISSING, plain, value_at, with_value, without
+from turnlog.machine.replace import naming_file, read_bytes, text_of
+from turnlog.machine.settings import MISSING, parse_settings, value_at, with_value, without
 
 
 class KeepPart(SetupPart):
@@ -26,13 +25,13 @@ class KeepPart(SetupPart):
     def _state(self) -> KeepState:
         return KeepState(self.location or default_home())
 
-    def here(self) -> list[str]:
+    def available(self) -> list[str]:
         """See `SetupPart`."""
         return [limit.agent for limit in limits()] if self._state.is_possible else []
 
     def plan(self, names: Sequence[str]) -> list[FileEdit]:
         """See `SetupPart`."""
-        return [self._edit(limit, retention) for limit, retention in _told(names) if not _is_long(limit)]
+        return [self._edit(limit, retention) for limit, retention in _limits_of(names) if not limit.is_long]
 
     def _edit(self, limit: Limit, retention: Retention) -> FileEdit:
         file, edit = unlimited_retention(retention)
@@ -43,69 +42,67 @@ class KeepPart(SetupPart):
         imprint = imprint_of(self.imprints, file.path, before, after)
         return FileEdit(limit.agent, file.path, before, after.encode(), imprint)
 
-    def plan_back(self, names: Sequence[str]) -> list[FileEdit]:
+    def plan_undo(self, names: Sequence[str]) -> list[FileEdit]:
         """See `SetupPart`."""
         edits: list[FileEdit] = []
-        for limit, retention in _told(names):
+        for limit, retention in _limits_of(names):
             before = read_bytes(limit.settings)
-            if before is None or self.imprints.find(limit.settings) is None:
-                continue
-            now = text_of(limit.settings, before)
-
-            def read(text: str, retention: Retention = retention) -> Any:
-                return plain(text, dialect=retention.dialect)
-
-            def rest(then: Any, now: str = now, retention: Retention = retention) -> str:
-                return _as_it_was(now, then, retention)
-
-            after = restored(self.imprints, limit.settings, now, rest, read)
-            edits.append(emptied(limit.agent, self.imprints, limit.settings, before, after, is_empty=read(after) == {}))
+            if before is not None and self.imprints.find(limit.settings) is not None:
+                edits.append(self._restored(limit, retention, before))
         return edits
 
-    def fresh(self, names: Sequence[str]) -> list[str]:
+    def _restored(self, limit: Limit, retention: Retention, before: bytes) -> FileEdit:
+        now = text_of(limit.settings, before)
+
+        def read(text: str) -> Any:
+            return parse_settings(text, syntax=retention.dialect)
+
+        def rest(then: Any) -> str:
+            return _as_it_was(now, then, retention)
+
+        after = restored(self.imprints, limit.settings, now, rest, read)
+        return edit_without_us(limit.agent, self.imprints, limit.settings, before, after, is_empty=read(after) == {})
+
+    def not_set_up(self, names: Sequence[str]) -> list[str]:
         """See `SetupPart`."""
         agents = self._state.agents()
-        changed = super().fresh(names)
+        changed = super().not_set_up(names)
         return [name for name in names if name not in agents or name in changed]
 
     def notes(self, names: Sequence[str]) -> list[str]:
         """See `SetupPart`."""
         return [f"{name}: copies of its sessions are kept from now on" for name in names]
 
-    def make(self, names: Sequence[str]) -> None:
+    def apply(self, names: Sequence[str]) -> None:
         """See `SetupPart`."""
-        super().make(names)
+        super().apply(names)
         self._state.choose(sorted({*self._state.agents(), *names}))
         keep_going(self._state.location)
 
-    def take_back(self, names: Sequence[str]) -> None:
+    def undo(self, names: Sequence[str]) -> None:
         """See `SetupPart`. What is kept stays."""
-        super().take_back(names)
+        super().undo(names)
         self._state.choose([name for name in self._state.agents() if name not in names])
 
 
-def _told(names: Sequence[str]) -> Iterator[tuple[Limit, Retention]]:
+def _limits_of(names: Sequence[str]) -> Iterator[tuple[Limit, Retention]]:
     for limit in limits():
         retention = format_of(limit.agent).retention
         if limit.agent in names and retention is not None:
             yield limit, retention
 
 
-def _is_long(limit: Limit) -> bool:
-    return limit.days is None or limit.days >= LONG_DAYS
-
-
 def _as_it_was(now: str, then: Any, retention: Retention) -> str:
     """The text with what was set there before; what somebody else set since stays."""
     text = now
     for path, value in retention.forever:
-        if value_at(text, path, dialect=retention.dialect) != value:
+        if value_at(text, path, syntax=retention.dialect) != value:
             continue
         before: Any = then
         for key in path:
             before = before.get(key, MISSING) if isinstance(before, dict) else MISSING  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if before is MISSING:
-            text = without(text, path, dialect=retention.dialect)
+            text = without(text, path, syntax=retention.dialect)
         else:
-            text = with_value(text, path, before, dialect=retention.dialect)
+            text = with_value(text, path, before, syntax=retention.dialect)
     return text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from turnlog.machine.edit import FileEdit, make_edit
 from turnlog.machine.imprint import Imprints
 from turnlog.machine.launcher import launcher, this_launcher
-from turnlog.reader.hooking import hook_places, imprints, see_hooks
+from turnlog.reader.agents.hookedhome import hook_places, imprints, mark_hooks_seen
 
 if TYPE_CHECKING:
     from turnlog.mcp.install import ServerPlaces
@@ -21,7 +21,7 @@ class SetupPart:
     name: str
     question: str
     is_for_agents = True
-    """Else there is only one of it on a machine."""
+    """Whether it is set up for each agent. Otherwise it is set up once, for the shell."""
 
     def __init__(self, location: str | None, *, anyway: bool = False) -> None:
         self.location = location
@@ -37,77 +37,81 @@ class SetupPart:
         """What agents are told to start. Raises `Unsupported` where that may be gone tomorrow."""
         return this_launcher() if self._anyway else launcher("setup")
 
-    def here(self) -> list[str]:
-        """What it can be set up for on this machine: names of agents, or of a shell."""
+    def available(self) -> list[str]:
+        """Return what it can be set up for on this machine: names of agents, or of a shell."""
         raise NotImplementedError
 
     def plan(self, names: Sequence[str]) -> list[FileEdit]:
-        """What has to be changed for these."""
+        """Return the changes of files that set it up for these names."""
         raise NotImplementedError
 
-    def plan_back(self, names: Sequence[str]) -> list[FileEdit]:
-        """What has to be changed so that their files are as they would be without us."""
+    def plan_undo(self, names: Sequence[str]) -> list[FileEdit]:
+        """Return the changes after which their files are as they would be without us."""
         raise NotImplementedError
 
-    def fresh(self, names: Sequence[str]) -> list[str]:
-        """Those that do not have it yet: what was there before us is not ours to take back."""
+    def not_set_up(self, names: Sequence[str]) -> list[str]:
+        """Return those that do not have it yet: what was there before us is not ours to take back."""
         changed = {edit.agent for edit in self.plan(names) if edit.is_change}
         return [name for name in names if name in changed]
 
     def notes(self, names: Sequence[str]) -> list[str]:
-        """What else is done for these, or has to be by somebody, in words."""
+        """Return in words what else is done for these, or has to be done by somebody."""
         return []
 
-    def make(self, names: Sequence[str]) -> None:
-        """Do it. Planned anew: another part may have changed the same file meanwhile."""
+    def apply(self, names: Sequence[str]) -> None:
+        """Set it up. Planned anew: another part may have changed the same file meanwhile."""
         for edit in self.plan(names):
             make_edit(edit, self.imprints)
 
-    def take_back(self, names: Sequence[str]) -> None:
-        """Undo it."""
-        for edit in self.plan_back(names):
+    def undo(self, names: Sequence[str]) -> None:
+        """Take it back for these names."""
+        for edit in self.plan_undo(names):
             make_edit(edit, self.imprints)
 
 
 class HooksPart(SetupPart):
-    """Agents report every turn."""
+    """Hooks, by which agents report every turn."""
 
     name = "hooks"
     question = "Hooks, so that every turn can be inspected and taken back?"
 
-    def here(self) -> list[str]:
+    def available(self) -> list[str]:
         """See `SetupPart`."""
-        from turnlog.hooks import agent, names
+        from turnlog.hooks import hooked_agent, names
 
         places = hook_places(self.location)
-        return [name for name in names() if places.has(agent(name))]
+        return [name for name in names() if places.has(hooked_agent(name))]
 
     def plan(self, names: Sequence[str]) -> list[FileEdit]:
         """See `SetupPart`."""
-        from turnlog.hooks import agent
-        from turnlog.hooks.install import installing
+        from turnlog.hooks import hooked_agent
+        from turnlog.hooks.install import plan_install
 
         places = hook_places(self.location)
-        return [edit for name in names for edit in installing(agent(name), places, "user", self.program, trust=False)]
+        return [
+            edit
+            for name in names
+            for edit in plan_install(hooked_agent(name), places, "user", self.program, trust=False)
+        ]
 
-    def plan_back(self, names: Sequence[str]) -> list[FileEdit]:
+    def plan_undo(self, names: Sequence[str]) -> list[FileEdit]:
         """See `SetupPart`."""
-        from turnlog.hooks import agent
-        from turnlog.hooks.install import uninstalling
+        from turnlog.hooks import hooked_agent
+        from turnlog.hooks.install import plan_uninstall
 
         places = hook_places(self.location)
-        return [edit for name in names for edit in uninstalling(agent(name), places, "user")]
+        return [edit for name in names for edit in plan_uninstall(hooked_agent(name), places, "user")]
 
     def notes(self, names: Sequence[str]) -> list[str]:
         """See `SetupPart`."""
-        from turnlog.hooks import agent
+        from turnlog.hooks import hooked_agent
 
-        return [f"{agent(name).title}: {agent(name).after}" for name in names]
+        return [f"{hooked_agent(name).title}: {hooked_agent(name).after}" for name in names]
 
-    def make(self, names: Sequence[str]) -> None:
+    def apply(self, names: Sequence[str]) -> None:
         """See `SetupPart`."""
-        super().make(names)
-        see_hooks(self.location)
+        super().apply(names)
+        mark_hooks_seen(self.location)
 
 
 class ServerPart(SetupPart):
@@ -116,7 +120,7 @@ class ServerPart(SetupPart):
     name = "mcp"
     question = "The MCP server, so that they can search and read earlier sessions?"
 
-    def here(self) -> list[str]:
+    def available(self) -> list[str]:
         """See `SetupPart`."""
         from turnlog.mcp.agents import server_agent, server_names
 
@@ -129,7 +133,7 @@ class ServerPart(SetupPart):
 
         return [edit for name in names for edit in installing(server_agent(name), self._places, "user", self.program)]
 
-    def plan_back(self, names: Sequence[str]) -> list[FileEdit]:
+    def plan_undo(self, names: Sequence[str]) -> list[FileEdit]:
         """See `SetupPart`."""
         from turnlog.mcp.agents import server_agent
         from turnlog.mcp.install import uninstalling

@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 
 from turnlog.machine.replace import read_bytes, replace_file
-from turnlog.reader.hooking import memory
+from turnlog.reader.agents.hookedhome import machine_folder_of
 
 
 class SetupRecord:
-    """By part, the names that it was set up for."""
+    """The file that says for which names each part was set up."""
 
     def __init__(self, location: str | None) -> None:
-        self._path = f"{memory(location)}/settings/setup.json"
+        self._path = f"{machine_folder_of(location)}/settings/setup.json"
 
     def read(self) -> dict[str, list[str]]:
-        """What was done and not taken back."""
+        """Return what was done and not taken back: names by part."""
         try:
             data = json.loads(read_bytes(self._path) or b"{}")
             return {str(part): [str(name) for name in names] for part, names in data.items()}
@@ -29,7 +29,7 @@ class SetupRecord:
         self._write({part: sorted({*recorded.get(part, ()), *added.get(part, ())}) for part in {**recorded, **added}})
 
     def forget(self) -> None:
-        """All of it was taken back."""
+        """Record that all of it was taken back."""
         self._write({})
 
     def _write(self, recorded: Mapping[str, Sequence[str]]) -> None:

@@ -1,1 +1,1 @@
-"""What formats share: lines and documents of JSON, keys, growth, and what every writer counts as lost."""
+"""What formats share: finding sessions, keys, growth, and what every writer counts as lost."""

@@ -1,35 +1,16 @@
-"""Where other agents keep their sessions: their folders, and the files in them."""
+"""Where other agents keep their sessions: in folders, in the files there, in a database."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 
-from turnlog.formats import Places, Source
-
-_DEEP = 3
-
-
-def names_in(folder: str, end: str = "") -> list[str]:
-    """What is in a folder, of those names that end so; nothing where there is none."""
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(end))
-    except OSError:
-        return []
-
-
-def entries_in(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing in one that cannot be opened."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def is_plain_file(path: str) -> bool:
-    """Whether it is a file, and no link to one."""
-    return os.path.isfile(path) and not os.path.islink(path)
+from turnlog.formats import Places, Resuming, Source
+from turnlog.formats._shared.key import UUIDS
+from turnlog.interop.folder import files_under
+from turnlog.interop.problem import Problems, report
+from turnlog.interop.sqlite import ERRORS, ForeignDatabase, TooMuch, opened
 
 
 def workspace_over(folder: str, outer: str, inner: str) -> str | None:
@@ -38,24 +19,15 @@ def workspace_over(folder: str, outer: str, inner: str) -> str | None:
     return os.path.dirname(above) if (os.path.basename(above), name) == (outer, inner) else None
 
 
-def head_of(path: str, size: int = 1 << 16) -> bytes | None:
-    """The beginning of a file; None where it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(size)
-    except OSError:
-        return None
+def folder_of(places: Places, variables: str, default: str) -> str:
+    """The folder that the first of these variables names, or one under the home."""
+    named = (folder for name in variables.split() if (folder := places.environ.get(name)))
+    return next(named, os.path.join(places.home, default))
 
 
 def beneath(variables: str, default: str, *folders: str) -> Callable[[Places], list[str]]:
     """`Format.homes` of an agent that keeps sessions in folders of one that a variable names, or under the home."""
-
-    def homes(places: Places) -> list[str]:
-        named = (folder for name in variables.split() if (folder := places.environ.get(name)))
-        base = next(named, os.path.join(places.home, default))
-        return [os.path.join(base, folder) for folder in folders]
-
-    return homes
+    return lambda places: [os.path.join(folder_of(places, variables, default), folder) for folder in folders]
 
 
 def inside(folder: str) -> Callable[[Places], list[str]]:
@@ -68,22 +40,41 @@ def found_by(agent: str, is_ours: Callable[[str], bool]) -> Callable[[str], Iter
     return lambda path: (Source(agent, file) for file in files_under(path) if is_ours(file))
 
 
-def homes_under(folder: str, outer: str, inner: str, depth: int = 0) -> Iterator[str]:
-    """A folder, and at most three down those in which an agent keeps sessions as `outer/inner`, in a steady order."""
-    yield folder
-    is_mine = os.path.basename(folder) == outer
-    for name in [entry.name for entry in entries_in(folder) if entry.is_dir(follow_symlinks=False)]:
-        if name == inner if is_mine else name == outer and depth <= _DEEP:
-            yield from homes_under(os.path.join(folder, name), outer, inner, _DEEP + 1)
-        elif not is_mine and not name.startswith(".") and name != "node_modules" and depth < _DEEP:
-            yield from homes_under(os.path.join(folder, name), outer, inner, depth + 1)
+def sessions_in(agent: str, path: str, table: str, created: str) -> list[Source]:
+    """The sessions of a database, oldest first.
+
+    One whose sessions cannot be listed stands for them itself, without a key: whoever reads it is told why.
+    """
+    try:
+        with opened(path) as base:
+            order = f"{created}, id" if base.has(table, created) else "id"
+            return [Source(agent, path, str(row[0])) for row in base.rows(table, only=("id",), order=order)]
+    except (OSError, *ERRORS):
+        return [Source(agent, path)]
 
 
-def files_under(path: str) -> Iterator[str]:
-    """A file itself, or every file in a folder and below it, in a steady order."""
-    if os.path.isfile(path):
-        yield path
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        yield from (os.path.join(folder, name) for name in sorted(files))
+@contextmanager
+def opened_for(source: Source) -> Generator[ForeignDatabase]:
+    """A database to read one session from. Raises `OSError` for whatever is wrong with it."""
+    try:
+        with opened(source.path) as base:
+            if not source.key:
+                raise TooMuch("its sessions cannot be listed")
+            yield base
+    except ERRORS as error:
+        raise OSError(f"{source.path}: {error}") from None
+
+
+@contextmanager
+def read_from(source: Source, problems: Problems) -> Generator[ForeignDatabase]:
+    """The same, once its session is found: what is wrong from there on is told, and ends the reading."""
+    try:
+        with opened(source.path) as base:
+            yield base
+    except ERRORS as error:
+        report(problems, f"the database cannot be read any further: {error}")
+
+
+def resumed_by(*command: str, ids: str = UUIDS) -> Resuming:
+    """`Format.resume` of an agent that goes on with the session whose id stands in the place of `ID` in a command."""
+    return Resuming(command=lambda id, path, workspace: [word.replace("ID", id) for word in command], ids=ids)

@@ -2,54 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 from zlib import adler32
 
 import msgspec
-from msgspec.structs import replace
 
-from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.digest import sha256
-from turnlog.log.entry import Compaction, Custom, Entry, Message
+from turnlog.log.entry import Compaction, Custom, Entry
+from turnlog.log.identity import content_key
 
 UUIDS = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
 """What the ids look like that most agents give to sessions."""
-
-
-def content_key(entry: Entry) -> str:
-    """What tells a record without a key from others: its content, whenever it was said and however it was written."""
-    plain = replace(
-        entry, id="-", seq=0, at=None, clock=None, parent=None, turn=None, origin=None, blobs=[], more=0, batch=0
-    )
-    if isinstance(plain, Compaction):
-        inner = [replace(m, id="-", at=None, origin=None) if isinstance(m, Message) else m for m in plain.replacement]
-        plain = replace(plain, replacement=inner, keep=0)
-    try:
-        data = msgspec.json.encode(plain, order="deterministic")
-    except UnicodeEncodeError:
-        data = repr(plain).encode("utf-8", "surrogatepass")
-    return sha256(data).hexdigest()[:24]
-
-
-def gist(entry: Entry) -> str:
-    """What a message says whatever format it went through: who, the words, the calls and the answers; "" if nothing."""
-    if not isinstance(entry, Message):
-        return ""
-    said: list[Any] = [entry.role]
-    for block in entry.blocks:
-        if isinstance(block, Text):
-            said.append(block.text.strip())
-        elif isinstance(block, ToolCall):
-            said.append([block.name, block.input])
-        elif isinstance(block, ToolResult):
-            content = block.content
-            parts = [part.text for part in content if isinstance(part, Text)] if not isinstance(content, str) else []
-            said.append((content if isinstance(content, str) else "\n".join(parts)).strip())
-    try:
-        return sha256(msgspec.json.encode(said, order="deterministic")).hexdigest() if len(said) > 1 else ""
-    except UnicodeEncodeError:
-        return ""
 
 
 NONE: dict[str, str] = {}
@@ -135,43 +98,3 @@ def digest_of(entry: Entry) -> str:
 _SHORT = 12
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 """Faster than JSON, and nobody reads it; it has no integers beyond 64 bits."""
-
-
-def overlap(before: list[str], now: list[str]) -> tuple[int, int]:
-    """Where the longest end of what was there stands in what is there now, and how long it is.
-
-    Both are looked at from their ends, so that it is the search of a beginning: Knuth, Morris and Pratt.
-    """
-    if not before:
-        return 0, 0
-    wanted = before[::-1]
-    fall = [0] * len(wanted)
-    for index in range(1, len(wanted)):
-        length = fall[index - 1]
-        while length and wanted[index] != wanted[length]:
-            length = fall[length - 1]
-        fall[index] = length + (wanted[index] == wanted[length])
-    best, end, length = 0, 0, 0
-    for index, digest in enumerate(reversed(now)):
-        while length and (length == len(wanted) or digest != wanted[length]):
-            length = fall[length - 1]
-        length += digest == wanted[length]
-        if length > best:
-            best, end = length, index + 1
-    return len(now) - end, best
-
-
-def id_of(key: str | None, entry: Entry, counts: Counter[str]) -> str:
-    """The id an imported record has: its key, or its content and which of its kind it is."""
-    if key is not None:
-        return key_id(key)
-    digest = content_key(entry)
-    counts[digest] += 1
-    return f"{digest}.{counts[digest]}"
-
-
-def key_id(key: str) -> str:
-    """The entry id for the key of a record."""
-    if 0 < len(key) <= 200 and key.isprintable():
-        return key
-    return "key." + sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

@@ -8,10 +8,10 @@ from typing import Any
 from turnlog.errors import NotFound
 from turnlog.formats import Loss, Transcript
 from turnlog.formats._shared.origin import is_of
-from turnlog.formats._shared.rust import beyond_64_bits, by_key
-from turnlog.formats._shared.value import fields, listed
+from turnlog.interop.rust import beyond_64_bits, by_key
+from turnlog.interop.value import as_list, fields
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
-from turnlog.log.context import repair
+from turnlog.log.context.toolturn import repair
 from turnlog.log.entry import Checkpoint, Message, Note
 
 
@@ -99,7 +99,7 @@ def plain_text(content: str | Iterable[AnyBlock]) -> str:
 
 def is_import_note(note: Note) -> bool:
     """Whether a note only tells what was wrong with a source: nobody misses it where it came from."""
-    data = listed(note.data)
+    data = as_list(note.data)
     return bool(data) and "what" in fields(data[0])
 
 
@@ -131,11 +131,8 @@ def mended(messages: list[Message], agent: str, tally: Tally) -> list[Message]:
     index = next((i for i, message in enumerate(messages) if not is_of(message, agent)), len(messages))
     if index == len(messages):
         return messages
-    for start in range(index - 1, -1, -1):
-        if messages[start].role != "tool":
-            # Its calls may be answered further on, or never.
-            index = start
-            break
+    # The calls of the last one before may be answered further on, or never.
+    index = next((start for start in range(index - 1, -1, -1) if messages[start].role != "tool"), index)
     rest = repair(messages[index:])
     kept = {id(block) for message in rest for block in message.blocks}
     results = [block for message in messages[index:] for block in message.blocks if isinstance(block, ToolResult)]

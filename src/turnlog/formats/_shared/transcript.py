@@ -9,12 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from turnlog.formats._shared.copied import Copied
-from turnlog.formats._shared.place import OutputFile, put_files
+from turnlog.interop.copied import Copied
+from turnlog.interop.place import OutputFile, put_files
 from turnlog.log.codec import without_surrogates
-from turnlog.log.context import Context, text_of
-from turnlog.log.entry import AnyEntry, Message, Start
-from turnlog.log.prompt import preview_of
+from turnlog.log.context import Context
+from turnlog.log.entry import AnyEntry, Start
 from turnlog.log.usage import UsageReport
 
 
@@ -30,11 +29,6 @@ class TouchedFile(Struct, frozen=True):
     """False where what was in it is not kept any more."""
     is_private: bool = False
     """Whether it is ignored, and nobody asked for what is in it."""
-
-
-def no_files(after: int) -> list[TouchedFile]:
-    """For a session of which no files are known."""
-    return []
 
 
 class Transcript(Struct, frozen=True, kw_only=True):
@@ -55,7 +49,7 @@ class Transcript(Struct, frozen=True, kw_only=True):
     """The nodes that lead to the head, oldest first."""
     entries: Callable[[], Iterable[AnyEntry]]
     """Every entry in the order of the log, side branches and marks included."""
-    files: Callable[[int], list[TouchedFile]] = no_files
+    files: Callable[[int], list[TouchedFile]] = lambda after: []
     """The files that differ between the first checkpoint made here after that entry, and the last."""
     context: Context
     usage: UsageReport
@@ -100,17 +94,6 @@ class Rendered(Struct, frozen=True, kw_only=True):
     """What it is a copy of, whether or not its files have a place to say so."""
     about: Any = None
     """What `place` needs to know besides, such as the row of an index."""
-
-
-def preview(messages: Iterable[Message]) -> str:
-    """The first prompt that says something, on one line; "" if none does."""
-    for message in messages:
-        if message.role != "user" or message.display is False:
-            continue
-        text = preview_of(message.display if isinstance(message.display, str) else text_of(message.blocks))
-        if text:
-            return text
-    return ""
 
 
 def put_session(written: Rendered, folder: str, *, force: bool = False) -> str:

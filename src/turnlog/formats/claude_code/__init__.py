@@ -8,15 +8,15 @@ from mmap import ACCESS_READ, mmap
 from typing import Any
 
 from turnlog.formats import Format, Places, Resuming, Retention, Source, Watching
-from turnlog.formats._shared.finding import files_under
 from turnlog.formats._shared.growth import growing
-from turnlog.formats._shared.json import lines
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import first_records, record_in
 from turnlog.formats._shared.transcript import written_by
-from turnlog.formats._shared.value import fields
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import ClaudeState, read
+from turnlog.interop.folder import files_under
+from turnlog.interop.jsonline import lines
+from turnlog.interop.records import first_records, record_in
+from turnlog.interop.value import as_int, fields
 
 _NAME = "claude-code"
 _HEAD = 40
@@ -28,33 +28,23 @@ def _base(places: Places) -> str:
     return places.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(places.home, ".claude")
 
 
-def _homes(places: Places) -> list[str]:
-    return [os.path.join(_base(places), "projects")]
-
-
 def _days(setting: Any) -> float | None:
     """It takes whole days from 1 on, and nothing else; earlier versions took 0 for never."""
-    if setting == 0:
-        return None
-    return setting if isinstance(setting, int) and setting > 0 else _DAYS
+    days = as_int(setting)
+    return _DAYS if days is None or days < 0 else days or None
 
 
 def _find(path: str) -> Iterator[Source]:
     for file in files_under(path):
-        yield from _in_file(file)
+        if file.endswith(".jsonl") and _is_ours(file):
+            yield Source(_NAME, file)
+            if not os.path.basename(file).startswith("agent-"):
+                yield from (Source(_NAME, file, key) for key in _subagents_inside(file))
 
 
 def _sidecars(source: Source) -> list[str]:
-    is_agent = os.path.basename(source.path).startswith("agent-")
-    return [source.path.removesuffix(".jsonl") + ".meta.json"] if is_agent else []
-
-
-def _in_file(path: str) -> Iterator[Source]:
-    if not path.endswith(".jsonl") or not _is_ours(path):
-        return
-    yield Source(_NAME, path)
-    if not os.path.basename(path).startswith("agent-"):
-        yield from (Source(_NAME, path, key) for key in _subagents_inside(path))
+    stem = source.path.removesuffix(".jsonl")
+    return [f"{stem}.meta.json"] if os.path.basename(stem).startswith("agent-") else []
 
 
 def _is_ours(path: str) -> bool:
@@ -89,7 +79,7 @@ def _subagents_inside(path: str) -> list[str]:
 
 FORMAT = Format(
     "Claude Code 1.0 to 2.1.325, with subagents",
-    _homes,
+    lambda places: [os.path.join(_base(places), "projects")],
     _find,
     read,
     write=written_by("turnlog.formats.claude_code.writing"),

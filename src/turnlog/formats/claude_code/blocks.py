@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnlog.formats._shared.value import count, fields, items
+from turnlog.interop.value import fields, items, token_count
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Stop
 from turnlog.log.usage import Usage
@@ -21,10 +21,15 @@ def block(raw: dict[str, Any]) -> AnyBlock:
     """One block of a user's message or of a tool's result."""
     if raw.get("type") == "text" and isinstance(raw.get("text"), str):
         return Text(text=raw["text"])
-    from turnlog.formats._shared.foreign import unknown
+    from turnlog.formats._shared.blocks import unknown
     from turnlog.wire.anthropic.item import media
 
     return media(raw) or unknown("claude-code", raw)
+
+
+def parts_of(content: Any) -> list[dict[str, Any]]:
+    """Content is text, or a list of blocks."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
 
 
 def result(raw: dict[str, Any], details: Any) -> ToolResult:
@@ -58,8 +63,8 @@ def stopped(reason: Any, error: Any, details: Any) -> tuple[Stop | None, dict[st
         return _STOPS[reason] if reason else None, None
     from turnlog.wire.anthropic import answer as wire
 
-    stop, failure = wire.stopped(reason, error, details)
-    return stop if reason else None, failure
+    end = wire.ending_of(reason, error, details)
+    return end.stop if reason else None, end.error
 
 
 def usage_of(raw: dict[str, Any]) -> Usage:
@@ -69,18 +74,18 @@ def usage_of(raw: dict[str, Any]) -> Usage:
         from turnlog.wire.anthropic import answer as wire
 
         return wire.usage_of(raw)
-    written, hour = count(get("cache_creation_input_tokens")), 0
+    written, hour = token_count(get("cache_creation_input_tokens")), 0
     if by_duration:
-        hour = count(by_duration.get("ephemeral_1h_input_tokens"))
-        written = max(written, hour + count(by_duration.get("ephemeral_5m_input_tokens")))
+        hour = token_count(by_duration.get("ephemeral_1h_input_tokens"))
+        written = max(written, hour + token_count(by_duration.get("ephemeral_5m_input_tokens")))
     thoughts = fields(get("output_tokens_details")).get("thinking_tokens") if "output_tokens_details" in raw else 0
     return Usage(
-        input_tokens=count(get("input_tokens")),
-        cache_read_tokens=count(get("cache_read_input_tokens")),
+        input_tokens=token_count(get("input_tokens")),
+        cache_read_tokens=token_count(get("cache_read_input_tokens")),
         cache_write_tokens=written - hour,
         cache_write_1h_tokens=hour,
-        output_tokens=count(get("output_tokens")),
-        reasoning_tokens=count(thoughts),
+        output_tokens=token_count(get("output_tokens")),
+        reasoning_tokens=token_count(thoughts),
     )
 
 
@@ -91,6 +96,5 @@ def larger(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The usage of an API message of which several records tell: while it streams, its output grows."""
     if not one:
         return other
-    if sum(count(other.get(name)) for name in _USAGE) >= sum(count(one.get(name)) for name in _USAGE):
-        return other or one
-    return one
+    is_more = sum(token_count(other.get(name)) for name in _USAGE) >= sum(token_count(one.get(name)) for name in _USAGE)
+    return other if other and is_more else one

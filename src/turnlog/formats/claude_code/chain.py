@@ -1,20 +1,86 @@
-"""The links of a transcript, which of its ends the conversation is at, and its first records in their order.
+"""The lines of what people and models said, what hangs on what, and at which of its ends the conversation is.
 
-A file of a gigabyte has some 300,000 of them, so they lie in flat arrays. Objects that refer to each other would take
-more room, and a chain of that length cannot be freed by CPython without exhausting the stack.
+Any other line is decoded whole. A file of a gigabyte has some 300,000 lines, so their links lie in flat arrays.
+Objects that refer to each other would take more room, and a chain of that length cannot be freed by CPython without
+exhausting the stack.
 """
 
-from __future__ import annotations
-
+# Without `from __future__ import annotations`, as in `turnlog.log.entry`.
 from array import array
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import UNSET, Struct, convert, field
+from msgspec.json import Decoder
+
 from turnlog.formats import Problem
-from turnlog.formats._shared.value import fields, items
-from turnlog.formats.claude_code.line import ClaudeAnswer, ClaudeLine
+from turnlog.interop.value import fields, items, text
 
 _SAID, _LIVE, _NAMED = 1, 2, 4
+
+
+class _Said(Struct, gc=False):
+    """A message of the API, or a part of one."""
+
+    content: Any = None
+    usage: Any = None
+    id: Any = UNSET
+    model: Any = None
+    stop_reason: Any = None
+    stop_details: Any = None
+    error: Any = None
+
+
+class ClaudeLine(Struct, tag_field="type", tag="user", gc=False):
+    """What people or tools said."""
+
+    uuid: str
+    message: _Said
+    timestamp: Any = None
+    parent: Any = field(default=UNSET, name="parentUuid")
+    logical: Any = field(default=None, name="logicalParentUuid")
+    is_side: Any = field(default=None, name="isSidechain")
+    is_meta: Any = field(default=None, name="isMeta")
+    is_hidden: Any = field(default=None, name="isVisibleInTranscriptOnly")
+    is_summary: Any = field(default=None, name="isCompactSummary")
+    team: Any = field(default=None, name="teamName")
+    branch: Any = field(default=None, name="gitBranch")
+    fork: Any = field(default=None, name="forkedFrom")
+    details: Any = field(default=None, name="toolUseResult")
+    request: Any = field(default=None, name="requestId")
+    prompt: Any = field(default=None, name="promptId")
+    error: Any = None
+    is_error: Any = field(default=None, name="isApiErrorMessage")
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the conversation may be at it."""
+        return not (self.is_side or self.is_meta or self.team)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody goes on with the conversation there."""
+        content = self.message.content
+        return isinstance(content, str) or not any(item.get("type") == "tool_result" for item in items(content))
+
+
+class ClaudeAnswer(ClaudeLine, tag="assistant"):
+    """What a model said."""
+
+
+decode_line = Decoder(ClaudeLine | ClaudeAnswer).decode
+
+
+def line_of(record: dict[str, Any]) -> ClaudeLine:
+    """The same of a record that was decoded whole."""
+    kind = ClaudeAnswer if record["type"] == "assistant" else ClaudeLine
+    return convert({**record, "message": fields(record.get("message"))}, kind)
+
+
+def key_of(uuid: str, fork: Any) -> str:
+    """The record's own id; in a fork that of what it is a copy of."""
+    copied = fields(fork).get("messageUuid") if fork is not None else None
+    return copied if isinstance(copied, str) else uuid
 
 
 class Chain:
@@ -81,7 +147,7 @@ def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Ite
     for offset, record in records:
         uuid, parent = _link(record)
         is_early = uuid and parent and (parent in waiting if early else type(record) is ClaudeAnswer)
-        if is_early and len(early) < _MOST and not _is_asked(record):
+        if is_early and len(early) < _MOST and not (type(record) is ClaudeLine and record.is_asked):
             wanted = wanted or parent
             waiting.add(uuid)
             early.append((offset, record))
@@ -100,19 +166,8 @@ def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Ite
         problems.append(Problem(f"{len(early)} records hang on one that is not there yet: they were left out"))
 
 
-def _is_asked(record: Any) -> bool:
-    """Whether somebody goes on with the conversation there."""
-    if type(record) is not ClaudeLine:
-        return False
-    content = record.message.content
-    return isinstance(content, str) or not any(item.get("type") == "tool_result" for item in items(content))
-
-
 def _link(record: Any) -> tuple[str, str]:
     """The id of a record, and of the one that it hangs on."""
-    if isinstance(record, dict):
-        whole = fields(record)
-        uuid, parent = whole.get("uuid"), whole.get("parentUuid")
-    else:
-        uuid, parent = record.uuid, record.parent
-    return uuid if isinstance(uuid, str) else "", parent if isinstance(parent, str) else ""
+    is_whole = isinstance(record, dict)
+    link = (fields(record).get("uuid"), fields(record).get("parentUuid")) if is_whole else (record.uuid, record.parent)
+    return text(link[0]) or "", text(link[1]) or ""

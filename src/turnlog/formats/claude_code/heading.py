@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -11,10 +12,10 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
-from turnlog.formats._shared.copied import copied_in
-from turnlog.formats._shared.finding import names_in
-from turnlog.formats._shared.records import beside, readable, rows
-from turnlog.formats._shared.value import branches_in, count, fields, moment, text, usage_in
+from turnlog.interop.copied import copied_in
+from turnlog.interop.folder import names_in
+from turnlog.interop.records import load_sidecar, report_unreadable, rows
+from turnlog.interop.value import as_list, branches_in, fields, moment, text, token_count, usage_in
 from turnlog.log.usage import Usage
 
 CHAIN = ("user", "assistant", "system", "attachment", "progress")
@@ -28,6 +29,12 @@ _QUIET = frozenset((
 ))  # fmt: skip
 """Bookkeeping of the program."""
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+_FACTS = {
+    "relocated": ("workspace", "relocatedCwd"),
+    "permission-mode": ("permission_mode", "permissionMode", "mode"),
+    "mode": ("mode", "permissionMode", "mode"),
+}
+"""Types of records that say one fact: its name with us, and the fields in which it may be."""
 
 
 def heading(source: Source) -> SessionHeader:
@@ -87,12 +94,12 @@ def _copied(source: Source, first: str, begun: datetime) -> Forked | None:
     candidates: list[tuple[datetime, str]] = []
     for name in [name for name in names_in(folder, ".jsonl") if name != own][:_NEAR]:
         path = os.path.join(folder, name)
-        head = [row.data for row in islice(readable(rows(path, []), [], path), _ENOUGH)]
+        head = [row.data for row in islice(report_unreadable(rows(path, []), [], path), _ENOUGH)]
         chain = [record for record in head if record.get("type") in CHAIN]
         times = [at for record in head if (at := moment(record.get("timestamp"))) is not None]
         if not times or not chain or chain[0].get("uuid") != first:
             continue  # one without a time in its beginning cannot be the oldest
-        if any(row.data.get("uuid") == last for row in readable(rows(path, []), [], path)):
+        if any(row.data.get("uuid") == last for row in report_unreadable(rows(path, []), [], path)):
             candidates.append((times[0], path))
     if not candidates:
         return None
@@ -105,7 +112,7 @@ def _parent(source: Source, session: str, stem: str) -> Spawn:
     if source.key:
         return Spawn(stem)
     # The sidecar came with later versions.
-    meta = fields(beside(source.path.removesuffix(".jsonl") + ".meta.json", []))
+    meta = fields(load_sidecar(source.path.removesuffix(".jsonl") + ".meta.json", []))
     parts = os.path.abspath(source.path).split(os.sep)
     parent = parts[parts.index("subagents") - 1] if "subagents" in parts else session
     call = next((meta[key] for key in ("toolUseId", "spawningToolUseId", "tool_use_id") if key in meta), None)
@@ -121,13 +128,11 @@ def take_facts(kind: str, record: dict[str, Any], facts: dict[str, Any], titles:
     elif kind == "tag":
         if isinstance(record.get("tag"), str):
             facts["tags"] = [record["tag"]] if record["tag"] else []
-    elif kind == "relocated":
-        if isinstance(record.get("relocatedCwd"), str):
-            facts["workspace"] = record["relocatedCwd"]
-    elif kind in ("permission-mode", "mode"):
-        mode = record.get("permissionMode") or record.get("mode")
-        if isinstance(mode, str):
-            facts[kind.replace("-", "_")] = mode
+    elif kind in _FACTS:
+        fact, *names = _FACTS[kind]
+        value = next((record[name] for name in names if record.get(name)), None)
+        if isinstance(value, str):
+            facts[fact] = value
     elif kind == "pr-link":
         facts["pull_request"] = record.get("prUrl")
     elif kind == "cost-state":
@@ -139,8 +144,16 @@ def take_facts(kind: str, record: dict[str, Any], facts: dict[str, Any], titles:
     return True
 
 
+def cleared_calls(line: Mapping[str, Any]) -> list[str]:
+    """The calls whose results Claude Code no longer sends, if it is that what a line says."""
+    if line.get("type") != "system" or line.get("subtype") != "microcompact_boundary":
+        return []
+    names = fields(line.get("microcompactMetadata")).get("compactedToolIds")
+    return [name for name in as_list(names) if isinstance(name, str)]
+
+
 def _spent(usage: dict[str, Any]) -> Usage:
-    cost, hour = usage.get("costUSD"), count(usage.get("cacheCreationEphemeral1hInputTokens"))
+    cost, hour = usage.get("costUSD"), token_count(usage.get("cacheCreationEphemeral1hInputTokens"))
     names = ("outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "thinkingTokens")
     spent = usage_in(usage, "inputTokens", *names)
     return replace(

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid
-from turnlog.formats._shared.value import fields, items, moment, text
-from turnlog.formats.claude_code.blocks import CLEARED, block, result
-from turnlog.formats.claude_code.line import about, line_of
+from turnlog.formats.claude_code.blocks import CLEARED, block, parts_of, result
+from turnlog.formats.claude_code.heading import cleared_calls as cleared_calls
+from turnlog.interop.value import fields, moment, text
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.draft import MAX_ID
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message
@@ -34,17 +34,16 @@ def drafted(line: Mapping[str, Any], *, is_side: bool) -> list[AnyEntry]:
 
     `is_side`: the whole transcript is a subagent's. `Invalid` for what is no line.
     """
-    at = moment(line.get("timestamp"))
-    entries = _drafted(dict(line), is_side=is_side)
+    whole, at = dict(line), moment(line.get("timestamp"))
+    is_said = whole.get("type") in ("user", "assistant") and isinstance(_content(whole), (str, list))
+    is_other = whole.get("isSidechain") is True and not is_side  # a subagent's, which early versions kept here
+    entries: list[AnyEntry]
+    if is_said and not is_other and not whole.get("isApiErrorMessage"):
+        entries = _said(whole)
+    else:
+        kind = f"claude-code.{whole.get('type') or 'line'}"
+        entries = [Custom(id=_id(whole), kind=kind, meta=_beside(whole, []))]
     return entries if at is None else [replace(entry, at=at) for entry in entries]
-
-
-def _drafted(whole: dict[str, Any], *, is_side: bool) -> list[AnyEntry]:
-    if whole.get("type") in ("user", "assistant") and isinstance(_content(whole), (str, list)):
-        is_other = whole.get("isSidechain") is True and not is_side  # a subagent's, which early versions kept here
-        if not is_other and not whole.get("isApiErrorMessage"):
-            return _said(whole)
-    return [Custom(id=_id(whole), kind=f"claude-code.{whole.get('type') or 'line'}", meta=_beside(whole, []))]
 
 
 def kept_line(entry: AnyEntry, get_blob: GetBlob | None = None, *, edited: bool = False) -> dict[str, Any] | None:
@@ -81,14 +80,6 @@ def usage_of(line: Mapping[str, Any]) -> tuple[str, Usage] | None:
     return request, anthropic.draft({"usage": spent}).usage or Usage()
 
 
-def cleared_calls(line: Mapping[str, Any]) -> list[str]:
-    """The calls whose results Claude Code no longer sends, if it is that what a line says."""
-    if line.get("type") != "system" or line.get("subtype") != "microcompact_boundary":
-        return []
-    names = fields(line.get("microcompactMetadata")).get("compactedToolIds")
-    return [name for name in cast("list[Any]", names) if isinstance(name, str)] if isinstance(names, list) else []
-
-
 def cleared(message: Message, calls: Sequence[str], line: Mapping[str, Any]) -> Edit | None:
     """A message as the model sees it without the results of these calls; None if it has none of them."""
     blocks: list[AnyBlock] = [
@@ -119,8 +110,7 @@ def _beside(line: dict[str, Any], blocks: list[AnyBlock]) -> dict[str, Any]:
 
 
 def _said(whole: dict[str, Any]) -> list[AnyEntry]:
-    content, id = _content(whole), _id(whole)
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+    parts, id = parts_of(_content(whole)), _id(whole)
     if whole["type"] == "assistant":
         return [_answer(whole, id, parts)]
     results = [part for part in parts if part.get("type") == "tool_result"]
@@ -140,16 +130,16 @@ def _said(whole: dict[str, Any]) -> list[AnyEntry]:
 
 
 def _answer(whole: dict[str, Any], id: str, parts: list[dict[str, Any]]) -> Message:
-    message = line_of(whole).message
-    answer = anthropic.draft({**about(message), "content": parts})
+    message = fields(whole["message"])
+    answer = anthropic.draft({**message, "content": parts, "usage": None})
     blocks = _known(answer.blocks)
     return replace(
         answer,
         id=id,
         blocks=blocks,
-        request=text(message.id),
+        request=text(message.get("id")),
         model=None if answer.model == "<synthetic>" else text(answer.model),
-        stop=answer.stop if text(message.stop_reason) else None,
+        stop=answer.stop if text(message.get("stop_reason")) else None,
         meta=_beside(whole, blocks),
     )
 

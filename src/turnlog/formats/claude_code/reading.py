@@ -11,30 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from msgspec import UNSET, Struct, to_builtins
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.key import NONE, content_key
-from turnlog.formats._shared.problem import UnknownRecords
-from turnlog.formats._shared.records import heads
-from turnlog.formats._shared.value import branches_in, fields, items, moment, text, whole
-from turnlog.formats.claude_code.blocks import CLEARED, answer, block, larger, result, stopped, usage_of
-from turnlog.formats.claude_code.chain import Chain, in_order
-from turnlog.formats.claude_code.heading import CHAIN, heading, take_facts
-from turnlog.formats.claude_code.line import (
-    Arriving,
-    ClaudeAnswer,
-    ClaudeLine,
-    decode_line,
-    ending,
-    is_live,
-    key_of,
-    line_of,
-)
+from turnlog.formats._shared.key import NONE
+from turnlog.formats._shared.origin import UnknownRecords
+from turnlog.formats.claude_code.blocks import CLEARED, answer, block, larger, parts_of, result, stopped, usage_of
+from turnlog.formats.claude_code.chain import Chain, ClaudeAnswer, ClaudeLine, decode_line, in_order, key_of, line_of
+from turnlog.formats.claude_code.heading import CHAIN, cleared_calls, heading, take_facts
+from turnlog.interop.records import typed_records
+from turnlog.interop.value import as_int, branches_in, fields, moment, text
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Custom, Edit, Message, Note
+from turnlog.log.identity import content_key
 
 
 class ClaudeState(Struct, omit_defaults=True):
@@ -50,19 +41,31 @@ class ClaudeState(Struct, omit_defaults=True):
 
 def read(source: Source, mark: ResumePoint | None = None, state: ClaudeState | None = None) -> Reading:
     """See `turnlog.formats`; with a mark, only what comes behind it."""
-    state = state or ClaudeState("", "")
-    reading = Reading(header=heading(source), steps=iter(()), facts={**state.facts})
-    reading.steps = _Reader(source, reading, mark, state).steps()
-    return reading
+    return _Reader(source, mark, state or ClaudeState("", "")).reading
+
+
+class _Arriving(Struct):
+    """An API message that is still arriving, and the results that came in between."""
+
+    key: str
+    id: str
+    first: ClaudeLine
+    parent: str
+    content: list[Any]
+    uuids: list[str]
+    usage: dict[str, Any]
+    results: list[tuple[str, str, Message]]
+    """Each with the record it is from, and its key."""
+    stop: Any = None
 
 
 class _Reader:
-    def __init__(self, source: Source, reading: Reading, start: ResumePoint | None, state: ClaudeState) -> None:
+    def __init__(self, source: Source, start: ResumePoint | None, state: ClaudeState) -> None:
         self._source = source
-        self._reading = reading
-        self._is_side = reading.header.hidden
+        self.reading = Reading(header=heading(source), steps=self._steps(), facts={**state.facts})
+        self._is_side = self.reading.header.hidden
         self._chain = Chain()
-        self._open: Arriving | None = None
+        self._open: _Arriving | None = None
         self._before, self._last = state.before, state.last
         """The record of the chain before, and the key of the node before."""
         if start is not None:
@@ -71,74 +74,54 @@ class _Reader:
         self._calls: dict[int, str] = {}
         """Which node has the result of each call (its hash: there are many), for what is cleared later."""
         self._titles = dict(state.titles)
-        self._branches = dict.fromkeys(state.branches or reading.header.git_branches)
+        self._branches = dict.fromkeys(state.branches or self.reading.header.git_branches)
         self._unknown = UnknownRecords(source.agent)
         self._boundary: dict[str, Any] = {}
         self._out: list[Step] = []
         """Steps that are not taken yet."""
-        self._start = start
-        self._given = start.steps if start is not None else 0
-        self._next = 0  # from where on the next mark may be
-        self._marked: tuple[int, int, str, str] | None = None
-        """The newest place that may be a mark, how many steps come before it, the record before it, and its node."""
-
-    def _mark(self) -> ResumePoint | None:
-        if self._marked is None or self._source.key:
-            return self._start
-        offset, given, before, last = self._marked
-        facts = growth.small(self._reading.facts)
-        state = ClaudeState(before, last, self._titles, facts, list(self._branches))
-        return ResumePoint(offset, given, to_builtins(state))
+        self._marks = growth.Marks[ClaudeState](start)
 
     def _may_mark(self, line: ClaudeLine, offset: int) -> None:
         """What goes on behind the record before it, as a new prompt or a new answer, closes all that was open."""
         if line.parent != self._before or not self._before or self._boundary:
             return
-        if type(line) is ClaudeAnswer:
-            is_new = self._open is None or line.message.id != self._open.id
-        else:
-            content = line.message.content
-            is_new = isinstance(content, str) or not any(item.get("type") == "tool_result" for item in items(content))
-        if is_new:
+        is_new = self._open is None or line.message.id != self._open.id
+        if is_new if type(line) is ClaudeAnswer else line.is_asked:
             self._close()
-            if self._last and self._chain.place(self._before) == self._last:
-                self._next = offset + growth.APART
-                self._marked = (offset, self._given + len(self._out), self._before, self._last)
+            if self._last and self._chain.place(self._before) == self._last and not self._source.key:
+                self._marks.put(offset, len(self._out), ClaudeState(before=self._before, last=self._last))
 
-    def steps(self) -> Iterator[Step]:
-        """All of it."""
-        out = self._out
-        start = self._start.offset if self._start is not None else 0
-        records = heads(self._source.path, self._reading.problems, decode_line, start=start)
-        if self._start is None and not self._source.key:
-            records = in_order(records, self._reading.problems)
+    def _steps(self) -> Iterator[Step]:
+        out, marks, problems = self._out, self._marks, self.reading.problems
+        records = typed_records(self._source.path, problems, decode_line, start=marks.start)
+        if not marks.is_part and not self._source.key:
+            records = in_order(records, problems)
         for offset, record in records:
             line = record if type(record) is not dict else self._chained(cast("dict[str, Any]", record), offset)
             if line is not None and not self._is_known(line.uuid, line.parent, line.is_side):
-                if offset >= self._next:
+                if offset >= marks.next:
                     self._may_mark(line, offset)
                 if type(line.branch) is str:
                     self._branches[line.branch] = None
                 self._said(line)
             while out:
-                self._given += 1
+                marks.given += 1
                 yield out.pop(0)
-        self._reading.mark = self._mark()
+        facts, branches = growth.small(self.reading.facts), list(self._branches)
+        self.reading.mark = marks.newest(titles=self._titles, facts=facts, branches=branches)
         self._close()
         yield from out
-        self._unknown.report(self._reading.problems)
+        self._unknown.report(problems)
         if self._missing:
             problem = f"{self._missing} records hang on others that are missing: they follow what stands before them"
-            self._reading.problems.append(Problem(problem))
+            problems.append(Problem(problem))
         live, is_certain = self._chain.live()
-        if self._start is not None and not (is_certain or self._is_side):
-            raise growth.NeedsFullRead
+        marks.require(is_certain or self._is_side)
         if live and live != self._last:
             yield Jump(to=live, key=f"live {live} {self._last}")
         title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
-        self._reading.header = replace(
-            self._reading.header, title=title or self._reading.header.title, git_branches=branches_in(*self._branches)
-        )
+        branches = branches_in(*self._branches)
+        self.reading.header = replace(self.reading.header, title=title, git_branches=branches)
 
     def _is_known(self, uuid: str, parent: Any, is_side: Any) -> bool:
         """Whether it was there before, or belongs to a subagent that an early version kept in its parent's file."""
@@ -163,8 +146,7 @@ class _Reader:
         """What the next record of the chain hangs on."""
         parent = text(logical if given is UNSET else given)
         if parent is None or parent not in self._chain:
-            if self._start is not None:
-                raise growth.NeedsFullRead
+            self._marks.require(is_there=False)
             if parent is not None:
                 self._missing += bool(self._before)
             parent = "" if parent is None and given is not UNSET else self._before
@@ -175,7 +157,11 @@ class _Reader:
         """A record that was decoded whole; what people, tools or a model said is given back."""
         kind, uuid = record.get("type"), record.get("uuid")
         if kind not in CHAIN or type(uuid) is not str:
-            self._other(record, offset)
+            kind = str(kind)
+            if not take_facts(kind, record, self.reading.facts, self._titles):
+                note = self._unknown.note(kind, record)
+                # With its content: a fork copies the conversation, and has other records at the same place.
+                self._out.append(Record(entry=note, key=f"at {offset} {content_key(note)}"))
             return None
         if kind in ("user", "assistant"):
             return line_of(record)
@@ -189,9 +175,8 @@ class _Reader:
         elif kind == "attachment":
             self._close()
             data, key = record.get("attachment"), key_of(uuid, record.get("forkedFrom"))
-            entry = Custom(
-                kind=f"claude-code.{fields(data).get('type')}", data=data, at=moment(record.get("timestamp"))
-            )
+            kind, at = f"claude-code.{fields(data).get('type')}", moment(record.get("timestamp"))
+            entry = Custom(kind=kind, data=data, at=at)
             self._node(key, parent, Record(entry=entry, key=key), uuid)
         else:
             self._alias(uuid, parent)
@@ -214,20 +199,19 @@ class _Reader:
     def _assistant(self, line: ClaudeAnswer, parent: str) -> None:
         arriving, uuid, message = self._open, line.uuid, line.message
         id = text(message.id) or uuid
-        content = message.content
         if arriving is None or arriving.id != id or self._is_apart(arriving, parent):
             self._close()
-            arriving = self._open = Arriving(key_of(uuid, line.fork), id, line, parent, [], [], {}, [])
-        arriving.content += [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+            arriving = self._open = _Arriving(key_of(uuid, line.fork), id, line, parent, [], [], {}, [])
+        arriving.content += parts_of(message.content)
         arriving.uuids.append(uuid)
         usage = message.usage
         if usage != arriving.usage and isinstance(usage, dict):
             arriving.usage = larger(arriving.usage, fields(usage))
         if message.stop_reason:
-            arriving.stop = ending(message)
-        self._chain.hang(uuid, parent, arriving.key, said=True, live=is_live(line))
+            arriving.stop = message.stop_reason
+        self._chain.hang(uuid, parent, arriving.key, said=True, live=line.is_live)
 
-    def _is_apart(self, arriving: Arriving, parent: str) -> bool:
+    def _is_apart(self, arriving: _Arriving, parent: str) -> bool:
         """Whether this is the same answer on another branch."""
         return parent not in arriving.uuids and self._chain.place(parent) not in {key for _, key, _ in arriving.results}
 
@@ -238,13 +222,12 @@ class _Reader:
             return
         first, message = arriving.first, arriving.first.message
         error = first.error or (True if first.is_error else None)
-        reason = arriving.stop.get("stop_reason") if arriving.stop else message.stop_reason
-        stop, failure = stopped(reason, message.error or None, message.stop_details)
+        stop, failure = stopped(arriving.stop, message.error or None, message.stop_details)
         entry = Message(
             id="-",
             role="assistant",
             blocks=[answer(raw) for raw in arriving.content],
-            model=None if message.model is UNSET or message.model == "<synthetic>" else message.model,
+            model=None if message.model == "<synthetic>" else message.model,
             request=arriving.id if message.id is not UNSET else text(first.request),
             usage=usage_of(arriving.usage) if arriving.usage else None,
             stop="error" if error else stop,
@@ -266,15 +249,11 @@ class _Reader:
                 self._chain.redirect(uuid, key)
 
     def _user(self, line: ClaudeLine, parent: str) -> None:
-        content, uuid = line.message.content, line.uuid
-        results: list[dict[str, Any]] = []
-        if isinstance(content, str):
-            parts = [{"type": "text", "text": content}]
-        else:
-            parts = items(content)
-            results = [part for part in parts if part.get("type") == "tool_result"]
+        uuid, parts = line.uuid, parts_of(line.message.content)
+        results = [part for part in parts if part.get("type") == "tool_result"]
+        if results:
             parts = [part for part in parts if part.get("type") != "tool_result"] if len(parts) > len(results) else []
-        at, key, live = moment(line.timestamp), key_of(uuid, line.fork), is_live(line)
+        at, key, live = moment(line.timestamp), key_of(uuid, line.fork), line.is_live
         display = False if line.is_meta or line.is_hidden else None
         if results:
             name = f"{key}#results" if parts else key
@@ -302,30 +281,28 @@ class _Reader:
             record = Record(entry=entry, key=key, names=NONE, turn=text(line.prompt))
             self._node(key, parent, record, uuid, said=True, live=live)
 
-    def _answers(self, owner: Arriving, results: list[dict[str, Any]], parent: str) -> bool:
+    def _answers(self, owner: _Arriving, results: list[dict[str, Any]], parent: str) -> bool:
         if parent in owner.uuids:
             return True
         calls = {str(block.get("id")) for block in owner.content if block.get("type") == "tool_use"}
         return any(part.get("tool_use_id") in calls for part in results)
 
     def _compacted(self, line: ClaudeLine, parent: str) -> None:
-        content, uuid = line.message.content, line.uuid
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         boundary, self._boundary = self._boundary, {}
         about = fields(boundary.get("compactMetadata"))
-        summary = Message(role="user", blocks=[block(part) for part in parts])
+        summary = Message(role="user", blocks=[block(part) for part in parts_of(line.message.content)])
         entry = Compaction(
             replacement=[summary],
             trigger=text(about.get("trigger")),
-            tokens_before=whole(about.get("preTokens")),
+            tokens_before=as_int(about.get("preTokens")),
             at=moment(line.timestamp),
         )
         if boundary and parent == boundary.get("uuid"):
             parent = text(boundary.get("logicalParentUuid")) or parent
-        key = key_of(uuid, line.fork)
+        key = key_of(line.uuid, line.fork)
         kept = self._chain.place(str(fields(about.get("preservedSegment")).get("headUuid")))
         compaction = Record(entry=entry, key=key, names={"keep": kept} if kept else {})
-        self._node(key, parent, compaction, uuid, said=True, live=is_live(line))
+        self._node(key, parent, compaction, line.uuid, said=True, live=line.is_live)
 
     def _system(self, record: dict[str, Any], uuid: str, parent: str) -> None:
         kind = str(record.get("subtype"))
@@ -343,24 +320,14 @@ class _Reader:
 
     def _cleared(self, record: dict[str, Any], uuid: str) -> None:
         """Old results no longer go to the model."""
-        about = fields(record.get("microcompactMetadata"))
-        names = about.get("compactedToolIds")
-        for call in cast("list[Any]", names) if isinstance(names, list) else []:
-            key = self._calls.get(hash(str(call)))
-            if key is None and self._start is not None:
-                raise growth.NeedsFullRead
+        for call in cleared_calls(record):
+            key = self._calls.get(hash(call))
+            self._marks.require(key is not None)
             if key is None:
                 continue
-            blocks: list[AnyBlock] = [ToolResult(call=str(call), content=CLEARED)]
+            blocks: list[AnyBlock] = [ToolResult(call=call, content=CLEARED)]
             entry = Edit(entry=0, blocks=blocks, at=moment(record.get("timestamp")))
             name = f"{uuid}#{call}"
             self._out.append(Record(entry=entry, key=name, names={"entry": key}))
             self._last = name
             self._chain.hang(uuid, uuid, name)
-
-    def _other(self, record: dict[str, Any], offset: int) -> None:
-        kind = str(record.get("type"))
-        if not take_facts(kind, record, self._reading.facts, self._titles):
-            note = self._unknown.note(kind, record)
-            # With its content: a fork copies the conversation, and has other records at the same place.
-            self._out.append(Record(entry=note, key=f"at {offset} {content_key(note)}"))

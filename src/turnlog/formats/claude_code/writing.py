@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript, Writing
-from turnlog.formats._shared.copied import mark_of
-from turnlog.formats._shared.place import safe_name
-from turnlog.formats._shared.rest import tell_rest
+from turnlog.formats._shared.compactedview import as_uuid, iso, short_id, unused, view_of, when
+from turnlog.formats._shared.losses import tell_rest
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.transcript import put_session
-from turnlog.formats._shared.value import fields
-from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.formats.claude_code.mirror import LINE, is_elsewhere, is_mirrored, kept_line
+from turnlog.interop.copied import mark_of
+from turnlog.interop.place import safe_name
+from turnlog.interop.value import as_list, fields
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Custom, Message
 from turnlog.log.usage import Usage
@@ -27,7 +27,8 @@ from turnlog.log.usage import Usage
 _VERSION = "2.1.197"
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _STOPS = {"end": "end_turn", "tool_use": "tool_use", "length": "max_tokens"}
-_BOUND = re.compile(r"[^a-zA-Z0-9_-]")
+_FACTS = {"tags": ("tag", "tag"), "permission_mode": ("permission-mode", "permissionMode")}
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _CONTINUED = (
     "This session is being continued from a previous conversation that was compacted. What was said before:\n\n"
 )
@@ -108,14 +109,12 @@ class _Writer:
     def _facts(self) -> list[str]:
         """What the program itself once said of the session goes back to it."""
         facts = self._transcript.facts if self._is_own else {}
-        tags, mode = facts.get("tags"), facts.get("permission_mode")
-        carried: list[str] = []
-        if isinstance(tags, list) and len(tags) == 1 and isinstance(tags[0], str):  # pyright: ignore[reportUnknownArgumentType]
-            self.records.append({"type": "tag", "tag": tags[0], "sessionId": self._session})
-            carried.append("tags")
-        if isinstance(mode, str):
-            self.records.append({"type": "permission-mode", "permissionMode": mode, "sessionId": self._session})
-            carried.append("permission_mode")
+        tags = as_list(facts.get("tags"))
+        values = {"tags": tags[0] if len(tags) == 1 else None, "permission_mode": facts.get("permission_mode")}
+        carried = [fact for fact, value in values.items() if isinstance(value, str)]
+        for fact in carried:
+            kind, name = _FACTS[fact]
+            self.records.append({"type": kind, name: values[fact], "sessionId": self._session})
         return carried
 
     def _record(self, kind: str, uuid: str, at: str, about: dict[str, Any]) -> None:
@@ -153,23 +152,20 @@ class _Writer:
         if message.role == "assistant":
             self._assistant(message, uuid, at)
         elif message.role == "tool":
-            parts = [self._result(block) for block in message.blocks if isinstance(block, ToolResult)]
-            if parts:
-                about: dict[str, Any] = {"message": {"role": "user", "content": parts}}
-                if self._asked is not None:
-                    about["sourceToolAssistantUUID"] = self._asked
-                details = [b.details for b in message.blocks if isinstance(b, ToolResult) and b.details]
-                if self._is_own and details:
-                    about["toolUseResult"] = details[0]
+            results = [block for block in message.blocks if isinstance(block, ToolResult)]
+            details = next((block.details for block in results if block.details), None) if self._is_own else None
+            about: dict[str, Any] = {"message": {"role": "user", "content": [self._result(one) for one in results]}}
+            about |= {"sourceToolAssistantUUID": self._asked} if self._asked is not None else {}
+            about |= {"toolUseResult": details} if details else {}
+            if results:
                 self._record("user", uuid, at, about)
         else:
-            if message.role == "system":
-                self.tally.add("role of a system message", "a message of the user's")
+            self.tally.add("role of a system message", "a message of the user's", int(message.role == "system"))
             parts = [part for block in message.blocks if (part := self._said(block)) is not None]
-            only = parts[0].get("text") if len(parts) == 1 and parts[0]["type"] == "text" else None
-            if not parts:
-                only = "(no content)"
-            about = {"message": {"role": "user", "content": only if only is not None else parts}}
+            content: Any = parts or "(no content)"
+            if len(parts) == 1 and parts[0]["type"] == "text":
+                content = parts[0]["text"]
+            about = {"message": {"role": "user", "content": content}}
             if message.display is False:
                 about["isMeta"] = True
             elif message.display is not None and message.role == "user":
@@ -191,8 +187,7 @@ class _Writer:
 
     def _assistant(self, message: Message, uuid: str, at: str) -> None:
         parts = [part for block in message.blocks if (part := self._answer(block)) is not None]
-        if not parts:
-            parts = [{"type": "text", "text": "(no content)"}]
+        parts = parts or [{"type": "text", "text": "(no content)"}]
         id = message.request if (message.request or "").startswith("msg_") else ""
         if not id or id in self._answers:
             id = f"msg_{short_id(self._session, uuid, length=24)}"
@@ -202,50 +197,34 @@ class _Writer:
         stop = "tool_use" if called else _STOPS.get(message.stop or "end", "end_turn")
         if message.stop in ("aborted", "error") or (message.stop == "length" and called):
             self.tally.add("stop reason", "a plain end")
-        self._record(
-            "assistant",
-            uuid,
-            at,
-            {
-                "message": {
-                    "id": id,
-                    "type": "message",
-                    "role": "assistant",
-                    "model": message.model or "<synthetic>",
-                    "content": parts,
-                    "stop_reason": stop,
-                    "stop_sequence": None,
-                    "usage": _usage(message.usage or Usage()),
-                },
-                "requestId": f"req_{short_id(message.id, length=24)}",
-            },
-        )
+        answer: dict[str, Any] = {
+            "id": id,
+            "type": "message",
+            "role": "assistant",
+            "model": message.model or "<synthetic>",
+            "content": parts,
+            "stop_reason": stop,
+            "stop_sequence": None,
+            "usage": _usage(message.usage or Usage()),
+        }
+        about = {"message": answer, "requestId": f"req_{short_id(message.id, length=24)}"}
+        self._record("assistant", uuid, at, about)
 
     def _boundary(self, trigger: str | None, tokens: int | None, summary: str) -> None:
         times = (record["timestamp"] for record in reversed(self.records) if "timestamp" in record)
         at = next(times, None) or iso(None, self._transcript.created)
-        before, self._parent = self._parent, None
-        kind = trigger if trigger in ("auto", "manual") else "manual"
-        self._record(
-            "system",
-            as_uuid(self._session, "boundary"),
-            at,
-            {
-                "subtype": "compact_boundary",
-                "logicalParentUuid": before,
-                "content": "Conversation compacted",
-                "level": "info",
-                "compactMetadata": {"trigger": kind, "preTokens": tokens or 0},
-            },
-        )
-        about = {
-            "isCompactSummary": True,
-            "isVisibleInTranscriptOnly": True,
-            "message": {
-                "role": "user",
-                "content": summary if summary.startswith("This session") else _CONTINUED + summary,
-            },
+        boundary: dict[str, Any] = {
+            "subtype": "compact_boundary",
+            "logicalParentUuid": self._parent,
+            "content": "Conversation compacted",
+            "level": "info",
+            "compactMetadata": {"trigger": "auto" if trigger == "auto" else "manual", "preTokens": tokens or 0},
         }
+        self._parent = None
+        self._record("system", as_uuid(self._session, "boundary"), at, boundary)
+        content = summary if summary.startswith("This session") else _CONTINUED + summary
+        said = {"message": {"role": "user", "content": content}}
+        about = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True, **said}
         self._record("user", as_uuid(self._session, "summary"), at, about)
 
     def _said(self, block: AnyBlock) -> dict[str, Any] | None:
@@ -258,20 +237,17 @@ class _Writer:
 
     def _in_result(self, block: AnyBlock) -> dict[str, Any] | None:
         if isinstance(block, File):
-            self.tally.add("file in a tool result", "a text that says so")
-            return {"type": "text", "text": stand_in(block)}
-        return self._media(block, in_result=True) if isinstance(block, Image) else self._said(block)
+            return {"type": "text", "text": self.tally.said_in_words(block, " in a tool result")}
+        return self._media(block, " in a tool result") if isinstance(block, Image) else self._said(block)
 
-    def _media(self, block: Image | File, *, in_result: bool = False) -> dict[str, Any]:
+    def _media(self, block: Image | File, where: str = "") -> dict[str, Any]:
         kind, what = block.media_type or "", "image" if isinstance(block, Image) else "document"
         if block.data is not None and (kind in _PICTURES or (what == "document" and kind == "application/pdf")):
             data = b64encode(block.data).decode()
             return {"type": what, "source": {"type": "base64", "media_type": kind, "data": data}}
         if block.url is not None and block.url.startswith("https://"):
             return {"type": what, "source": {"type": "url", "url": block.url}}
-        where = " in a tool result" if in_result else ""
-        self.tally.add(("image" if what == "image" else "file") + where, "a text that says so")
-        return {"type": "text", "text": stand_in(block)}
+        return {"type": "text", "text": self.tally.said_in_words(block, where)}
 
     def _answer(self, block: AnyBlock) -> dict[str, Any] | None:
         if isinstance(block, Text):
@@ -280,11 +256,10 @@ class _Writer:
             given = self.tally.given(block)
             return {"type": "tool_use", "id": self._call(block.id), "name": block.name or "unknown", "input": given}
         if isinstance(block, Thinking):
-            data = fields(block.data)
-            signature = data.get("signature")
-            if block.provider == "anthropic" and isinstance(signature, str):
-                return {"type": "thinking", "thinking": block.text, "signature": signature}
-            if block.provider == "anthropic" and isinstance(data.get("redacted"), str):
+            data = fields(block.data) if block.provider == "anthropic" else {}
+            if isinstance(data.get("signature"), str):
+                return {"type": "thinking", "thinking": block.text, "signature": data["signature"]}
+            if isinstance(data.get("redacted"), str):
                 return {"type": "redacted_thinking", "data": data["redacted"]}
             self.tally.add("reasoning")
             return None
@@ -292,13 +267,9 @@ class _Writer:
 
     def _call(self, id: str) -> str:
         """The API takes ids of letters, digits, dashes and underscores, and each only once."""
-        clean = _BOUND.sub("_", id)
-        unique = clean if clean == id and id and len(id) <= 64 else f"toolu_{short_id(id, length=24)}"
-        while unique in self._called:
-            unique = f"toolu_{short_id(unique, 'again', length=24)}"
-        self._called.add(unique)
-        self._calls[id] = unique
-        return unique
+        wanted = id if _ID.fullmatch(id) else f"toolu_{short_id(id, length=24)}"
+        self._calls[id] = unused(wanted, self._called, "toolu")
+        return self._calls[id]
 
     def _result(self, block: ToolResult) -> dict[str, Any]:
         content: Any = block.content
@@ -317,15 +288,12 @@ WRITING = Writing(render=write, place=put_session, carried=_CARRIED)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
+    short, hour = usage.cache_write_tokens, usage.cache_write_1h_tokens
     counts: dict[str, Any] = {
         "input_tokens": usage.input_tokens,
-        "cache_creation_input_tokens": usage.cache_write_tokens + usage.cache_write_1h_tokens,
+        "cache_creation_input_tokens": short + hour,
         "cache_read_input_tokens": usage.cache_read_tokens,
         "output_tokens": usage.output_tokens,
     }
-    if usage.cache_write_1h_tokens:
-        counts["cache_creation"] = {
-            "ephemeral_5m_input_tokens": usage.cache_write_tokens,
-            "ephemeral_1h_input_tokens": usage.cache_write_1h_tokens,
-        }
-    return counts
+    by_duration = {"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": hour}
+    return {**counts, "cache_creation": by_duration} if hour else counts

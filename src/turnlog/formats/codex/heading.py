@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Forked, SessionHeader, Source, Spawn
-from turnlog.formats._shared.copied import copied_in
-from turnlog.formats._shared.finding import names_in
-from turnlog.formats._shared.json import lines
-from turnlog.formats._shared.records import first_records, record_in
-from turnlog.formats._shared.value import branches_in, fields, moment, text
+from turnlog.interop.copied import copied_in
+from turnlog.interop.folder import files_under, names_in
+from turnlog.interop.jsonline import lines
+from turnlog.interop.records import first_records, record_in, report_unreadable
+from turnlog.interop.value import branches_in, fields, moment, text
 
 NAME = "codex"
 _HEAD = 20
@@ -33,7 +33,7 @@ def first_meta(path: str) -> dict[str, Any] | None:
 
 
 def heading(source: Source) -> SessionHeader:
-    """See `turnlog.formats.Header`."""
+    """See `turnlog.formats.SessionHeader`."""
     meta = first_meta(source.path) or {}
     stem = os.path.basename(source.path).removesuffix(".zst").removesuffix(".jsonl")
     base = fields(meta.get("history_base"))
@@ -76,14 +76,11 @@ def _home(path: str) -> str:
 def _named(path: str, id: str) -> str | None:
     """The name that people gave it; of several the last."""
     index = os.path.join(_home(path), "session_index.jsonl")
-    name = None
-    if _home(path) and os.path.isfile(index):
-        for line in lines(index):
-            if id.encode() in line.data:
-                record = record_in(line.data)
-                if record.get("id") == id:
-                    name = text(record.get("thread_name"))
-    return name
+    if not _home(path) or not os.path.isfile(index):
+        return None
+    records = (record_in(line.data) for line in report_unreadable(lines(index), [], index) if id.encode() in line.data)
+    names = [text(record.get("thread_name")) for record in records if record.get("id") == id]
+    return names[-1] if names else None
 
 
 def _beside(path: str, id: str) -> Source | None:
@@ -92,9 +89,7 @@ def _beside(path: str, id: str) -> Source | None:
         if id in os.path.basename(other):
             return Source(NAME, other)
     folder = os.path.dirname(os.path.abspath(path))
-    for number, name in enumerate(names_in(folder)):
-        if number > _NEAR:
-            break
+    for name in names_in(folder)[: _NEAR + 1]:
         other = os.path.join(folder, name)
         if is_rollout(name) and other != os.path.abspath(path) and (first_meta(other) or {}).get("id") == id:
             return Source(NAME, other)
@@ -104,9 +99,7 @@ def _beside(path: str, id: str) -> Source | None:
 def _neighbours(path: str) -> Iterator[str]:
     home = _home(path)
     for name in ("sessions", "archived_sessions") if home else ():
-        for folder, folders, files in os.walk(os.path.join(home, name)):
-            folders.sort()
-            yield from (os.path.join(folder, file) for file in sorted(files) if is_rollout(file))
+        yield from filter(is_rollout, files_under(os.path.join(home, name)))
 
 
 def is_rollout(name: str) -> bool:

@@ -7,379 +7,323 @@ tokens that follows closes it.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import lru_cache
 from itertools import takewhile
-from typing import Any, cast
+from typing import Any
 
-from msgspec import to_builtins
-from msgspec.structs import force_setattr, replace
+from msgspec import Struct
+from msgspec.structs import astuple, force_setattr, replace
 
 from turnlog.formats import Jump, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, Keys, bound, digest_of
-from turnlog.formats._shared.problem import UnknownRecords, report
-from turnlog.formats._shared.records import heads, readable
-from turnlog.formats._shared.value import count, fields, items, moment, text
-from turnlog.formats.codex import items as response_items
-from turnlog.formats.codex import line as lines
+from turnlog.formats._shared.origin import UnknownRecords
+from turnlog.formats.codex import rollout
 from turnlog.formats.codex.heading import first_meta, heading
-from turnlog.formats.codex.items import ANSWERS, OUTPUTS, START, TOLD, CodexState, Meter
-from turnlog.formats.codex.line import APART, QUIET, Begun, Done
-from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
+from turnlog.formats.codex.usage import Meter, TokenCounts, counts_in
+from turnlog.interop.problem import report
+from turnlog.interop.records import report_unreadable, typed_records
+from turnlog.interop.value import fields, items, moment, text, token_count
+from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Spent, Turn, TurnState
 from turnlog.log.usage import Usage
 
 _BARE: dict[str, None] = {"at": None, "turn": None, "usage": None, "model": None}
-"""Not part of what tells a message from others: it may be read before its count is there."""
+"""Not part of what tells a message from others."""
 _MARKS = ("type", "record_type")
 _ENDS: dict[str, TurnState] = {"task_complete": "completed", "turn_complete": "completed", "turn_aborted": "aborted"}
 
 
+class CodexState(Struct, omit_defaults=True):
+    """What is known at a mark."""
+
+    counted: tuple[int, int, int, int, int]
+    """`TokenCounts`, in their order."""
+    last: str = ""
+    model: str | None = None
+    turn: str | None = None
+    begun: str | None = None
+    title: str | None = None
+    keys: dict[str, int] = {}
+    facts: dict[str, Any] = {}
+
+
 def read(source: Source, mark: ResumePoint | None = None, state: CodexState | None = None) -> Reading:
     """See `turnlog.formats`; with a mark, only what comes behind it."""
-    header, state = heading(source), state or START
-    reading = Reading(header=replace(header, title=state.title or header.title), steps=iter(()), facts={**state.facts})
-    reading.steps = _Reader(source, reading, mark, state).steps()
-    return reading
+    return _Reader(source, mark, state or CodexState((0, 0, 0, 0, 0))).reading
 
 
 class _Reader:
     """What was said so far, and what is not complete yet."""
 
-    def __init__(self, source: Source, reading: Reading, start: ResumePoint | None, state: CodexState) -> None:
+    def __init__(self, source: Source, start: ResumePoint | None, state: CodexState) -> None:
         self._source = source
-        self._reading = reading
-        self._fork = reading.header.fork
-        self._keys, self._meter = Keys(state.keys), Meter(state.counted)
-        self._model, self._turn, self._begun, self._title = state.model, state.turn, state.begun, state.title
-        self._answered: list[AnyBlock] | None = None
+        header = heading(source)
+        header = replace(header, title=state.title or header.title)
+        self.reading = Reading(header=header, steps=self._steps(), facts={**state.facts})
+        self._keys, self._meter = Keys(state.keys), Meter(TokenCounts(*state.counted))
+        self._model, self._turn, self._turn_parent, self._title = state.model, state.turn, state.begun, state.title
+        self._answer_blocks: list[AnyBlock] | None = None
         """What the model said since its last response ended."""
-        self._answered_at: datetime | None = None
-        self._refused: Any = None
-        self._call: ToolCall | None = None
-        """The last of the tools that it called."""
+        self._answer_at: datetime | None = None
         self._results: list[tuple[ToolResult, datetime | None]] = []
         """What tools answered to it: that may be there before the count of tokens is."""
         self._last = state.last
         """The key of the node before."""
         self._turns: list[str] = []
         """Behind which node each turn of a user began."""
-        self._asked: list[Message] = []
+        self._prompts: list[Message] = []
         """What people said, which an early compaction keeps."""
         self._unknown = UnknownRecords(source.agent)
         self._out: list[Step] = []
         """Steps that are not taken yet."""
         self._offset = 0
-        self._start = start
-        self._given = start.steps if start is not None else 0
-        self._next = 0  # from where on the next mark may be
-        self._marked: tuple[Any, ...] = ()
-        """The newest place that may be a mark, how many steps come before it, and what is known there."""
+        self._may_mark = False
+        """Whether the record is a line of the file itself: one in a damaged line is no mark."""
+        self._marks = growth.Marks[CodexState](start)
 
-    def _mark(self) -> ResumePoint | None:
-        if not self._marked or self._source.path.endswith(".zst"):
-            return self._start
-        offset, given, last, now, model, turn, begun = self._marked
-        facts = growth.small(self._reading.facts)
-        state = CodexState(now, last, model, turn, begun, self._title, self._keys.state(), facts)
-        return ResumePoint(offset, given, to_builtins(state))
-
-    def steps(self) -> Iterator[Step]:
-        """All of it."""
+    def _steps(self) -> Iterator[Step]:
         out = self._out
-        take: Any = {
-            lines.CodexOutput: self._output, lines.CustomOutput: self._output, lines.CodexCall: self._called,
-            lines.Reasoning: self._thought, lines.CodexTalk: self._talk, lines.TokenCount: self._counted,
-            Begun: self._begin, Done: self._done,
-        }.get  # fmt: skip
-        for offset, line in self._lines():
-            self._offset = offset
-            if type(line) is dict:
-                self._offset = -1  # it may stand in the middle of a damaged line: no mark
-                self._step(cast("dict[str, Any]", line), offset)
-            else:
-                payload = line.payload
-                if (handler := take(type(payload))) is not None:
-                    handler(payload, line.timestamp)
-            while out:
-                self._given += 1
-                yield out.pop(0)
-        self._reading.mark = self._mark()
+        handlers: dict[type, Callable[[Any, Any], None]] = {
+            rollout.FunctionCall: self._on_function_call, rollout.Reasoning: self._on_reasoning,
+            **dict.fromkeys(rollout.OUTPUTS, self._on_output), rollout.MessageItem: self._on_item,
+            rollout.TokenCount: self._on_token_count, rollout.TaskStarted: self._on_task_started,
+            rollout.TaskComplete: self._on_task_complete,
+        }  # fmt: skip
+        handler_of = handlers.get
+        for may_mark, records in self._files():
+            self._may_mark = may_mark
+            for offset, line in records:
+                self._offset = offset
+                if type(line) is dict:
+                    self._may_mark = False  # it may stand in the middle of a damaged line
+                    self._record(fields(line))
+                    self._may_mark = may_mark
+                elif (handler := handler_of(line.payload.__class__)) is not None:
+                    handler(line.payload, line.timestamp)
+                if out:
+                    self._marks.given += len(out)
+                    yield from out
+                    out.clear()
+        facts, keys = growth.small(self.reading.facts), self._keys.state()
+        self.reading.mark = self._marks.newest(title=self._title, keys=keys, facts=facts)
         self._answer(None)
         yield from out
-        self._unknown.report(self._reading.problems)
+        self._unknown.report(self.reading.problems)
 
-    def _lines(self) -> Iterator[tuple[int, Any]]:
-        """The records of the file, behind those of the file that it continues."""
-        start = self._start.offset if self._start is not None else 0
-        own = heads(self._source.path, self._reading.problems, lines.decode_line, marks=_MARKS, start=start)
-        if self._start is not None:
-            yield from own
-            return
-        base = fields((first_meta(self._source.path) or {}).get("history_base"))
-        if base and self._fork is not None and self._fork.source is None:
-            problem = f"continues {self._fork.session}, which is not beside it: its beginning is missing"
-            report(self._reading.problems, problem)
-        elif base and self._fork is not None and self._fork.source is not None:
-            end, goes_on = base.get("end_byte_offset"), self._next
-            self._next = sys.maxsize  # a mark is a place in the file itself
-            problems, older = self._reading.problems, self._fork.source.path
-            before = readable(heads(older, problems, lines.decode_line), problems, older)
-            yield from takewhile(lambda pair: not isinstance(end, int) or pair[0] < end, before)
-            self._next = goes_on
-        yield from own
+    def _files(self) -> Iterator[tuple[bool, Iterator[tuple[int, Any]]]]:
+        """The records of the file that it continues, as far as it does, and its own, and which may be marks."""
+        path, problems, fork = self._source.path, self.reading.problems, self.reading.header.fork
+        base = {} if self._marks.is_part else fields((first_meta(path) or {}).get("history_base"))
+        if base and fork is not None and fork.source is None:
+            report(problems, f"continues {fork.session}, which is not beside it: its beginning is missing")
+        elif base and fork is not None and fork.source is not None:
+            end, older = base.get("end_byte_offset"), fork.source.path
+            before = report_unreadable(typed_records(older, problems, rollout.decode_line), problems, older)
+            yield False, takewhile(lambda pair: not isinstance(end, int) or pair[0] < end, before)
+        yield (
+            not path.endswith(".zst"),
+            typed_records(path, problems, rollout.decode_line, marks=_MARKS, start=self._marks.start),
+        )
 
-    def _step(self, record: dict[str, Any], offset: int) -> None:
-        kind, payload = record.get("type"), record.get("payload")
-        if type(payload) is dict:
-            about = cast("dict[str, Any]", payload)
-            if kind == "event_msg" and about.get("type") in QUIET:
-                return
-            at = moment(record.get("timestamp"))
+    def _record(self, record: dict[str, Any]) -> None:
+        """A record of any kind."""
+        kind, payload, at = record.get("type"), record.get("payload"), moment(record.get("timestamp"))
+        if isinstance(payload, dict):
+            about = fields(payload)
             if kind == "response_item":
-                self._item(about, at)
+                self._on_item(rollout.as_typed(about), at)
             elif kind == "event_msg":
-                self._event(about, at, offset)
+                self._event(about, at)
             elif kind == "compacted":
                 self._compacted(about, at)
             elif kind == "turn_context":
                 self._context(about)
             elif kind == "session_meta":
-                self._meta(about)
-            elif kind not in APART:
+                if (system := text(fields(about.get("base_instructions")).get("text"))) is not None:
+                    self.reading.facts.setdefault("system", system)
+            elif kind not in rollout.APART:
                 self._note(str(kind), record, at)
         elif isinstance(kind, str):
-            self._item(record, moment(record.get("timestamp")))  # the bare items of 2025
+            self._on_item(rollout.as_typed(record), at)  # the bare items of 2025
         elif "record_type" not in record and "instructions" not in record:
-            self._note("none", record, moment(record.get("timestamp")))
-
-    def _meta(self, about: dict[str, Any]) -> None:
-        system = text(fields(about.get("base_instructions")).get("text"))
-        if system is not None:
-            self._reading.facts.setdefault("system", system)
+            self._note("none", record, at)
 
     def _context(self, about: dict[str, Any]) -> None:
         self._model = text(about.get("model")) or self._model
         for key in ("model", "effort", "approval_policy", "sandbox_policy"):
             if about.get(key) is not None:
-                self._reading.facts[key] = about[key]
+                self.reading.facts[key] = about[key]
 
-    def _begin(self, event: Begun, at: datetime | str | None) -> None:
-        if self._answered is not None:
-            self._answer(None)
-        if self._offset >= self._next:
-            self._may_mark()
-        self._begun = self._last
-        self._turn = text(event.turn_id)
-        if self._turn is not None:
-            self._turned("begin", None, at)
-
-    def _done(self, event: Done, at: datetime | str | None, state: TurnState = "completed") -> None:
-        if self._answered is not None:
-            self._answer(None)
-        if self._turn is not None:
-            self._turned(state, text(event.reason), at)
-        self._turn = self._begun = None
-
-    def _event(self, about: dict[str, Any], at: datetime | None, offset: int) -> None:
+    def _event(self, about: dict[str, Any], at: datetime | None) -> None:
         kind = str(about.get("type"))
         if kind == "token_count":
-            self._answer(self._meter.spent(fields(about.get("info"))), at)
+            self._answer(self._meter.spent(about.get("info")), at)
         elif kind in ("task_started", "turn_started"):
-            self._begin(Begun(about.get("turn_id")), at)
+            self._begin_turn(text(about.get("turn_id")), at)
         elif kind in _ENDS:
-            self._done(Done(about.get("reason")), at, _ENDS[kind])
+            self._end_turn(_ENDS[kind], text(about.get("reason")), at)
         elif kind == "thread_rolled_back":
             self._answer(None)
-            self._rolled_back(count(about.get("num_turns")), at, offset)
+            self._rolled_back(token_count(about.get("num_turns")), at)
         elif kind == "turn.completed":
-            spent = response_items.usage_of(fields(about.get("usage")))
+            spent = counts_in(fields(about.get("usage"))).usage()
             if spent is not None:
-                self._out.append(self._record(Spent(id="-", usage=spent, model=self._model), at))
+                self._add(Spent(id="-", usage=spent, model=self._model), at)
         elif kind == "thread_name_updated":
             self._title = text(about.get("thread_name")) or text(about.get("name")) or self._title
-            self._reading.header = replace(self._reading.header, title=self._title or self._reading.header.title)
+            self.reading.header = replace(self.reading.header, title=self._title or self.reading.header.title)
         elif kind == "thread_goal_updated":
-            self._reading.facts["goal"] = about.get("goal")
+            self.reading.facts["goal"] = about.get("goal")
         elif kind == "patch_apply_end":
-            paths = sorted(fields(about.get("changes")))
-            data = {"call": about.get("call_id"), "changes": about.get("changes"), "success": about.get("success")}
-            self._out.append(
-                self._record(
-                    Note(id="-", text=f"a patch was applied to {', '.join(paths) or 'nothing'}", data=data), at
-                )
-            )
+            changes = about.get("changes")
+            words = f"a patch was applied to {', '.join(sorted(fields(changes))) or 'nothing'}"
+            data = {"call": about.get("call_id"), "changes": changes, "success": about.get("success")}
+            self._add(Note(id="-", text=words, data=data), at)
         elif kind in ("error", "stream_error", "warning"):
-            self._out.append(self._record(Note(id="-", text=text(about.get("message")) or kind, data=about), at))
-        elif kind not in QUIET:
+            self._add(Note(id="-", text=text(about.get("message")) or kind, data=about), at)
+        elif kind not in rollout.QUIET:
             self._note(kind, about, at)
 
-    def _rolled_back(self, number: int, at: datetime | None, offset: int) -> None:
-        if not number:
-            return
-        if self._start is not None and number > len(self._turns):
-            raise growth.NeedsFullRead
-        dropped = self._turns[-number:]
-        del self._turns[-number:]
-        if not dropped:
-            report(self._reading.problems, f"a rollback of {number} turns, but there are none", offset=offset)
-            return
-        self._last = dropped[0]
-        self._out.append(Jump(to=self._last, key=f"rollback at {offset}", why="rewind", at=at))
+    def _rolled_back(self, number: int, at: datetime | None) -> None:
+        self._marks.require(number <= len(self._turns))
+        dropped = self._turns[-number:] if number else []
+        if dropped:
+            del self._turns[-number:]
+            self._last = dropped[0]
+            self._out.append(Jump(to=self._last, key=f"rollback at {self._offset}", why="rewind", at=at))
+        elif number:
+            report(self.reading.problems, f"a rollback of {number} turns, but there are none", offset=self._offset)
 
-    def _may_mark(self) -> None:
+    def _note_mark(self) -> None:
         """Nothing that is open here began before this line."""
-        self._next = self._offset + growth.APART
-        given = self._given + len(self._out)
-        self._marked = (self._offset, given, self._last, self._meter.now, self._model, self._turn, self._begun)
-        self._keys.mark()
+        if self._may_mark and self._offset >= self._marks.next:
+            state = CodexState(astuple(self._meter.now), self._last, self._model, self._turn, self._turn_parent)
+            self._marks.put(self._offset, len(self._out), state)
+            self._keys.mark()
 
-    def _output(self, item: lines.CodexOutput, at: datetime) -> None:
-        output = item.output
-        is_error = output.startswith(TOLD) and response_items.failed(output)
-        call = item.call_id
-        if call and self._answered is None:  # as it mostly is, and as `_told` does it
-            result = ToolResult(call=call, content=output, is_error=is_error)
-            self._last = self._keys.single(bound(call, output, 1 if is_error else 0))
-            entry = Message(id="-", role="tool", blocks=[result], at=at, turn=self._turn)
-            self._out.append(Record(entry=entry, key=self._last, names=NONE))
-        else:
-            self._told(ToolResult(call=call or str(item.id or ""), content=output, is_error=is_error), at)
+    def _on_function_call(self, item: rollout.FunctionCall, at: datetime | None) -> None:
+        self._open_answer(at).append(rollout.tool_call(item))
 
-    def _told(self, result: ToolResult, at: datetime | None) -> None:
-        if self._answered is not None:
+    def _on_reasoning(self, item: rollout.Reasoning, at: datetime | None) -> None:
+        self._open_answer(at).append(rollout.reasoning(item))
+
+    def _on_output(self, item: rollout.FunctionOutput, at: datetime | None) -> None:
+        self._add_result(rollout.tool_result(item), at)
+
+    def _on_token_count(self, event: rollout.TokenCount, at: Any) -> None:
+        self._answer(self._meter.spent(event.info), at)
+
+    def _on_task_started(self, event: rollout.TaskStarted, at: Any) -> None:
+        self._begin_turn(text(event.turn_id), at)
+
+    def _on_task_complete(self, event: rollout.TaskComplete, at: Any) -> None:
+        self._end_turn("completed", text(event.reason), at)
+
+    def _on_item(self, item: rollout.Item, at: datetime | None) -> None:
+        """An item of any kind."""
+        kind = rollout.kind_of(item)
+        if kind == "answer":
+            self._open_answer(at).extend(rollout.answer_blocks(item))
+        elif isinstance(item, rollout.FunctionOutput):
+            self._on_output(item, at)
+        elif isinstance(item, rollout.MessageItem):
+            self._add_message(rollout.input_message(item), at)
+        elif kind != "ghost_snapshot":
+            self._note(kind, item, at)
+
+    def _open_answer(self, at: datetime | None) -> list[AnyBlock]:
+        """The blocks of the answer that is not complete, to which more are added."""
+        if self._results:
+            self._answer(None)
+        if self._answer_blocks is None:
+            self._note_mark()
+            self._answer_blocks, self._answer_at = [], at
+        return self._answer_blocks
+
+    def _add_result(self, result: ToolResult, at: datetime | None) -> None:
+        if self._answer_blocks is not None:
             self._results.append((result, at))
             return
         entry = Message(id="-", role="tool", blocks=[result], at=at, turn=self._turn)
-        if result.call:
-            self._last = self._keys.single(bound(result.call, result.content, 1 if result.is_error else 0))
-        else:
-            self._last = self._keys.of(replace(entry, **_BARE))
-        self._out.append(Record(entry=entry, key=self._last, names=NONE))
+        call = result.call
+        self._node(entry, bound(call, result.content, 1 if result.is_error else 0) if call else "")
 
-    def _called(self, item: lines.CodexCall, at: datetime | None) -> None:
-        call = response_items.called(item)
-        self._answering(at).append(call)
-        self._call = call
-
-    def _thought(self, item: lines.Reasoning, at: datetime | None) -> None:
-        self._answering(at).append(response_items.thought(item))
-
-    def _talk(self, item: lines.CodexTalk, at: datetime | None) -> None:
-        if item.role == "assistant":
-            self._answering(at).extend(response_items.spoken(item))
-        else:
-            role = "user" if item.role == "user" else "system"
-            self._said(response_items.message(role, [Text(text=part.text) for part in item.content]), at)
-
-    def _counted(self, item: lines.TokenCount, at: str) -> None:
-        self._answer(self._meter.counted(item.info) if item.info is not None else None, at)
-
-    def _item(self, item: dict[str, Any], at: datetime | None) -> None:
-        """An item of any kind."""
-        kind = item.get("type")
-        if kind in ANSWERS or (kind == "message" and item.get("role") == "assistant"):
-            answer = response_items.answered([item])
-            self._answering(at).extend(answer.blocks)
-            self._refused = self._refused or answer.error
-            for block in answer.blocks:
-                if isinstance(block, ToolCall) and block.by is None:
-                    self._call = block
-        elif kind == "message":
-            self._said(response_items.said(item), at)
-        elif kind in OUTPUTS:
-            self._told(response_items.result(item), at)
-        elif kind != "ghost_snapshot":
-            self._note(str(kind), item, at)
-
-    def _said(self, message: Message, at: datetime | None) -> None:
-        if self._answered is not None:
-            self._answer(None)
-        if self._offset >= self._next and self._begun is None:
-            self._may_mark()
+    def _add_message(self, message: Message, at: datetime | None) -> None:
+        self._answer(None)
+        if self._turn_parent is None:
+            self._note_mark()
         if message.role == "user" and message.display is None:
-            self._turns.append(self._last if self._begun is None else self._begun)
-            self._begun = None
-            self._asked.append(message)
-        self._node(message, at)
+            self._turns.append(self._last if self._turn_parent is None else self._turn_parent)
+            self._turn_parent = None
+            self._prompts.append(message)
+        self._last = self._add(message, at)
 
-    def _answering(self, at: datetime | None) -> list[AnyBlock]:
-        """Where more goes of what the model says."""
-        if self._results:
-            self._answer(None)
-        if self._answered is None:
-            if self._offset >= self._next:
-                self._may_mark()
-            self._answered, self._answered_at = [], at
-        return self._answered
-
-    def _answer(self, spent: Usage | None, at: datetime | str | None = None) -> None:
+    def _answer(self, spent: Usage | None, at: Any = None) -> None:
         """What the model said is complete, and what it cost is known if its count follows."""
-        blocks = self._answered
+        blocks = self._answer_blocks
         if blocks is not None:
-            self._answered = None
-            stop = "error" if self._refused else "tool_use" if self._call is not None else "end"
+            self._answer_blocks = None
+            stop, error, call = rollout.ending_of(blocks)
             entry = Message(
-                id="-", role="assistant", blocks=blocks, stop=stop, error=self._refused, at=self._answered_at,
+                id="-", role="assistant", blocks=blocks, stop=stop, error=error, at=self._answer_at,
                 turn=self._turn, usage=spent, model=self._model,
             )  # fmt: skip
-            call = self._call
-            if call is not None and call.id:
-                self._last = self._keys.single(bound(call.id, call.input, len(blocks) + 1))
-            else:
-                self._last = self._keys.of(replace(entry, **_BARE))
-            self._out.append(Record(entry=entry, key=self._last, names=NONE))
-            self._call = self._refused = None
+            self._node(entry, bound(call.id, call.input, len(blocks) + 1) if call is not None and call.id else "")
             if self._results:
                 results, self._results = self._results, []
                 for result, when in results:
-                    self._told(result, when)
+                    self._add_result(result, when)
         elif spent is not None:
-            self._out.append(self._record(Spent(id="-", usage=spent, model=self._model), _at(at)))
+            self._add(Spent(id="-", usage=spent, model=self._model), at)
 
-    def _node(self, entry: Message | Compaction, at: datetime | None) -> None:
-        record = self._record(entry, at)
-        self._last = record.key or ""
-        self._out.append(record)
+    def _node(self, entry: Message, name: str) -> None:
+        """A message: by the name of a call, or by what it says. It may be read before its count is there."""
+        keys = self._keys
+        key = self._last = keys.single(name) if name else keys.of(replace(entry, **_BARE))
+        self._out.append(Record(entry=entry, key=key, names=NONE))
 
-    def _record(self, entry: Any, at: datetime | None) -> Record:
-        key = self._keys.of(entry)
-        force_setattr(entry, "at", at)
+    def _add(self, entry: Any, at: Any, key: str = "") -> str:
+        """Any other step; what it says, and neither when nor in which turn, tells it from others."""
+        key = key or self._keys.of(entry)
+        force_setattr(entry, "at", at if isinstance(at, datetime) else moment(at))
         force_setattr(entry, "turn", self._turn)
-        return Record(entry=entry, key=key, names=NONE)
+        self._out.append(Record(entry=entry, key=key, names=NONE))
+        return key
 
     def _compacted(self, about: dict[str, Any], at: datetime | None) -> None:
         self._answer(None)
-        history = about.get("replacement_history")
-        summary = text(about.get("message"))
-        replacement: list[Message] = []
+        history, summary = about.get("replacement_history"), text(about.get("message"))
         if isinstance(history, list):
-            replacement = response_items.messages(items(history))
-        elif self._start is not None:
-            raise growth.NeedsFullRead
+            replacement = rollout.messages(items(history))
         else:
-            replacement = [*self._asked, *([Message(role="user", blocks=[Text(text=summary)])] if summary else [])]
-        self._asked = [message for message in replacement if message.role == "user"]
-        sealed = response_items.sealed(items(history), summary or "")
-        self._node(sealed or Compaction(replacement=list(replacement)), at)
+            self._marks.require(is_there=False)
+            replacement = [*self._prompts, *([Message(role="user", blocks=[Text(text=summary)])] if summary else [])]
+        self._prompts = [message for message in replacement if message.role == "user"]
+        native = rollout.native_compaction(items(history), summary or "")
+        self._last = self._add(native or Compaction(replacement=list(replacement)), at)
 
-    def _turned(self, state: TurnState, error: str | None, at: datetime | str | None) -> None:
-        key = self._keys.next(_turn_digest(state, error))
-        entry = Turn(id="-", state=state, error=error, at=_at(at), turn=self._turn)
-        self._out.append(Record(entry=entry, key=key, names=NONE))
+    def _begin_turn(self, turn: str | None, at: Any) -> None:
+        self._answer(None)
+        self._note_mark()
+        self._turn_parent, self._turn = self._last, turn
+        self._add_turn_mark("begin", None, at)
 
-    def _note(self, kind: str, data: dict[str, Any], at: datetime | None) -> None:
-        self._out.append(self._record(self._unknown.note(kind, data), at))
+    def _end_turn(self, state: TurnState, error: str | None, at: Any) -> None:
+        self._answer(None)
+        self._add_turn_mark(state, error, at)
+        self._turn = self._turn_parent = None
+
+    def _add_turn_mark(self, state: TurnState, error: str | None, at: Any) -> None:
+        if self._turn is not None:
+            self._add(Turn(id="-", state=state, error=error), at, self._keys.next(_turn_digest(state, error)))
+
+    def _note(self, kind: str, data: Any, at: datetime | None) -> None:
+        self._add(self._unknown.note(kind, data), at)
 
 
 @lru_cache(maxsize=16)
 def _turn_digest(state: TurnState, error: str | None) -> str:
     return digest_of(Turn(id="-", state=state, error=error))
-
-
-def _at(at: datetime | str | None) -> datetime | None:
-    """When a usual event was: few of them have to be asked."""
-    return moment(at) if isinstance(at, str) else at

@@ -9,17 +9,19 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript, Writing
-from turnlog.formats._shared.copied import mark_of
-from turnlog.formats._shared.place import put_files
-from turnlog.formats._shared.rest import tell_rest
-from turnlog.formats._shared.tally import Tally
-from turnlog.formats._shared.value import fields, json_text
-from turnlog.formats._shared.view import as_uuid, iso, short_id, spoken_on, text_of, view_of, when
-from turnlog.formats.codex.items import failed, is_aside
+from turnlog.formats._shared.compactedview import as_uuid, iso, short_id, spoken_on, text_of, view_of, when
+from turnlog.formats._shared.losses import tell_rest
+from turnlog.formats._shared.tally import Tally, plain_text
+from turnlog.formats.codex.rollout import is_aside, is_failed_output
+from turnlog.interop.copied import mark_of
+from turnlog.interop.place import appending, put_files
+from turnlog.interop.records import record_in
+from turnlog.interop.value import fields, json_text
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.context import INTERRUPTED, split_system
+from turnlog.log.context import split_system
+from turnlog.log.context.nativecompaction import compacted
+from turnlog.log.context.toolturn import INTERRUPTED
 from turnlog.log.entry import Compaction, Message, Spent
-from turnlog.log.shown.nativecompaction import compacted
 from turnlog.log.usage import Usage
 
 _VERSION = "0.166.0"
@@ -41,26 +43,17 @@ def write(transcript: Transcript) -> Rendered:
 
 def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     """See `turnlog.formats`. The folder is `~/.codex/sessions` or stands for it."""
-    path = put_files(written.files, folder, force=force)[0]
-    if written.about and os.path.basename(os.path.abspath(folder)) == "sessions":
-        _name(os.path.join(os.path.dirname(os.path.abspath(folder)), "session_index.jsonl"), written)
+    home, base = os.path.split(os.path.abspath(folder))
+    if not written.about or base != "sessions":
+        return put_files(written.files, folder, force=force)[0]
+    # Its title goes into the list of names, which Codex only ever appends to.
+    data = written.files[0].data
+    last = record_in(data[data.rfind(b"\n", 0, -1) + 1 :])
+    row = {"id": written.id, "thread_name": written.about, "updated_at": last.get("timestamp")}
+    with appending(os.path.realpath(os.path.join(home, "session_index.jsonl")), mode=0o600) as append:
+        path = put_files(written.files, folder, force=force)[0]
+        append(msgspec.json.encode(row) + b"\n")
     return path
-
-
-def _name(index: str, written: Rendered) -> None:
-    """Its title, in the list of names that Codex only ever appends to."""
-    row = {"id": written.id, "thread_name": written.about, "updated_at": _at(written)}
-    fd = os.open(index, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(fd, msgspec.json.encode(row) + b"\n")
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _at(written: Rendered) -> str:
-    last = written.files[0].data.rstrip(b"\n").rpartition(b"\n")[2]
-    return str(fields(msgspec.json.decode(last)).get("timestamp"))
 
 
 class _Writer:
@@ -69,8 +62,11 @@ class _Writer:
         self._session = session
         self._is_own = transcript.agent == "codex"
         self._at = iso(None, transcript.created)
-        self._turn = 0
-        self._is_open = False
+        self._turns = 0
+        self._turn = ""
+        """The turn that is not ended yet."""
+        self._spoken: str | None = None
+        """What the model said last."""
         self._total = Usage()
         self._model: str | None = None
         self._custom: set[str] = set()
@@ -80,18 +76,22 @@ class _Writer:
     def run(self) -> None:
         transcript, view = self._transcript, view_of(self._transcript)
         self._meta()
-        for message in [*self._leading(), *view.hidden, *view.kept]:
+        # What the program itself put before the conversation goes back to it.
+        leading = split_system(spoken_on(transcript.path))[0] if self._is_own else []
+        for message in [*leading, *view.hidden, *view.kept]:
             self._message(message)
         if view.compaction is not None:
             self._end_turn()
             stays = [*view.summary_messages, *view.other_replacement, *view.kept]
             history = [item for message in stays for item in self._items(message)]
             self._add("compacted", {"message": view.summary, "replacement_history": history})
-            self._add("event_msg", {"type": "context_compacted"})
+            self._event("context_compacted")
         for message in view.messages:
             self._message(message)
         self._end_turn()
-        self._spent_apart()
+        for entry in transcript.entries():
+            if isinstance(entry, (Spent, Compaction)) and entry.usage is not None:
+                self._count(entry.usage)  # what no answer names still counts
         carried = _CARRIED | ({"system prompt"} if self._is_own else set[str]())
         tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
 
@@ -105,27 +105,16 @@ class _Writer:
         }
         return [name for name, is_fine in fine.items() if is_fine and self._model is not None]
 
-    def _leading(self) -> list[Message]:
-        """What the program itself put before the conversation goes back to it."""
-        return split_system(spoken_on(self._transcript.path))[0] if self._is_own else []
-
-    def _spent_apart(self) -> None:
-        """Spending that no answer names still counts."""
-        for entry in self._transcript.entries():
-            if isinstance(entry, (Spent, Compaction)) and entry.usage is not None:
-                self._count(entry.usage)
-
     def _count(self, usage: Usage) -> None:
         self._total = self._total + usage
-        info = {
-            "total_token_usage": _tokens(self._total),
-            "last_token_usage": _tokens(usage),
-            "model_context_window": None,
-        }
-        self._add("event_msg", {"type": "token_count", "info": info, "rate_limits": None})
+        totals = {"total_token_usage": _tokens(self._total), "last_token_usage": _tokens(usage)}
+        self._event("token_count", info={**totals, "model_context_window": None}, rate_limits=None)
 
     def _add(self, kind: str, payload: dict[str, Any]) -> None:
         self.records.append({"timestamp": self._at, "type": kind, "payload": payload})
+
+    def _event(self, kind: str, **about: Any) -> None:
+        self._add("event_msg", {"type": kind, **about})
 
     def _meta(self) -> None:
         transcript = self._transcript
@@ -151,18 +140,14 @@ class _Writer:
 
     def _begin_turn(self) -> None:
         self._end_turn()
-        self._turn += 1
-        self._is_open = True
-        self._add("event_msg", {"type": "task_started", "turn_id": self._turn_id(), "model_context_window": None})
-
-    def _turn_id(self) -> str:
-        return as_uuid(self._session, "turn", str(self._turn))
+        self._turns += 1
+        self._turn = as_uuid(self._session, "turn", str(self._turns))
+        self._event("task_started", turn_id=self._turn, model_context_window=None)
 
     def _end_turn(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            last = next((r["payload"]["message"] for r in reversed(self.records) if _is_answer(r)), None)
-            self._add("event_msg", {"type": "task_complete", "turn_id": self._turn_id(), "last_agent_message": last})
+        if self._turn:
+            self._event("task_complete", turn_id=self._turn, last_agent_message=self._spoken)
+            self._turn = ""
 
     def _message(self, message: Message) -> None:
         if when(message) is not None:
@@ -170,22 +155,16 @@ class _Writer:
         first = message.blocks[0] if len(message.blocks) == 1 else None
         if self._is_own and isinstance(first, Thinking) and first.provider == "openai" and compacted(first):
             self._add("compacted", {"message": first.text, "replacement_history": compacted(first)})
-            self._add("event_msg", {"type": "context_compacted"})
+            self._event("context_compacted")
         elif message.role == "assistant":
             self._assistant(message)
-        elif message.role == "tool":
-            for item in self._items(message):
-                self._add("response_item", item)
         else:
             is_shown = message.role == "user" and message.display is not False
             if message.role == "user" and message.display is not None and (is_shown or not is_aside(text_of(message))):
                 self.tally.add("how a message is shown", "as it was sent")
             if is_shown:
                 self._begin_turn()
-                words = text_of(message)
-                self._add(
-                    "event_msg", {"type": "user_message", "message": words, "local_images": [], "text_elements": []}
-                )
+                self._event("user_message", message=text_of(message), local_images=[], text_elements=[])
             for item in self._items(message):
                 self._add("response_item", item)
 
@@ -197,8 +176,8 @@ class _Writer:
         self.tally.add("message without content", "what it cost", int(not items))
         for item in items:
             if item["type"] == "message":
-                words = "".join(part["text"] for part in item["content"])
-                self._add("event_msg", {"type": "agent_message", "message": words})
+                self._spoken = "".join(part["text"] for part in item["content"])
+                self._event("agent_message", message=self._spoken)
             self._add("response_item", item)
         # The count of tokens is what tells one answer from the next.
         self._count(message.usage or Usage())
@@ -261,15 +240,10 @@ class _Writer:
         return id if 0 < len(id) <= 64 else f"call_{short_id(id, length=24)}"
 
     def _output(self, block: ToolResult) -> dict[str, Any]:
-        content = block.content
-        output: Any
-        if isinstance(content, str):
-            output = content
-        elif all(isinstance(part, Text) for part in content):
-            output = "\n".join(part.text for part in content if isinstance(part, Text))
-        else:
+        content, output = block.content, plain_text(block.content)
+        if not isinstance(content, str) and not all(isinstance(part, Text) for part in content):
             output = [self._said(part, " in a tool result") for part in content]
-        if block.is_error and output != INTERRUPTED and not (isinstance(output, str) and failed(output)):
+        if block.is_error and output != INTERRUPTED and not (isinstance(output, str) and is_failed_output(output)):
             self.tally.add("error flag of a tool result", "the words of its result")
         kind = "custom_tool_call_output" if block.call in self._custom else "function_call_output"
         return {"type": kind, "call_id": self._id(block.call), "output": output}
@@ -296,10 +270,6 @@ _SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 
 def _spoken(text: str) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
-
-
-def _is_answer(record: dict[str, Any]) -> bool:
-    return record["type"] == "event_msg" and record["payload"].get("type") == "agent_message"
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

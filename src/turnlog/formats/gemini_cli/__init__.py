@@ -10,11 +10,12 @@ from typing import Any
 from turnlog.formats import Format, Places, Resuming, Retention, Source
 from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.key import UUIDS
-from turnlog.formats._shared.records import rows
 from turnlog.formats._shared.transcript import written_by
-from turnlog.formats._shared.value import fields
 from turnlog.formats.gemini_cli.chat import is_ours
 from turnlog.formats.gemini_cli.reading import GeminiState, read
+from turnlog.interop.folder import files_under
+from turnlog.interop.records import rows
+from turnlog.interop.value import fields
 
 _CAUTION = (
     "Gemini CLI may delete a session that was resumed, unless general.sessionRetention.enabled is false in its settings"
@@ -31,46 +32,34 @@ def _base(places: Places) -> str:
     return os.path.join(places.environ.get("GEMINI_CLI_HOME") or places.home, ".gemini")
 
 
-def _homes(places: Places) -> list[str]:
-    return [os.path.join(_base(places), "tmp")]
-
-
 def _days(setting: Any) -> float | None:
     """It removes chats after 30 days unless a setting says otherwise; a setting that it cannot read has no effect."""
     settings = fields(setting)
     if not settings.get("enabled", True):
         return None
     age = re.fullmatch(r"(\d+)([hdwm])", str(settings.get("maxAge", "30d")), re.ASCII)
-    if age is None or int(age[1]) == 0:
-        return None
-    return int(age[1]) * _UNITS[age[2]]
+    return int(age[1]) * _UNITS[age[2]] or None if age is not None else None
 
 
 def _find(path: str) -> Iterator[Source]:
-    if os.path.isfile(path):
-        if is_ours(path):
-            yield Source(_NAME, path)
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
-        for name in sorted(files):
-            path = os.path.join(folder, name)
-            if name.endswith((".json", ".jsonl")) and is_ours(path) and not _is_remains(path, files):
-                yield Source(_NAME, path)
+    seen: set[tuple[str, str]] = set()
+    for file in files_under(path):
+        folder, name = os.path.split(file)
+        _, dash, end = name.rpartition("-")
+        # Resuming makes a second and empty file with the same end: the session goes on in the first one.
+        if is_ours(file) and not (dash and (folder, end) in seen and _is_empty(file)):
+            yield Source(_NAME, file)
+        seen.add((folder, end))
 
 
-def _is_remains(path: str, beside: list[str]) -> bool:
-    """Whether it is the second and empty file that resuming makes: the session goes on in the first one."""
-    name = os.path.basename(path)
-    end = name[name.rfind("-") :]
-    if not end.endswith(".jsonl") or not any(other.endswith(end) and other < name for other in beside):
-        return False
-    return os.path.getsize(path) < _SMALL and not any("type" in row.data for row in rows(path, []))
+def _is_empty(path: str) -> bool:
+    is_small = path.endswith(".jsonl") and os.path.getsize(path) < _SMALL
+    return is_small and not any("type" in row.data for row in rows(path, []))
 
 
 FORMAT = Format(
     "Gemini CLI, chats as JSON and as JSON lines",
-    _homes,
+    lambda places: [os.path.join(_base(places), "tmp")],
     _find,
     read,
     write=written_by("turnlog.formats.gemini_cli.writing"),

@@ -10,11 +10,11 @@ from msgspec import UNSET, DecodeError, Struct, field
 from msgspec.json import Decoder
 
 from turnlog.formats import Problem, Source
-from turnlog.formats._shared.finding import head_of
-from turnlog.formats._shared.json import decode, is_deep, lines
-from turnlog.formats._shared.records import heads, loaded, whole_objects
-from turnlog.formats._shared.value import fields, items, text
-from turnlog.formats.gemini_cli.content import GeminiAnswered, decode_line
+from turnlog.formats.gemini_cli.content import GeminiAnswerLine, decode_line
+from turnlog.interop.folder import head_of
+from turnlog.interop.json import decode, is_deep
+from turnlog.interop.records import first_records, load_document, typed_records, whole_objects
+from turnlog.interop.value import fields, items, text
 
 _CHUNK = 1 << 18
 
@@ -68,13 +68,13 @@ class Chat:
         self._listed: list[dict[str, Any]] = []
         """The messages of a document."""
         if source.path.endswith(".json"):
-            whole = fields(loaded(source.path, problems))
+            whole = fields(load_document(source.path, problems))
             self.about = {key: item for key, item in whole.items() if key not in ("messages", "history")}
             self._listed = items(whole.get("messages")) or _from_history(whole.get("history"))
             return
         newest, firsts = self.newest, self._firsts
         # Of most lines only the id counts here: a later one may replace them.
-        for offset, head in heads(source.path, problems, _decode_head, marks=_MARKS, start=start):
+        for offset, head in typed_records(source.path, problems, _decode_head, marks=_MARKS, start=start):
             if type(head) is not _Head:
                 self._take(head, offset)
             elif head.rewind is not None or head.session is not None:
@@ -105,8 +105,7 @@ class Chat:
         try:
             return decode(data)
         except ValueError:
-            record = next(iter(whole_objects(data)), None)
-            return record[1] if record is not None else None
+            return next((record for _, record in whole_objects(data)), None)
 
     def _take(self, record: dict[str, Any], offset: int) -> None:
         if "$rewindTo" in record:
@@ -149,24 +148,16 @@ class Chat:
 
     def _message(self, offset: int) -> Any:
         """A message: of a usual kind, or as it is."""
-        if self._file is None:
-            data = self._line(offset)
-        else:
-            self._file.seek(offset)
-            data = self._file.readline()
+        data = self._line(offset)
         try:
             record = decode_line(data)
         except (DecodeError, UnicodeDecodeError, RecursionError):
             return fields(self._decoded(data))
-        if type(record) is GeminiAnswered and record.calls:
+        if type(record) is GeminiAnswerLine and record.calls:
             for call in record.calls:
                 if (call.args and is_deep(call.args)) or (call.shown and is_deep(call.shown)):
                     return fields(self._decoded(data))
         return record
-
-    def newest_of(self, id: str) -> dict[str, Any]:
-        """The last version of a message."""
-        return fields(self.at(self.newest[id]))
 
     def close(self) -> None:
         """No more is read."""
@@ -182,25 +173,15 @@ def id_of(record: dict[str, Any], number: int) -> str:
 
 def _from_history(value: Any) -> list[dict[str, Any]]:
     """A list of what went to the model and came back, as a saved chat has it."""
-    roles = {"user": "user", "model": "gemini", "gemini": "gemini"}
-    return [
-        {"type": roles.get(str(item.get("role")), "user"), "content": item.get("parts"), "timestamp": item.get("ts")}
-        for item in items(value)
-    ]
+    pairs = ((item, "gemini" if item.get("role") in ("model", "gemini") else "user") for item in items(value))
+    return [{"type": kind, "content": item.get("parts"), "timestamp": item.get("ts")} for item, kind in pairs]
 
 
 def is_ours(path: str) -> bool:
     """Whether a file is a chat, by its beginning."""
-    try:
-        if path.endswith(".jsonl"):
-            first = next(iter(lines(path, limit=64 << 20)), None)
-            header = fields(decode(first.data)) if first is not None else {}
-            return "sessionId" in header and "projectHash" in header and "type" not in header
-        if path.endswith(".json"):
-            head = head_of(path) or b""
-            if b'"projectHash"' in head and b'"sessionId"' in head:
-                return True
-            return b'"history"' in head and b'"parts"' in head and b'"role"' in head
-    except (OSError, ValueError):
-        return False
-    return False
+    if path.endswith(".jsonl"):
+        header = next(first_records(path, 1), dict[str, Any]())
+        return "sessionId" in header and "projectHash" in header and "type" not in header
+    head = (head_of(path) or b"") if path.endswith(".json") else b""
+    marks = ((b'"projectHash"', b'"sessionId"'), (b'"history"', b'"parts"', b'"role"'))
+    return any(all(mark in head for mark in some) for some in marks)

@@ -1,4 +1,4 @@
-"""What Gemini CLI stores of a message, as blocks: the usual ones by their types, any other as it was decoded."""
+"""What Gemini CLI stores of a message, as blocks: that of usual lines by their types, that of any other as it comes."""
 
 from __future__ import annotations
 
@@ -9,63 +9,53 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.json import Decoder
 
-from turnlog.formats._shared.parts import block, parts_of, response, said
-from turnlog.formats._shared.records import Moment
-from turnlog.formats._shared.value import count, fields, items, moment, text
+from turnlog.formats._shared.geminiparts import block, parts_of, response, split_results
+from turnlog.interop.records import Moment, Tokens
+from turnlog.interop.value import fields, items, moment, text, token_count
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Message, Note
 from turnlog.log.usage import Usage
 from turnlog.wire import gemini
 
-_Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
-
 
 class _Part(Struct, forbid_unknown_fields=True, gc=False):
-    """Text of a person's."""
-
     text: str
 
 
-class _Told(Struct, gc=False):
-    """What a tool answered, as text."""
-
+class _Output(Struct, gc=False):
     output: str
 
 
-class Response(Struct, gc=False):
-    """The same with what it answers."""
-
-    response: _Told
+class _Response(Struct, gc=False):
+    response: _Output
     id: str | None = None
 
 
-class Result(Struct, gc=False):
-    """A part that is a response."""
+class _FunctionResponsePart(Struct, gc=False):
+    """A part that is what a tool answered, as text."""
 
-    response: Response = field(name="functionResponse")
+    response: _Response = field(name="functionResponse")
 
 
-class GeminiCall(Struct, gc=False):
+class _Call(Struct, gc=False):
     """A tool that was called, and what it answered."""
 
     id: Annotated[str, Meta(min_length=1)]
     name: str | None = None
     args: Any = None
     status: str | None = None
-    result: list[Result] | None = None
+    result: list[_FunctionResponsePart] | None = None
     shown: Any = field(default=None, name="resultDisplay")
     timestamp: str | None = None
 
 
 class _Tokens(Struct, gc=False):
-    """What a request cost."""
-
-    input: _Count
-    output: _Count = 0
-    cached: _Count = 0
-    thoughts: _Count = 0
-    tool: _Count = 0
+    input: Tokens
+    output: Tokens = 0
+    cached: Tokens = 0
+    thoughts: Tokens = 0
+    tool: Tokens = 0
 
 
 class _Thought(Struct, gc=False):
@@ -73,26 +63,26 @@ class _Thought(Struct, gc=False):
     description: str = ""
 
 
-class GeminiAsked(Struct, tag_field="type", tag="user", gc=False):
-    """What people said."""
+class GeminiUserLine(Struct, tag_field="type", tag="user", gc=False):
+    """A usual line of what people said."""
 
     timestamp: Moment
     content: list[_Part]
-    shown: list[_Part] | str | None = field(default=None, name="displayContent")
+    shown: Any = field(default=None, name="displayContent")
 
 
-class GeminiAnswered(Struct, tag_field="type", tag="gemini", gc=False):
-    """What the model said, complete."""
+class GeminiAnswerLine(Struct, tag_field="type", tag="gemini", gc=False):
+    """A usual line of what the model said, complete."""
 
     timestamp: Moment
     content: str
     tokens: _Tokens
-    calls: list[GeminiCall] = field(default_factory=list[GeminiCall], name="toolCalls")
+    calls: list[_Call] = field(default_factory=list[_Call], name="toolCalls")
     thoughts: list[_Thought] | None = None
     model: str | None = None
 
 
-decode_line = Decoder(GeminiAsked | GeminiAnswered).decode
+decode_line = Decoder(GeminiUserLine | GeminiAnswerLine).decode
 
 
 PROVIDER = "gemini"
@@ -108,147 +98,114 @@ def is_aside(blocks: list[AnyBlock]) -> bool:
     return isinstance(first, Text) and first.text.lstrip().startswith(_ASIDE)
 
 
-def answered(record: dict[str, Any]) -> tuple[Message, Message | None]:
-    """What the model said, and what the tools that it called answered."""
-    content = record.get("content")
-    parts = [part for part in parts_of(content) if "functionResponse" not in part]
-    calls = items(record.get("toolCalls"))
-    is_whole = any("functionCall" in part or part.get("thought") for part in parts)
-    blocks: list[AnyBlock]
-    if isinstance(content, str):
-        blocks = [Text(text=content)] if content else []
-    else:
-        raw = {
-            "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
-            "responseId": record.get("id"),
-        }
-        blocks = list(gemini.draft(raw).blocks)
-    ids = [text(call.get("id")) or f"{record.get('id')}-{index}" for index, call in enumerate(calls)]
-    if not is_whole:
-        named = [(id, str(call.get("name") or ""), call.get("args")) for id, call in zip(ids, calls, strict=True)]
-        called = [ToolCall(id=id, name=name, input=given) for id, name, given in named]
-        blocks = [*_thoughts(record.get("thoughts")), *blocks, *called]
-    results: list[AnyBlock] = [
-        _result(call, id)
-        for id, call in zip(ids, calls, strict=True)
-        if call.get("result") or call.get("status") in _DONE
-    ]
-    message = Message(
-        id="-",
-        role="assistant",
-        blocks=blocks,
-        model=None if record.get("model") == "unknown" else text(record.get("model")),
-        usage=usage_of(fields(record.get("tokens"))),
-        stop="tool_use" if any(isinstance(block, ToolCall) for block in blocks) else "end",
-    )
-    if not results:
-        return message, None
-    ends = [ended for call in calls if (ended := moment(call.get("timestamp"))) is not None]
-    return message, Message(id="-", role="tool", blocks=results, at=max(ends, default=None))
-
-
-def complete(answer: GeminiAnswered) -> tuple[Message, Message | None]:
-    """The same of an answer of the usual kind."""
-    blocks: list[AnyBlock] = []
-    for thought in answer.thoughts or ():
-        texts = [words for words in (thought.subject, thought.description) if words]
-        blocks.append(Thinking(text="\n".join(texts), provider=PROVIDER))
-    if answer.content:
-        blocks.append(Text(text=answer.content))
+def messages_of_line(line: GeminiAnswerLine) -> tuple[Message, Message | None]:
+    """A complete answer of the usual kind, and what the tools that it called answered."""
+    blocks: list[AnyBlock] = [_thinking(one.subject, one.description) for one in line.thoughts or ()]
     results: list[AnyBlock] = []
-    at: datetime | None = None
-    for call in answer.calls:
+    results_at: datetime | None = None
+    if line.content:
+        blocks.append(Text(text=line.content))
+    for call in line.calls:
         blocks.append(ToolCall(id=call.id, name=call.name or "", input=call.args))
-        if call.result or call.status in _DONE:
-            results.append(_told(call))
-        if call.timestamp is not None and (ended := moment(call.timestamp)) is not None and (at is None or ended > at):
-            at = ended
-    tokens = answer.tokens
-    cached, thoughts = tokens.cached, tokens.thoughts
-    message = Message(
-        id="-",
-        role="assistant",
-        blocks=blocks,
-        model=None if answer.model == "unknown" else answer.model or None,
-        usage=Usage(
-            (tokens.input - cached if tokens.input > cached else 0) + tokens.tool,
-            cached,
-            output_tokens=tokens.output + thoughts,
-            reasoning_tokens=thoughts,
-        ),
-        stop="tool_use" if answer.calls else "end",
-        at=answer.timestamp,
-    )
-    if not results:
-        return message, None
-    return message, Message(id="-", role="tool", blocks=results, at=at or answer.timestamp)
+        parts = call.result or []
+        if len(parts) > 1:  # each of several at once may hold what all of them answered
+            parts = [part for part in parts if part.response.id in (None, call.id)] or parts
+        if parts or call.status in _DONE:
+            texts: list[AnyBlock] = [Text(part.response.response.output) for part in parts]
+            results.append(_result(call.id, call.name, call.status, texts, call.shown))
+        if call.timestamp is not None:
+            results_at = _later(results_at, moment(call.timestamp))
+    answer = _answer(blocks, line.model, _usage(line.tokens), line.timestamp, is_call=bool(line.calls))
+    return answer, _results(results, results_at or line.timestamp)
 
 
-def _told(call: GeminiCall) -> ToolResult:
-    parts, display = call.result or [], call.shown
-    if len(parts) > 1:
-        parts = [part for part in parts if part.response.id is None or part.response.id == call.id] or parts
-    content: Any = [Text(text=part.response.response.output) for part in parts] if len(parts) != 1 else ""
-    if parts:
-        words = parts[0].response.response.output
-        content = content or words
-        if isinstance(display, str) and words.startswith(display):
-            display = None
-    return ToolResult(
-        call=call.id, name=call.name or None, content=content, is_error=call.status in _FAILED, details=display
-    )
+def messages_of_record(record: dict[str, Any]) -> tuple[Message, Message | None]:
+    """The same of an answer of any kind."""
+    content, blocks, is_whole = record.get("content"), list[AnyBlock](), False
+    if isinstance(content, str):
+        blocks += [Text(text=content)] if content else []
+    else:
+        parts = [part for part in parts_of(content) if "functionResponse" not in part]
+        raw = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
+        blocks += gemini.draft({"candidates": [raw], "responseId": record.get("id")}).blocks
+        # Calls and thoughts stand among the parts.
+        is_whole = any("functionCall" in part or part.get("thought") for part in parts)
+    if not is_whole:
+        names = ("subject", "description")
+        thoughts = items(record.get("thoughts"))
+        blocks[:0] = [_thinking(*(str(one.get(name) or "") for name in names)) for one in thoughts]
+    results: list[AnyBlock] = []
+    results_at: datetime | None = None
+    for index, call in enumerate(items(record.get("toolCalls"))):
+        id, name = text(call.get("id")) or f"{record.get('id')}-{index}", str(call.get("name") or "")
+        if not is_whole:
+            blocks.append(ToolCall(id=id, name=name, input=call.get("args")))
+        output, status = _output_of(call)
+        if output or status in _DONE:
+            results.append(_result(id, name, status, output, call.get("resultDisplay")))
+        results_at = _later(results_at, moment(call.get("timestamp")))
+    at, tokens = moment(record.get("timestamp")), fields(record.get("tokens"))
+    usage = _usage(_Tokens(*(token_count(tokens.get(name)) for name in _Tokens.__struct_fields__))) if tokens else None
+    is_call = any(isinstance(block, ToolCall) for block in blocks)
+    answer = _answer(blocks, text(record.get("model")), usage, at, is_call=is_call)
+    return answer, _results(results, results_at or at)
 
 
-def _thoughts(thoughts: Any) -> list[AnyBlock]:
+def _answer(
+    blocks: list[AnyBlock], model: str | None, usage: Usage | None, at: datetime | None, *, is_call: bool
+) -> Message:
+    model = None if model == "unknown" else model or None
+    stop = "tool_use" if is_call else "end"
+    return Message(id="-", role="assistant", blocks=blocks, model=model, usage=usage, stop=stop, at=at)
+
+
+def _results(results: list[AnyBlock], at: datetime | None) -> Message | None:
+    return Message(id="-", role="tool", blocks=results, at=at) if results else None
+
+
+def _output_of(raw: dict[str, Any]) -> tuple[list[AnyBlock], str | None]:
+    """What a tool answered, and its status."""
+    parts, status = parts_of(raw.get("result")), raw.get("status")
+    own = [part for part in parts if fields(part.get("functionResponse")).get("id") in (None, raw.get("id"))]
     blocks: list[AnyBlock] = []
-    for thought in items(thoughts):
-        words = [str(thought[key]) for key in ("subject", "description") if thought.get(key)]
-        blocks.append(Thinking(text="\n".join(words), provider=PROVIDER))
-    return blocks
-
-
-def _result(call: dict[str, Any], id: str) -> ToolResult:
-    texts: list[AnyBlock] = []
-    is_error = call.get("status") in _FAILED
-    parts = parts_of(call.get("result"))
-    mine = [part for part in parts if fields(part.get("functionResponse")).get("id") in (None, call.get("id"))]
-    for part in mine or parts:  # each of several at once may hold what all of them answered
+    for part in own or parts:
         if "functionResponse" in part:
             answer = response(fields(part["functionResponse"]))
-            is_error = is_error or answer.is_error
-            texts.append(Text(text=answer.content if isinstance(answer.content, str) else ""))
+            status = "error" if answer.is_error else status
+            blocks.append(Text(text=str(answer.content)))
         else:
-            texts.append(block(part))
-    only = texts[0] if len(texts) == 1 else None
-    display: Any = call.get("resultDisplay")
-    if isinstance(display, str) and texts and isinstance(texts[0], Text) and texts[0].text.startswith(display):
-        display = None  # it only says the same again
-    return ToolResult(
-        call=id,
-        name=text(call.get("name")),
-        content=only.text if isinstance(only, Text) else texts,
-        is_error=is_error,
-        details=display,
-    )
+            blocks.append(block(part))
+    return blocks, "success" if raw.get("result") and status not in _FAILED else status
 
 
-def usage_of(tokens: dict[str, Any]) -> Usage | None:
-    """Gemini's input includes what was cached; thoughts and tool input are counted separately."""
-    if not tokens:
-        return None
-    cached, thoughts = count(tokens.get("cached")), count(tokens.get("thoughts"))
-    return Usage(
-        input_tokens=max(0, count(tokens.get("input")) - cached) + count(tokens.get("tool")),
-        cache_read_tokens=cached,
-        output_tokens=count(tokens.get("output")) + thoughts,
-        reasoning_tokens=thoughts,
-    )
+def _thinking(subject: str, description: str) -> Thinking:
+    return Thinking(text="\n".join([words for words in (subject, description) if words]), provider=PROVIDER)
 
 
-def question(blocks: list[AnyBlock], other: Any, at: datetime | None) -> Message:
+def _later(first: datetime | None, second: datetime | None) -> datetime | None:
+    """Results are there when the last of them is."""
+    return second if first is None or (second is not None and second > first) else first
+
+
+def _usage(tokens: _Tokens) -> Usage:
+    """Input includes what was cached; thoughts and tool input are counted separately."""
+    cached, thoughts = tokens.cached, tokens.thoughts
+    fresh = (tokens.input - cached if tokens.input > cached else 0) + tokens.tool
+    return Usage(fresh, cached, output_tokens=tokens.output + thoughts, reasoning_tokens=thoughts)
+
+
+def _result(id: str, name: str | None, status: str | None, blocks: list[AnyBlock], shown: Any) -> ToolResult:
+    first = blocks[0] if blocks else None
+    if isinstance(shown, str) and type(first) is Text and first.text.startswith(shown):
+        shown = None  # it only says the same again
+    content = first.text if len(blocks) == 1 and type(first) is Text else blocks
+    return ToolResult(call=id, name=name or None, content=content, is_error=status in _FAILED, details=shown)
+
+
+def prompt(blocks: list[AnyBlock], other: Any, at: datetime | None) -> Message:
     """What people said, and what they were shown of it."""
     display: Any = None
-    display_blocks = said(other)[0] if other is not None else []
+    display_blocks = split_results(other)[0] if other is not None else []
     if is_aside(blocks):
         display = False
     elif display_blocks and display_blocks != blocks:

@@ -14,26 +14,20 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct, to_builtins
-from msgspec.structs import force_setattr, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.copied import copied_in
-from turnlog.formats._shared.key import NONE, overlap
-from turnlog.formats._shared.parts import said
-from turnlog.formats._shared.problem import UnknownRecords
-from turnlog.formats._shared.value import fields, items, moment, text
+from turnlog.formats._shared.geminiparts import split_results
+from turnlog.formats._shared.key import NONE
+from turnlog.formats._shared.origin import UnknownRecords
+from turnlog.formats.gemini_cli import content
 from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
-from turnlog.formats.gemini_cli.content import (
-    GeminiAnswered,
-    GeminiAsked,
-    answered,
-    complete,
-    digest,
-    meaning,
-    question,
-)
+from turnlog.formats.gemini_cli.content import GeminiAnswerLine, GeminiUserLine, digest, meaning, prompt
+from turnlog.interop.copied import copied_in
+from turnlog.interop.overlap import overlap
+from turnlog.interop.value import fields, items, moment, text
 from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Edit, Message, Note
@@ -64,12 +58,11 @@ def read(source: Source, mark: ResumePoint | None = None, state: GeminiState | N
         copied=copied_in(about),
         origin={"project_hash": about["projectHash"]} if text(about.get("projectHash")) else None,
     )
-    reading = Reading(header=header, steps=iter(()), problems=problems)
+    reading = _Reader(chat, header, problems, mark, state).reading
     if model := text(fields(about.get("meta")).get("model")):
         reading.facts["model"] = model
     if isinstance(about.get("directories"), list):
         reading.facts["directories"] = about["directories"]
-    reading.steps = _Reader(chat, reading, mark, state).steps()
     return reading
 
 
@@ -85,68 +78,57 @@ def _root(folder: str) -> str | None:
 
 
 class _Item(Struct, frozen=True, gc=False):
-    """One message of the list: its id, its first node ("" for none), the last one at or before it, and its place."""
+    """One message of the list: its id, its first node ("" for none), the last one at or before it, and its index."""
 
     id: str
     first: str
     last: str
-    place: int
+    index: int
 
 
 class _Reader:
-    def __init__(self, chat: Chat, reading: Reading, start: ResumePoint | None, state: GeminiState | None) -> None:
+    def __init__(
+        self, chat: Chat, header: SessionHeader, problems: list[Problem], start: ResumePoint | None,
+        state: GeminiState | None,
+    ) -> None:  # fmt: skip
         self._chat = chat
-        self._reading = reading
+        self.reading = Reading(header=header, steps=self._steps(), problems=problems)
         self._last = self._shown = state.last if state is not None else ""
         """The key of the node before, and the newest node that was given."""
         self._ids: list[_Item] = [_Item("", "", state.last, 0)] if state is not None else []
         """The list as it is."""
-        # A trie of every list seen: `_names[n]` is the message id at node n, `_above[n]` its parent, and `_places` has
-        # the children other than n + 1.
-        self._names: list[str] = [""]
-        self._above = array("l", [-1])
-        self._places: dict[tuple[int, str], int] = {}
+        self._links = array("q", [0])
+        """A trie of every list seen: for each index a hash of the index before it and of the message there."""
+        self._jumps: dict[int, int] = {}
+        """By that hash the places that are not the next one."""
         self._known: list[_Item | None] = [None]
-        """What stands at a place, where the conversation can go on from there."""
+        """What stands at an index, where the conversation can go on from there."""
         self._meanings: dict[str, bytes] = {}
         self._results: set[int] = set()
         """Hashes of calls whose results are there: the program writes each into the model's message and behind it."""
         self._unknown = UnknownRecords("gemini-cli")
-        self._start = start
         self._since = state.at if state is not None else None
-        self._given = start.steps if start is not None else 0
-        self._free = 0  # from where on the next mark may be
-        self._marked: tuple[int, int, str, datetime] | None = None
-        """The newest place that may be a mark, how many steps come before it, the node before it, and its time."""
+        self._marks = growth.Marks[GeminiState](start)
 
-    def _mark(self) -> ResumePoint | None:
-        if self._marked is None:
-            return self._start
-        offset, given, last, at = self._marked
-        return ResumePoint(offset, given, to_builtins(GeminiState(last, at, growth.small(self._chat.about))))
-
-    def steps(self) -> Iterator[Step]:
-        """All of it."""
-        since = self._since
+    def _steps(self) -> Iterator[Step]:
+        since, marks = self._since, self._marks
         for patch in self._chat.patches():
             record: Any = patch.record
-            if type(record) is GeminiAnswered or type(record) is GeminiAsked:
+            if type(record) is GeminiAnswerLine or type(record) is GeminiUserLine:
                 if since is not None and record.timestamp < since:
                     raise growth.NeedsFullRead
-                if patch.mark >= self._free and self._last == self._shown:
-                    self._free = patch.mark + growth.APART
-                    self._marked = (patch.mark, self._given, self._last, record.timestamp)
-                take: Any = self._answered if type(record) is GeminiAnswered else self._asked
-                steps = take(patch.id, record)
+                if patch.mark >= marks.next and self._last == self._shown:
+                    marks.put(patch.mark, 0, GeminiState(self._last, record.timestamp, {}))
+                steps = self._typed_message(patch.id, record)
             elif since is not None and (patch.is_list or (record and _is_before(record, since))):
                 raise growth.NeedsFullRead
             else:
                 steps = self._changed(patch)
             for step in steps:
-                self._given += 1
+                marks.given += 1
                 yield step
-        self._reading.mark = self._mark()
-        self._unknown.report(self._reading.problems)
+        self.reading.mark = marks.newest(about=growth.small(self._chat.about))
+        self._unknown.report(self.reading.problems)
         if self._last != self._shown:
             yield Jump(to=self._last, key=f"live {self._last} {self._shown}", why="rewind")
 
@@ -171,66 +153,57 @@ class _Reader:
                     self._last = self._shown = key
                     first = first or key
             self._note_results(entries)
-        self._listed(id, first, is_repeat=is_repeat)
+        self._append_item(id, first, is_repeat=is_repeat)
 
-    def _answered(self, id: str, answer: GeminiAnswered) -> tuple[Step, ...]:
-        """A complete answer of the usual kind."""
-        message, results = complete(answer)
-        answer_record = Record(entry=message, key=id, names=NONE)
-        self._last = self._shown = id if results is None else f"{id}#results"
-        self._listed(id, id)
-        if results is None:
-            return (answer_record,)
-        for call in answer.calls:
-            self._results.add(hash(call.id))
-        return answer_record, Record(entry=results, key=self._last, names=NONE)
-
-    def _asked(self, id: str, asked: GeminiAsked) -> tuple[Step, ...]:
-        """What people said, of the usual kind."""
-        blocks: list[AnyBlock] = [Text(text=part.text) for part in asked.content]
-        display = [{"text": part.text} for part in asked.shown] if isinstance(asked.shown, list) else asked.shown
-        self._last = self._shown = id
-        self._listed(id, id)
-        return (Record(entry=question(blocks, display, asked.timestamp), key=id, names=NONE),)
-
-    def _listed(self, id: str, first: str, *, is_repeat: bool = False) -> None:
-        """A message is in the list."""
-        place = self._place()
-        if not is_repeat:
-            place = self._next(place, id)
-        item = self._known[place] = _Item(id, first, self._last, place)
-        self._ids.append(item)
-
-    def _place(self) -> int:
-        return self._ids[-1].place if self._ids else 0
-
-    def _next(self, place: int, id: str) -> int:
-        """The place behind another one at which a message stands, new or not."""
-        number = len(self._names)
-        if (place + 1 < number or self._places) and (there := self._behind(place, id)):
-            number = there
+    def _typed_message(self, id: str, record: GeminiUserLine | GeminiAnswerLine) -> tuple[Step, ...]:
+        """A prompt or a complete answer of the usual kind."""
+        if isinstance(record, GeminiAnswerLine):
+            message, results = content.messages_of_line(record)
+            for call in record.calls if results is not None else ():
+                self._results.add(hash(call.id))
         else:
-            self._names.append(id)
-            self._above.append(place)
-            self._known.append(None)
-            if number != place + 1:
-                self._places[place, id] = number
+            blocks: list[AnyBlock] = [Text(text=part.text) for part in record.content]
+            message, results = prompt(blocks, record.shown, record.timestamp), None
+        step = Record(entry=message, key=id, names=NONE)
+        self._last = self._shown = id if results is None else f"{id}#results"
+        self._append_item(id, id)
+        return (step,) if results is None else (step, Record(entry=results, key=self._last, names=NONE))
+
+    def _append_item(self, id: str, first: str, *, is_repeat: bool = False) -> None:
+        """A message is in the list."""
+        ids = self._ids
+        index = ids[-1].index if ids else 0
+        if not is_repeat:
+            index = self._index_of_next(index, id)
+        item = self._known[index] = _Item(id, first, self._last, index)
+        ids.append(item)
+
+    def _last_index(self) -> int:
+        return self._ids[-1].index if self._ids else 0
+
+    def _index_of_next(self, index: int, id: str) -> int:
+        """The index behind another one at which a message stands, new or not."""
+        number = len(self._links)
+        if (index + 1 < number or self._jumps) and (there := self._index_after(index, id)):
+            return there
+        self._links.append(link := hash((index, id)))
+        self._known.append(None)
+        if number != index + 1:
+            self._jumps[link] = number
         return number
 
-    def _behind(self, place: int, id: str) -> int:
-        """That place, if there is one."""
-        if place + 1 < len(self._names) and self._above[place + 1] == place and self._names[place + 1] == id:
-            return place + 1
-        return self._places.get((place, id), 0)
+    def _index_after(self, index: int, id: str) -> int:
+        """That index, if there is one."""
+        link, number = hash((index, id)), index + 1
+        return number if number < len(self._links) and self._links[number] == link else self._jumps.get(link, 0)
 
     def _is_repeat(self, record: dict[str, Any]) -> bool:
         """Whether it only says again what the tools answered."""
         if record.get("type") != "user":
             return False
-        blocks, results = said(record.get("content"))
+        blocks, results = split_results(record.get("content"))
         calls = {hash(block.call) for block in results if isinstance(block, ToolResult)}
-        if self._start is not None and not blocks and not calls <= self._results:
-            raise growth.NeedsFullRead
+        self._marks.require(bool(blocks) or calls <= self._results)
         return not blocks and bool(calls) and calls <= self._results
 
     def _note_results(self, entries: list[tuple[str, Message | Note]]) -> None:
@@ -241,34 +214,31 @@ class _Reader:
     def _entries(self, id: str, record: dict[str, Any]) -> Iterator[tuple[str, Message | Note]]:
         kind, at = record.get("type"), moment(record.get("timestamp"))
         if kind == "user":
-            blocks, results = said(record.get("content"))
+            blocks, results = split_results(record.get("content"))
             if results:
                 yield f"{id}#results", Message(role="tool", blocks=results, at=at)
             if blocks or not results:
-                yield id, question(blocks, record.get("displayContent"), at)
+                yield id, prompt(blocks, record.get("displayContent"), at)
         elif kind in ("gemini", "model"):
-            message, results = answered(record)
+            message, results = content.messages_of_record(record)
             key = id
             if not record.get("tokens") and "id" in record:
                 key = f"{id}~{digest(record).hex()[:12]}"  # more of it may come, under the same id
-            force_setattr(message, "at", at)
             yield key, message
             if results is not None:
-                results_key = f"{id}#results" if key == id else f"{key}#results"
-                yield results_key, results if results.at is not None else replace(results, at=at)
+                yield f"{key}#results", results
         else:
             note = Note(text=str(kind), data=record)
             if kind not in ("info", "warning", "error"):
                 note = self._unknown.note(str(kind), record)
-            elif words := "\n".join(getattr(block, "text", "") for block in said(record.get("content"))[0]):
+            elif words := "\n".join(getattr(block, "text", "") for block in split_results(record.get("content"))[0]):
                 note = replace(note, text=words)
             yield id, replace(note, at=at)
 
     def _rewound(self, id: str) -> Iterator[Step]:
         """That message and all behind it are dropped; one that is not there drops everything."""
         index = next((i for i, item in enumerate(self._ids) if item.id == id), 0)
-        if self._start is not None and not index:
-            raise growth.NeedsFullRead
+        self._marks.require(index > 0)
         dropped = self._ids[index:]
         del self._ids[index:]
         self._last = self._ids[-1].last if self._ids else ""
@@ -278,12 +248,12 @@ class _Reader:
 
     def _replaced(self, messages: list[dict[str, Any]]) -> Iterator[Step]:
         listed = [(id_of(raw, index), raw, self._is_repeat(raw)) for index, raw in enumerate(messages)]
-        kept = self._walked(listed)
-        place = kept[-1].place if kept else 0
-        is_longer = bool(self._ids) and place == self._place()
-        if not (is_longer or (len(kept) == len(listed) and (not place or self._known[place] is not None))):
+        kept = self._common_prefix(listed)
+        index = kept[-1].index if kept else 0
+        is_longer = bool(self._ids) and index == self._last_index()
+        if not (is_longer or (len(kept) == len(listed) and (not index or self._known[index] is not None))):
             if self._ids:
-                yield from self._otherwise(listed)
+                yield from self._replace_list(listed)
                 return
             kept = []
         last = kept[-1].last if kept else ""
@@ -294,31 +264,31 @@ class _Reader:
         for item, (name, raw, _) in zip(kept, listed, strict=False):
             if item.first:
                 yield from self._edited(name, item.first, raw)
-        self._settle()
+        self._extend_last_item()
         for name, raw, _ in listed[len(kept) :]:
             yield from self._message(name, raw)
 
-    def _walked(self, listed: list[tuple[str, dict[str, Any], bool]]) -> list[_Item]:
+    def _common_prefix(self, listed: list[tuple[str, dict[str, Any], bool]]) -> list[_Item]:
         """As much of a list as there was before."""
         walked: list[_Item] = []
-        place = 0
+        index = 0
         for name, _, is_repeat in listed:
             if is_repeat:
-                walked.append(_Item(name, "", walked[-1].last if walked else "", place))
+                walked.append(_Item(name, "", walked[-1].last if walked else "", index))
                 continue
-            place = self._behind(place, name)
-            if not place:
+            index = self._index_after(index, name)
+            if not index:
                 break
-            walked.append(self._known[place] or _Item(name, "", "", place))
+            walked.append(self._known[index] or _Item(name, "", "", index))
         return walked
 
-    def _settle(self) -> None:
+    def _extend_last_item(self) -> None:
         """The conversation goes on behind whatever was last done to the list."""
         if self._ids and self._ids[-1].last != self._last:
             item = self._ids[-1] = replace(self._ids[-1], last=self._last)
-            self._known[item.place] = item
+            self._known[item.index] = item
 
-    def _otherwise(self, listed: list[tuple[str, dict[str, Any], bool]]) -> Iterator[Step]:
+    def _replace_list(self, listed: list[tuple[str, dict[str, Any], bool]]) -> Iterator[Step]:
         """Another list than before: what is not in the old one stands for what is no longer in the new one."""
         fresh = [(name, raw) for name, raw, is_repeat in listed if not is_repeat]
         old = [item for item in self._ids if item.first]
@@ -332,15 +302,15 @@ class _Reader:
         self._ids = []
         for name, raw, is_repeat in listed:
             if name in later:
-                self._settle()
+                self._extend_last_item()
                 yield from self._message(name, raw)
                 continue
-            place = self._place()
+            index = self._last_index()
             item = kept.get(name) or _Item(name, "", self._ids[-1].last if self._ids else self._last, 0)
-            self._ids.append(replace(item, place=place if is_repeat else self._next(place, name)))
-        self._settle()
+            self._ids.append(replace(item, index=index if is_repeat else self._index_of_next(index, name)))
+        self._extend_last_item()
         if self._ids:
-            self._known[self._place()] = self._known[self._place()] or self._ids[-1]
+            self._known[self._last_index()] = self._known[self._last_index()] or self._ids[-1]
 
     def _compacted(self, before: list[tuple[str, dict[str, Any]]], kept: _Item | None) -> Iterator[Step]:
         replacement: list[Message] = []
@@ -360,19 +330,19 @@ class _Reader:
 
     def _edited(self, name: str, first: str, raw: dict[str, Any]) -> Iterator[Step]:
         """The same message with other content: what the model sees of it changed."""
-        made = list(self._entries(name, raw))
+        entries = list(self._entries(name, raw))
         before = self._meanings.get(name)
         if before is None and name in self._chat.newest:
-            before = meaning(list(self._entries(name, self._chat.newest_of(name))))
-        if before == meaning(made):
+            before = meaning(list(self._entries(name, fields(self._chat.at(self._chat.newest[name])))))
+        if before == meaning(entries):
             return
-        self._meanings[name] = meaning(made)
-        for key, entry in made:
+        self._meanings[name] = meaning(entries)
+        for key, entry in entries:
             if isinstance(entry, Message):
                 target = first if entry.role != "tool" else f"{first}#results" if "~" in first else f"{name}#results"
-                made = f"edit {key} {digest(raw).hex()[:12]}"
-                yield Record(entry=Edit(entry=0, blocks=entry.blocks), key=made, names={"entry": target})
-                self._last = self._shown = made
+                edit = f"edit {key} {digest(raw).hex()[:12]}"
+                yield Record(entry=Edit(entry=0, blocks=entry.blocks), key=edit, names={"entry": target})
+                self._last = self._shown = edit
 
 
 def _is_before(record: dict[str, Any], since: datetime) -> bool:

@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript, Writing
-from turnlog.formats._shared.copied import mark_of
-from turnlog.formats._shared.place import put_file, put_files
-from turnlog.formats._shared.rest import tell_rest
+from turnlog.formats._shared.compactedview import answered, as_uuid, iso, short_id, view_of, when
+from turnlog.formats._shared.losses import tell_rest
 from turnlog.formats._shared.tally import Tally
-from turnlog.formats._shared.value import fields
-from turnlog.formats._shared.view import as_uuid, iso, short_id, view_of, when
 from turnlog.formats.gemini_cli.content import is_aside
+from turnlog.interop.copied import mark_of
+from turnlog.interop.folder import head_of
+from turnlog.interop.place import put_file, put_files
+from turnlog.interop.records import record_in
+from turnlog.interop.value import fields
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Message
@@ -47,12 +49,11 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
 
     The program knows a project's folder by name from `projects.json` beside it, and by a note inside it.
     """
-    root = str(written.about)
-    registry = os.path.join(os.path.dirname(os.path.abspath(folder)), "projects.json")
-    is_home = os.path.basename(os.path.abspath(folder)) == "tmp"
-    known = _registered(registry) if is_home else {}
-    files = written.files
-    name = known.get(root)
+    root, files = str(written.about), written.files
+    home, base = os.path.split(os.path.abspath(folder))
+    registry = os.path.join(home, "projects.json")
+    known = _registry(registry) if base == "tmp" else None
+    name = fields(known).get("projects", {}).get(root)
     if isinstance(name, str) and re.fullmatch(r"[a-z0-9-]+", name):
         files = [OutputFile(f"{name}/{output.path.partition('/')[2]}", output.data, output.mode) for output in files]
     path = put_files(files, folder, force=force)[0]
@@ -60,19 +61,31 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     note = os.path.join(project, ".project_root")
     if not os.path.exists(note):
         put_file(note, root.encode(), mode=0o600)
-    if is_home and root not in known:
-        known[root] = os.path.basename(project)
-        put_file(registry, msgspec.json.encode({"projects": known}), mode=0o600, force=True)
+    if known is not None:
+        _register(registry, root, os.path.basename(project))
     return path
 
 
-def _registered(registry: str) -> dict[str, Any]:
+def _registry(path: str) -> dict[str, Any] | None:
+    """What `projects.json` says; None for a file that is none, or cannot be read."""
+    if not os.path.lexists(path):
+        return {"projects": {}}
+    registry = record_in(head_of(path, 16 << 20) or b"")
+    return registry if isinstance(registry.get("projects"), dict) else None
+
+
+def _register(path: str, root: str, name: str) -> None:
+    """Add a project, under the lock of the program. While that has it, the note has to do."""
     try:
-        with open(registry, "rb") as file:
-            projects = msgspec.json.decode(file.read(16 << 20), type=dict[str, Any]).get("projects")
-    except (OSError, msgspec.MsgspecError):
-        return {}
-    return dict(projects) if isinstance(projects, dict) else {}  # pyright: ignore[reportUnknownArgumentType]
+        os.mkdir(f"{path}.lock")
+    except OSError:
+        return
+    try:
+        if (registry := _registry(path)) is not None and root not in registry["projects"]:
+            registry["projects"][root] = name
+            put_file(path, msgspec.json.encode(registry), mode=0o600, force=True)
+    finally:
+        os.rmdir(f"{path}.lock")
 
 
 class _Writer:
@@ -103,34 +116,24 @@ class _Writer:
                 {"$set": {"messages": self._messages([*view.summary_messages, *view.other_replacement, *view.kept])}}
             )
         self.records += self._messages(view.messages)
-        change: dict[str, Any] = {"lastUpdated": iso(transcript.updated, transcript.created)}
-        if transcript.title:
-            change["summary"] = transcript.title
-        self.records.append({"$set": change})
+        title = {"summary": transcript.title} if transcript.title else {}
+        self.records.append({"$set": {"lastUpdated": iso(transcript.updated, transcript.created), **title}})
         carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
-        tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
-
-    def _facts(self) -> list[str]:
-        listed = self._transcript.facts.get("directories") if self._is_own else None
-        if not isinstance(listed, list):
-            return []
-        self.records[0]["directories"] = listed
-        return ["directories"]
+        directories = transcript.facts.get("directories") if self._is_own else None
+        facts = ["directories"] if isinstance(directories, list) else []
+        if facts:
+            self.records[0]["directories"] = directories
+        tell_rest(transcript, view, self.tally, carried=carried, facts=facts)
 
     def _messages(self, messages: list[Message]) -> list[dict[str, Any]]:
         """Results stand right behind their calls, so that an id may come again later."""
         records: list[dict[str, Any]] = []
-        for index, message in enumerate(messages):
-            results: dict[str, tuple[ToolResult, str]] = {}
-            for follows in messages[index + 1 :]:
-                if follows.role != "tool":
-                    break
-                at = iso(when(follows) or when(message), self._transcript.created)
-                results |= {block.call: (block, at) for block in follows.blocks if isinstance(block, ToolResult)}
-            if message.role != "tool":
-                records.append(self._message(message, results))
-                times = [at for _, at in results.values()]
-                self.tally.add("time of a tool result", "the last of them", len(set(times)) - bool(times))
+        for message, behind in answered(messages):
+            created = self._transcript.created
+            results = {block.call: (block, iso(at or when(message), created)) for block, at in behind}
+            records.append(self._message(message, results))
+            times = [at for _, at in results.values()]
+            self.tally.add("time of a tool result", "the last of them", len(set(times)) - bool(times))
         return records
 
     def _id(self, message: Message) -> str:
@@ -144,14 +147,14 @@ class _Writer:
         self._at = when(message) or self._at
         about: dict[str, Any] = {"id": self._id(message), "timestamp": iso(self._at, self._at)}
         if message.role != "assistant":
+            # The program knows by its beginning what it put there itself.
+            is_aside_there = message.display is False and is_aside(message.blocks)
             if message.role == "system":
                 self.tally.add("role of a system message", "a message of the user's")
-            elif message.display is False and is_aside(message.blocks):
-                pass  # the program knows it by its beginning
-            elif message.display is not None and not (isinstance(message.display, str) and message.display):
-                self.tally.add("how a message is shown", "as it was sent")
-            elif message.display is not None:
+            elif isinstance(message.display, str) and message.display:
                 about["displayContent"] = [{"text": message.display}]
+            elif message.display is not None and not is_aside_there:
+                self.tally.add("how a message is shown", "as it was sent")
             parts = [self._part(block) for block in message.blocks] or [{"text": "(no content)"}]
             return {**about, "type": "user", "content": parts}
         calls = [block for block in message.blocks if isinstance(block, ToolCall) and block.by is None]
@@ -179,21 +182,16 @@ class _Writer:
         is_mixed = False
         for block in blocks:
             if isinstance(block, ToolCall) and block.by is None:
-                about = {"id": block.id, "name": block.name or "unknown", "args": _given(block)}
-                parts.append({"functionCall": about})
-            elif not isinstance(block, Thinking) and (text := self._text(block)):
+                given: Any = block.input
+                given = fields(given) if isinstance(given, dict) else {"input": given}
+                parts.append({"functionCall": {"id": block.id, "name": block.name or "unknown", "args": given}})
+            elif isinstance(block, Thinking):
+                continue
+            elif text := block.text if isinstance(block, Text) else self.tally.said_in_words(block):
                 is_mixed = is_mixed or any("functionCall" in part for part in parts)
                 parts.append({"text": text})
-        if not is_mixed:
-            parts = [part for part in parts if "text" in part]
-        if len(parts) == 1 and "text" in parts[0]:
-            return parts[0]["text"]
-        return parts or ""
-
-    def _text(self, block: AnyBlock) -> str:
-        if isinstance(block, Text):
-            return block.text
-        return self.tally.said_in_words(block)
+        parts = [part for part in parts if is_mixed or "text" in part]
+        return parts[0]["text"] if len(parts) == 1 and "text" in parts[0] else parts or ""
 
     def _part(self, block: AnyBlock, where: str = "") -> dict[str, Any]:
         if isinstance(block, Text):
@@ -203,9 +201,7 @@ class _Writer:
         return {"text": self.tally.said_in_words(block, where)}
 
     def _call(self, call: ToolCall, result: ToolResult | None, at: str) -> dict[str, Any]:
-        name, given = call.name or "unknown", _given(call)
-        if not isinstance(call.input, dict):
-            self.tally.add("tool input that is no object", 'an object with the key "input"')
+        name, given = call.name or "unknown", self.tally.given(call)
         content = result.content if result is not None else "[no result]"
         output = content if isinstance(content, str) else "\n".join(b.text for b in content if isinstance(b, Text))
         rest = [] if isinstance(content, str) else [b for b in content if not isinstance(b, Text)]
@@ -232,11 +228,6 @@ class _Writer:
 _CARRIED = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
 """Reported where it is met, or not a loss."""
 WRITING = Writing(render=write, place=place, carried=_CARRIED)
-
-
-def _given(call: ToolCall) -> dict[str, Any]:
-    given: Any = call.input
-    return fields(given) if isinstance(given, dict) else {"input": given}
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

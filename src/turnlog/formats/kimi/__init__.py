@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
-from turnlog.formats import Format, Places, Reading, Resuming, Source
-from turnlog.formats._shared.finding import names_in
-from turnlog.formats._shared.records import first_records
-from turnlog.formats._shared.value import fields
+from turnlog.formats import Format, Places, Reading, Source
+from turnlog.formats._shared.finding import folder_of, resumed_by
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
-from turnlog.log.text import pattern
+from turnlog.interop.folder import names_in
+from turnlog.interop.records import first_records
+from turnlog.interop.value import fields
 
-_ROTATED = pattern(r"context(_\d+\.jsonl|\.\d+\.jsonl|\.jsonl\.\d+)")
 _MARKS = ("_system_prompt", "_checkpoint", "_usage")
 _FAMILIES = ("context.", "turn.", "config.", "tools.", "permission.", "usage.", "llm.", "profile.")
 
 
 def _homes(places: Places) -> list[str]:
-    older = places.environ.get("KIMI_SHARE_DIR") or os.path.join(places.home, ".kimi")
-    newer = places.environ.get("KIMI_CODE_HOME") or os.path.join(places.home, ".kimi-code")
-    return [os.path.join(older, "sessions"), os.path.join(newer, "sessions")]
+    homes = ("KIMI_SHARE_DIR", ".kimi"), ("KIMI_CODE_HOME", ".kimi-code")
+    return [os.path.join(folder_of(places, *home), "sessions") for home in homes]
 
 
 def _find(path: str) -> Iterator[Source]:
@@ -37,7 +34,7 @@ def _find(path: str) -> Iterator[Source]:
 
 def _in_file(path: str) -> Iterator[Source]:
     name = os.path.basename(path)
-    if not name.endswith(".jsonl") or _ROTATED.fullmatch(name):
+    if not name.endswith(".jsonl") or cli.ROTATED.fullmatch(name):
         return
     kind, beside = _kind(path), os.path.join(os.path.dirname(path), "context.jsonl")
     if kind == "wire" and name == "wire.jsonl" and (_kind(beside) or _was_cleared(beside)):
@@ -51,14 +48,15 @@ def _was_cleared(path: str) -> bool:
     folder = os.path.dirname(path)
     if not os.path.isfile(path) or os.path.getsize(path) > 0:
         return False
-    names = [name for name in names_in(folder or ".") if _ROTATED.fullmatch(name)]
+    names = [name for name in names_in(folder or ".") if cli.ROTATED.fullmatch(name)]
     return any(_kind(os.path.join(folder, name)) == "context" for name in names)
 
 
 def _kind(path: str) -> str:
     """`context` and `wire` are of kimi-cli, `code` of kimi-code; "" is neither."""
-    is_wire = False
+    is_wire, is_context = False, os.path.basename(path) == "context.jsonl"
     for record in first_records(path, 21):
+        is_message = record.get("role") in ("user", "assistant", "tool") and "content" in record
         if record.get("role") in _MARKS and "type" not in record:
             return "context"
         if record.get("type") == "metadata" and "protocol_version" in record:
@@ -67,13 +65,9 @@ def _kind(path: str) -> str:
             return "wire"
         elif is_wire and str(record.get("type")).startswith(_FAMILIES):
             return "code"
-        elif os.path.basename(path) == "context.jsonl" and _is_message(record):
+        elif is_context and is_message and "type" not in record:
             return "context"
     return ""
-
-
-def _is_message(record: dict[str, Any]) -> bool:
-    return record.get("role") in ("user", "assistant", "tool") and "content" in record and "type" not in record
 
 
 def _read(source: Source) -> Reading:
@@ -85,7 +79,5 @@ FORMAT = Format(
     _homes,
     _find,
     _read,
-    resume=Resuming(
-        command=lambda id, path, workspace: ["kimi", "--session", id], ids=r"[0-9A-Za-z][0-9A-Za-z_-]{0,100}"
-    ),
+    resume=resumed_by("kimi", "--session", "ID", ids=r"[0-9A-Za-z][0-9A-Za-z_-]{0,100}"),
 )

@@ -12,22 +12,24 @@ from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 from hashlib import md5
+from itertools import islice, takewhile
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._shared.finding import names_in
-from turnlog.formats._shared.key import overlap
-from turnlog.formats._shared.problem import of_unknown_role, tell
-from turnlog.formats._shared.records import RawRecord, readable, rows
-from turnlog.formats._shared.value import fields, items, moment, text
+from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.formats.kimi import parts
+from turnlog.interop.folder import names_in
+from turnlog.interop.overlap import overlap
+from turnlog.interop.problem import tell
+from turnlog.interop.records import RawRecord, report_unreadable, rows
+from turnlog.interop.value import as_list, fields, items, moment, text, without_none
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Spent
 
-_ROTATED = re.compile(r"context(?:_(\d+)\.jsonl|\.(\d+)\.jsonl|\.jsonl\.(\d+))")
+ROTATED = re.compile(r"context(?:_(\d+)\.jsonl|\.(\d+)\.jsonl|\.jsonl\.(\d+))")
 _SUB = re.compile(r"context_sub_\d+\.jsonl")
 _SUMMARY = "Previous context has been compacted"
 
@@ -40,16 +42,15 @@ def read(source: Source) -> Reading:
     path = os.path.join(folder, "wire.jsonl")
     is_session = is_wire or name == "context.jsonl"
     wire = _Wire(path, [] if is_wire else problems) if is_session else _Wire("", [])
-    reading = Reading(header=_header(folder, name, wire), steps=iter(()), problems=problems)
-    if is_session:
-        _set_facts(reading.facts, parts.load(os.path.join(folder, "state.json")))
-    reading.steps = _from_wire(source, reading, wire) if is_wire else _Reader(source, reading, wire).steps()
-    return reading
+    state = parts.load(os.path.join(folder, "state.json"))
+    facts = _facts(state) if is_session else {}
+    steps = _from_wire(source, problems, wire) if is_wire else _Reader(source, problems, facts, wire).steps()
+    return Reading(header=_header(folder, name, wire, state), steps=steps, problems=problems, facts=facts)
 
 
-def _header(folder: str, name: str, wire: _Wire) -> SessionHeader:
+def _header(folder: str, name: str, wire: _Wire, state: dict[str, Any]) -> SessionHeader:
     outer = os.path.dirname(folder)
-    id, spawned, state = os.path.basename(folder), None, parts.load(os.path.join(folder, "state.json"))
+    id, spawned = os.path.basename(folder), None
     workspace, title = _workspace(outer), text(state.get("custom_title"))
     if os.path.basename(outer) == "subagents":
         meta = parts.load(os.path.join(folder, "meta.json"))
@@ -79,14 +80,14 @@ def _workspace(folder: str) -> str | None:
     return None
 
 
-def _set_facts(facts: dict[str, Any], state: dict[str, Any]) -> None:
-    if fields(state.get("approval")).get("yolo") is True:
-        facts["permission_mode"] = "yolo"
-    if state.get("archived") is True:
-        facts["archived"] = True
-    for key, fact in (("todos", "tasks"), ("additional_dirs", "directories")):
-        if isinstance(state.get(key), list) and state[key]:
-            facts[fact] = state[key]
+def _facts(state: dict[str, Any]) -> dict[str, Any]:
+    facts = {
+        "permission_mode": "yolo" if fields(state.get("approval")).get("yolo") is True else None,
+        "archived": True if state.get("archived") is True else None,
+        "tasks": as_list(state.get("todos")) or None,
+        "directories": as_list(state.get("additional_dirs")) or None,
+    }
+    return without_none(facts)
 
 
 class _Wire:
@@ -105,7 +106,7 @@ class _Wire:
             return
         self._agents = os.path.join(os.path.dirname(path), "subagents")
         damages: list[Problem] = []
-        for row in rows(path, damages, marks=("message", "type")):
+        for row in report_unreadable(rows(path, damages, marks=("message", "type")), problems, path):
             at = moment(row.data.get("timestamp"))
             self.started = self.started or at
             self.protocol = self.protocol or text(row.data.get("protocol_version"))
@@ -149,9 +150,9 @@ def _words(content: Any) -> str:
 
 
 class _Reader:
-    def __init__(self, source: Source, reading: Reading, wire: _Wire) -> None:
+    def __init__(self, source: Source, problems: list[Problem], facts: dict[str, Any], wire: _Wire) -> None:
         self._source = source
-        self._reading = reading
+        self._problems, self._facts = problems, facts
         self._wire = wire
         self._names = parts.RecordNames()
         self._before: list[tuple[str, str]] = []
@@ -163,31 +164,25 @@ class _Reader:
         """All of it."""
         number = 0
         for number, path in self._rotated():
-            yield from readable(self._state(path, number, []), self._reading.problems, path)
-        yield from self._state(self._source.path, number + 1, self._reading.problems)
+            yield from report_unreadable(self._state(path, number, []), self._problems, path)
+        yield from self._state(self._source.path, number + 1, self._problems)
         yield from self._wire.spent
 
     def _rotated(self) -> list[tuple[int, str]]:
         folder = parts.parent_of(self._source.path)
         if os.path.basename(self._source.path) != "context.jsonl":
             return []
-        rotated: list[tuple[int, str]] = []
-        for name in names_in(folder):
-            match = _ROTATED.fullmatch(name)
-            if match is not None:
-                rotated.append((int(next(filter(None, match.groups()))[:9]), os.path.join(folder, name)))
-        return sorted(rotated)
+        matches = [match for name in names_in(folder) if (match := ROTATED.fullmatch(name)) is not None]
+        return sorted((int(next(filter(None, one.groups()))[:9]), os.path.join(folder, one[0])) for one in matches)
 
     def _state(self, path: str, number: int, problems: list[Problem]) -> Iterator[Step]:
         start = 0
         if self._before:
-            fresh = [parts.digest(row.data) for row in rows(path, [], marks=("role",)) if _is_message(row.data)]
-            same = 0
-            while same < min(len(fresh), len(self._before)) and fresh[same] == self._before[same][0]:
-                same += 1
-            start = same
-            if same < len(self._before):
-                start, step = self._turned(path, fresh, same, number)
+            fresh = [parts.digest(raw) for raw in _messages(path)]
+            pairs = zip(fresh, self._before, strict=False)
+            start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1][0], pairs))
+            if start < len(self._before):
+                start, step = self._turned(path, fresh, start, number)
                 yield step
         index = 0
         for row in rows(path, problems, marks=("role",)):
@@ -196,7 +191,7 @@ class _Reader:
                 if index > start:
                     yield from self._message(row, problems)
             elif row.data.get("role") == "_system_prompt" and text(row.data.get("content")):
-                self._reading.facts["system"] = row.data["content"]
+                self._facts["system"] = row.data["content"]
 
     def _turned(self, path: str, fresh: list[str], same: int, number: int) -> tuple[int, Step]:
         """The new context is not the old one and more: a revert, a compaction, or a beginning."""
@@ -205,16 +200,15 @@ class _Reader:
             return same, Jump(to=self._before[-1][1], key=f"revert {number}", why="rewind")
         at, length = overlap([what for what, _ in self._before], fresh)
         if not length:
-            first = next((row.data for row in rows(path, [], marks=("role",)) if _is_message(row.data)), None)
+            first = next(_messages(path), None)
             if _SUMMARY not in _words(fields(first).get("content")):
                 self._before = []
                 return 0, Jump(to="", key=f"clear {number}", why="rewind")
             at = 1
         kept = self._before[len(self._before) - length :]
         keep = kept[0][1] if kept else ""
-        fresh_start = [row.data for row in rows(path, [], marks=("role",)) if _is_message(row.data)][:at]
         key = f"compaction {number} {keep}".strip()
-        messages = [self._entry(raw) for raw in fresh_start]
+        messages = [self._entry(raw) for raw in islice(_messages(path), at)]
         entry = Compaction(replacement=[replace(m, at=None) for m in messages if m is not None], at=self._at)
         self._before = [*((what, key) for what in fresh[:at]), *kept]
         return at + length, Record(entry=entry, key=key, names={"keep": keep} if keep else {})
@@ -255,17 +249,18 @@ class _Reader:
         if role == "assistant":
             calls = parts.calls_of(raw.get("tool_calls"))
             self._calls.update((call.id, call.name) for call in calls if isinstance(call, ToolCall))
-            stop = "tool_use" if calls else "end"
-            blocks: list[AnyBlock] = [*parts.blocks_of(raw.get("content")), *calls]
-            return Message(role="assistant", blocks=blocks, stop=stop, at=self._at)
+            blocks = [*parts.blocks_of(raw.get("content")), *calls]
+            return Message(role="assistant", blocks=blocks, stop="tool_use" if calls else "end", at=self._at)
         if role == "tool":
             call = str(raw.get("tool_call_id") or "")
-            is_error = self._wire.results.get(call, (None, False))[1]
-            result = ToolResult(
-                call=call, name=self._calls.get(call), content=parts.output(raw.get("content")), is_error=is_error
-            )
+            content, is_error = parts.output(raw.get("content")), self._wire.results.get(call, (None, False))[1]
+            result = ToolResult(call=call, name=self._calls.get(call), content=content, is_error=is_error)
             return Message(role="tool", blocks=[result], at=self._at)
         return None
+
+
+def _messages(path: str) -> Iterator[dict[str, Any]]:
+    return (row.data for row in rows(path, [], marks=("role",)) if _is_message(row.data))
 
 
 def _is_message(raw: dict[str, Any]) -> bool:
@@ -281,9 +276,9 @@ class _Open(Struct):
     results: list[Message]
 
 
-def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
+def _from_wire(source: Source, problems: list[Problem], wire: _Wire) -> Iterator[Step]:
     names, step, number = parts.RecordNames(), None, 0
-    for row in rows(source.path, reading.problems, marks=("message", "type")):
+    for row in rows(source.path, problems, marks=("message", "type")):
         event, at = fields(row.data.get("message")), moment(row.data.get("timestamp"))
         kind, about = event.get("type"), fields(event.get("payload"))
         if kind in ("TurnBegin", "SteerInput", "StepBegin", "TurnEnd"):
@@ -310,9 +305,8 @@ def _from_wire(source: Source, reading: Reading, wire: _Wire) -> Iterator[Step]:
             value = fields(about.get("return_value"))
             call = str(about.get("tool_call_id") or "")
             name = next((name for id, name, _ in step.calls if id == call), None)
-            block = ToolResult(
-                call=call, name=name, content=parts.output(value.get("output")), is_error=value.get("is_error") is True
-            )
+            content, is_error = parts.output(value.get("output")), value.get("is_error") is True
+            block = ToolResult(call=call, name=name, content=content, is_error=is_error)
             step.results.append(Message(role="tool", blocks=[block], at=at))
     yield from _closed(step, f"step {number}", is_tail=True)
     yield from wire.spent

@@ -15,11 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._shared.json import is_deep
-from turnlog.formats._shared.problem import UnknownRecords, of_unknown_role, report
-from turnlog.formats._shared.records import RawRecord, record_at, rows
-from turnlog.formats._shared.value import counted, fields, items, moment, text, whole
+from turnlog.formats._shared.origin import UnknownRecords, of_unknown_role
 from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, load, output, parent_of, usage_of
+from turnlog.interop.json import is_deep
+from turnlog.interop.problem import report
+from turnlog.interop.records import RawRecord, record_at, rows
+from turnlog.interop.value import as_counter, as_int, fields, items, moment, text
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Spent, Stop
 from turnlog.log.usage import Usage
@@ -38,10 +39,7 @@ def read(source: Source) -> Reading:
     about = _head(source.path)
     folder = parent_of(source.path)
     is_placed = os.path.basename(source.path) == "wire.jsonl" and os.path.basename(os.path.dirname(folder)) == "agents"
-    header = _placed(source, folder, about) if is_placed else _alone(source, about)
-    reading = Reading(header=header, steps=iter(()))
-    reading.steps = _Reader(source, reading).steps()
-    return reading
+    return _Reader(source, _placed(source, folder, about) if is_placed else _alone(source, about)).reading
 
 
 def _head(path: str) -> dict[str, Any]:
@@ -112,9 +110,9 @@ class _Item(Struct):
 
 
 class _Reader:
-    def __init__(self, source: Source, reading: Reading) -> None:
+    def __init__(self, source: Source, header: SessionHeader) -> None:
         self._source = source
-        self._reading = reading
+        self.reading = Reading(header=header, steps=self._steps())
         self._names = RecordNames()
         self._step: _Step | None = None
         self._later: list[tuple[RawRecord, dict[str, Any], datetime | None]] = []
@@ -128,13 +126,19 @@ class _Reader:
         """What was told while an answer was still arriving, which may carry it."""
         self._compacting = False
         self._unknown = UnknownRecords(NAME)
+        self._operations = {
+            "context.apply_compaction": self._compacted,
+            "context.undo": self._undone,
+            "context.clear": self._cleared,
+            "context.splice": self._spliced,
+        }
+        """What is done to the conversation as a whole, when no answer is arriving."""
 
-    def steps(self) -> Iterator[Step]:
-        """All of it."""
-        for row in rows(self._source.path, self._reading.problems):
+    def _steps(self) -> Iterator[Step]:
+        for row in rows(self._source.path, self.reading.problems):
             yield from self._record(row, str(row.data.get("type")), moment(row.data.get("time")))
         yield from self._close(is_tail=True)
-        self._unknown.report(self._reading.problems)
+        self._unknown.report(self.reading.problems)
 
     def _record(self, row: RawRecord, kind: str, at: datetime | None) -> Iterator[Step]:
         record = row.data
@@ -149,19 +153,9 @@ class _Reader:
             yield from self._event(fields(record.get("event")), at)
         elif kind == "usage.record":
             yield from self._spent(record, at)
-        elif kind == "context.apply_compaction":
+        elif kind in self._operations:
             yield from self._close()
-            yield from self._compacted(record, at)
-        elif kind == "context.undo":
-            yield from self._close()
-            yield from self._undone(record, at, row)
-        elif kind == "context.clear":
-            yield from self._close()
-            self._history = []
-            yield Jump(to="", key=self._names.of("clear"), why="rewind", at=at)
-        elif kind == "context.splice":
-            yield from self._close()
-            yield from self._spliced(record, at, row)
+            yield from self._operations[kind](row, at)
         elif kind.startswith(_QUIET):
             self._note_facts(kind, record)
         else:
@@ -169,16 +163,11 @@ class _Reader:
             yield Record(entry=entry, key=self._names.of(f"note {digest(record)}"))
 
     def _note_facts(self, kind: str, record: dict[str, Any]) -> None:
-        facts = self._reading.facts
+        facts = self.reading.facts
         if kind in ("config.update", "profile.bind"):
             self._model = text(record.get("modelAlias")) or self._model
-            for name, key in (
-                ("systemPrompt", "system"),
-                ("modelAlias", "model"),
-                ("thinkingEffort", "thinking_level"),
-            ):
-                if text(record.get(name)):
-                    facts[key] = record[name]
+            names = {"system": "systemPrompt", "model": "modelAlias", "thinking_level": "thinkingEffort"}
+            facts |= {fact: record[name] for fact, name in names.items() if text(record.get(name))}
         elif kind == "permission.set_mode" and text(record.get("mode")):
             facts["permission_mode"] = record["mode"]
         elif kind == "llm.tools_snapshot" and isinstance(record.get("tools"), list) and not is_deep(record):
@@ -191,9 +180,9 @@ class _Reader:
     def _message(self, row: RawRecord, raw: dict[str, Any], at: datetime | None, before: str = "") -> Iterator[Step]:
         role, origin = raw.get("role"), fields(raw.get("origin"))
         key = before + self._names.of(text(raw.get("id")) or digest(raw))
-        entry = _made(raw, at, self._calls)
+        entry = _entry_of(raw, at, self._calls)
         if entry is None:
-            yield Record(entry=of_unknown_role(role, raw, at, self._reading.problems), key=key)
+            yield Record(entry=of_unknown_role(role, raw, at, self.reading.problems), key=key)
             return
         if role == "assistant":
             entry = replace(entry, model=self._model)
@@ -207,9 +196,9 @@ class _Reader:
             yield from self._close()
             self._step = _Step(text(event.get("uuid")) or digest(event), at, [], set(), [])
         elif kind in ("content.part", "tool.call"):
+            if self._step is None:
+                self._step = _Step(text(event.get("stepUuid")) or digest(event), at, [], set(), [])
             step = self._step
-            if step is None:
-                step = self._step = _Step(text(event.get("stepUuid")) or digest(event), at, [], set(), [])
             if kind == "content.part":
                 step.blocks += blocks_of([event.get("part")])
             else:
@@ -262,7 +251,7 @@ class _Reader:
             entry = Message(
                 role="assistant", blocks=step.blocks, model=self._model, usage=usage, at=step.at,
                 request=text(end.get("messageId")), stop=_STOPS.get(str(end.get("finishReason"))),
-                first_token_ms=counted(end.get("llmFirstTokenLatencyMs")),
+                first_token_ms=as_counter(end.get("llmFirstTokenLatencyMs")),
             )  # fmt: skip
             yield self._node(key, entry)
             for call, result in step.results:
@@ -293,22 +282,30 @@ class _Reader:
             entry = Spent(usage=usage, model=text(record.get("model")) or self._model, why=why, at=at)
             yield Record(entry=entry, key=self._names.of(f"usage {digest(record)}"))
 
-    def _undone(self, record: dict[str, Any], at: datetime | None, row: RawRecord) -> Iterator[Step]:
-        wanted, index = record.get("count"), len(self._history)
-        left = wanted if type(wanted) is int else 0
+    def _cleared(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
+        self._history = []
+        yield Jump(to="", key=self._names.of("clear"), why="rewind", at=at)
+
+    def _undone(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
+        wanted, index = row.data.get("count"), len(self._history)
+        left = wanted if type(wanted) is int else -1
         while left > 0 and index > 0 and not self._history[index - 1].is_summary:
             index -= 1
             left -= self._history[index].said is not None
-        if left or not wanted:
-            if left:
-                report(self._reading.problems, "an undo of more than was said: left out", offset=row.offset)
-            return
-        last = self._history[-1].key
-        del self._history[index:]
-        to = self._history[-1].key if self._history else ""
-        yield Jump(to=to, key=self._names.of(f"undo {last}"), why="rewind", at=at)
+        if left:
+            report(self.reading.problems, "an undo of more than was said, or of no number: left out", offset=row.offset)
+        elif wanted:
+            yield self._back(index, "undo", at)
 
-    def _compacted(self, record: dict[str, Any], at: datetime | None) -> Iterator[Step]:
+    def _back(self, size: int, why: str, at: datetime | None) -> Jump:
+        """The conversation goes on behind so much of what there is."""
+        last = self._history[-1].key
+        del self._history[size:]
+        to = self._history[-1].key if self._history else ""
+        return Jump(to=to, key=self._names.of(f"{why} {last}"), why="rewind", at=at)
+
+    def _compacted(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
+        record = row.data
         summary = text(record.get("contextSummary")) or text(record.get("summary")) or ""
         said_so = blocks_of(fields(record.get("summary")).get("content")) or [Text(text=summary)]
         kept, count = record.get("keptUserMessageCount"), record.get("compactedCount", record.get("count"))
@@ -321,36 +318,32 @@ class _Reader:
             rest = typed[len(first) :]
             number = max(0, kept - len(first))
             last = rest[len(rest) - number :] if number < len(rest) else rest
-            kept_records = [fields(record_at(self._source.path, offset).get("message")) for offset in [*first, *last]]
-            kept_blocks = [blocks_of(raw.get("content")) for raw in kept_records if raw]
-            replacement = [Message(role="user", blocks=blocks) for blocks in kept_blocks] + replacement
+            raws = [fields(record_at(self._source.path, offset).get("message")) for offset in [*first, *last]]
+            replacement[:0] = [Message(role="user", blocks=blocks_of(raw.get("content"))) for raw in raws if raw]
         elif type(count) is int and 0 <= count < len(self._history):
             tail = self._history[count:]
         entry = Compaction(
             replacement=replacement,
-            tokens_before=whole(record.get("tokensBefore")),
-            tokens_after=whole(record.get("tokensAfter")),
+            tokens_before=as_int(record.get("tokensBefore")),
+            tokens_after=as_int(record.get("tokensAfter")),
             at=at,
         )
         key = self._names.of(f"compaction {digest(record)}")
         yield Record(entry=entry, key=key, names={"keep": tail[0].key} if tail else {})
         self._history = [_Item(key, is_summary=True), *tail]
 
-    def _spliced(self, record: dict[str, Any], at: datetime | None, row: RawRecord) -> Iterator[Step]:
+    def _spliced(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
         """What an earlier protocol did with everything: cut out a stretch, and put others in its place."""
-        start, gone = record.get("start"), record.get("deleteCount")
+        start, gone = row.data.get("start"), row.data.get("deleteCount")
         size = len(self._history)
         start = min(start, size) if type(start) is int and start >= 0 else size
         gone = min(gone, size - start) if type(gone) is int and gone > 0 else 0
-        fresh = items(record.get("messages"))
+        fresh = items(row.data.get("messages"))
         if start + gone < size and fresh:
             problem = "messages put in the middle: they stand at the end"
-            report(self._reading.problems, problem, offset=row.offset)
+            report(self.reading.problems, problem, offset=row.offset)
         if gone and start + gone == size:
-            last = self._history[-1].key
-            del self._history[start:]
-            to = self._history[-1].key if self._history else ""
-            yield Jump(to=to, key=self._names.of(f"splice {last}"), why="rewind", at=at)
+            yield self._back(start, "splice", at)
         elif gone:
             for item in self._history[start : start + gone]:
                 key = self._names.of(f"cut {item.key}")
@@ -360,16 +353,14 @@ class _Reader:
             yield from self._message(row, raw, at)
 
 
-def _made(raw: dict[str, Any], at: datetime | None, names: dict[str, str]) -> Message | None:
+def _entry_of(raw: dict[str, Any], at: datetime | None, names: dict[str, str]) -> Message | None:
     role, blocks = raw.get("role"), blocks_of(raw.get("content"))
     if role == "user" or role == "system":
         is_aside = fields(raw.get("origin")).get("kind") in ("injection", "hook_result")
         return Message(role=role, blocks=blocks, at=at, display=False if is_aside else None)
     if role == "assistant":
         calls = calls_of(raw.get("toolCalls"))
-        for call in calls:
-            if isinstance(call, ToolCall):
-                names[call.id] = call.name
+        names.update((call.id, call.name) for call in calls if isinstance(call, ToolCall))
         return Message(role="assistant", blocks=[*blocks, *calls], at=at)
     if role == "tool":
         call = str(raw.get("toolCallId") or "")

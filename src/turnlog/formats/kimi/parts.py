@@ -8,23 +8,25 @@ from typing import Any, cast
 
 import msgspec
 
-from turnlog.formats._shared.foreign import linked, unknown
-from turnlog.formats._shared.json import decode
-from turnlog.formats._shared.records import beside
-from turnlog.formats._shared.value import count, fields, json_text, listed, text
+from turnlog.formats._shared.blocks import linked, unknown
+from turnlog.interop.json import decode
+from turnlog.interop.records import load_sidecar
+from turnlog.interop.value import as_list, fields, json_text, text, token_count
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
 from turnlog.log.digest import sha256
 from turnlog.log.usage import Usage
 
 NAME = "kimi"
 _MEDIA = {"image_url": "imageUrl", "audio_url": "audioUrl", "video_url": "videoUrl"}
+_INPUTS = ("other", "Other"), ("cache_read", "CacheRead"), ("cache_creation", "CacheCreation")
+"""Fresh input, read from a cache, and written to one: what the older program says behind `input_`, and the newer."""
 
 
 def blocks_of(content: Any) -> list[AnyBlock]:
     """Content is text, or a list of parts."""
     if isinstance(content, str):
         return [Text(text=content)] if content else []
-    return [_block(part) for part in listed(content)]
+    return [_block(part) for part in as_list(content)]
 
 
 def _block(raw: Any) -> AnyBlock:
@@ -37,21 +39,17 @@ def _block(raw: Any) -> AnyBlock:
         thought = text(part.get("think")) or text(part.get("text")) or ""
         return Thinking(text=thought, provider=NAME, data={"encrypted": opaque} if opaque else None)
     if isinstance(kind, str) and kind in _MEDIA:
-        return _media(kind, part)
+        # Some lie in the program's own store of blobs, and have a URL of it.
+        url = text(fields(part.get(kind) or part.get(_MEDIA[kind])).get("url"))
+        media = linked(Image if kind == "image_url" else File, url) if url is not None else None
+        return media or unknown(NAME, part)
     return unknown(NAME, raw)
-
-
-def _media(kind: str, part: dict[str, Any]) -> AnyBlock:
-    url = text(fields(part.get(kind) or part.get(_MEDIA[kind])).get("url"))
-    # Some lie in the program's own store of blobs, and have a URL of it.
-    media = linked(Image if kind == "image_url" else File, url) if url is not None else None
-    return media or unknown(NAME, part)
 
 
 def calls_of(value: Any) -> list[AnyBlock]:
     """The calls of an answer, whose arguments are JSON text."""
     calls: list[AnyBlock] = []
-    for raw in listed(value):
+    for raw in as_list(value):
         call = fields(raw)
         inner = fields(call.get("function")) or call
         id, name = call.get("id"), inner.get("name")
@@ -84,18 +82,8 @@ def output(value: Any, note: str | None = None) -> str | list[AnyBlock]:
 def usage_of(raw: Any) -> Usage | None:
     """Input is counted apart from what a cache answered or took."""
     about = fields(raw)
-    if not about:
-        return None
-
-    def number(snake: str, camel: str) -> int:
-        return count(about.get(snake, about.get(camel)))
-
-    return Usage(
-        input_tokens=number("input_other", "inputOther"),
-        cache_read_tokens=number("input_cache_read", "inputCacheRead"),
-        cache_write_tokens=number("input_cache_creation", "inputCacheCreation"),
-        output_tokens=count(about.get("output")),
-    )
+    counts = [token_count(about.get(f"input_{snake}", about.get(f"input{camel}"))) for snake, camel in _INPUTS]
+    return Usage(*counts, output_tokens=token_count(about.get("output"))) if about else None
 
 
 def digest(raw: Any) -> str:
@@ -118,12 +106,9 @@ class RecordNames:
 
 def load(path: str) -> dict[str, Any]:
     """A small document beside a session; empty if there is none."""
-    return fields(beside(path, []))
+    return fields(load_sidecar(path, []))
 
 
 def parent_of(path: str, levels: int = 1) -> str:
     """The folder so many levels above a file."""
-    folder = os.path.abspath(path)
-    for _ in range(levels):
-        folder = os.path.dirname(folder)
-    return folder
+    return os.path.abspath(os.path.join(path, *[os.pardir] * levels))

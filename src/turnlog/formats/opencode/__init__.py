@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Format, Places, Resuming, Source, Watching
-from turnlog.formats._shared.finding import beneath, names_in
-from turnlog.formats._shared.json import decoded
-from turnlog.formats._shared.sqlite import sessions_in
+from turnlog.formats._shared.finding import beneath, folder_of, sessions_in
 from turnlog.formats._shared.transcript import written_by
-from turnlog.formats._shared.value import fields, items, text
 from turnlog.formats.opencode.reading import grown, read
-from turnlog.formats.opencode.shelf import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
-from turnlog.log.text import pattern
+from turnlog.formats.opencode.storage import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
+from turnlog.interop.folder import names_in
+from turnlog.interop.json import decoded
+from turnlog.interop.value import fields, items, text
+from turnlog.log.pattern import pattern
 
 
 def _find(path: str) -> Iterator[Source]:
@@ -51,14 +51,11 @@ def _is_storage(folder: str) -> bool:
 
 def _resume(id: str, path: str, workspace: str) -> list[str]:
     """See `turnlog.formats`. What is not in its database has to be taken in first."""
-    if storage_of(path) or any(source.key == id for source in _databases(os.path.dirname(path))):
+    folder = os.path.dirname(path)
+    databases = (os.path.join(folder, name) for name in names_in(folder, ".db"))
+    if storage_of(path) or any(source.key == id for file in databases for source in _in_file(file)):
         return ["opencode", "-s", id]
     return ["sh", "-c", f"opencode import {shlex.quote(path)} && opencode -s {shlex.quote(id)}"]
-
-
-def _databases(folder: str) -> Iterator[Source]:
-    for name in names_in(folder, ".db"):
-        yield from _in_file(os.path.join(folder, name))
 
 
 _NAMES = ("opencode.jsonc", "opencode.json", "config.json")
@@ -75,7 +72,7 @@ def configured(places: Places) -> str | None:
         for named in (build.get("model"), about.get("model")):
             if isinstance(named, str) and "/" in named.strip("/"):
                 return named
-    state = places.environ.get("XDG_STATE_HOME") or os.path.join(places.home, ".local", "state")
+    state = folder_of(places, "XDG_STATE_HOME", ".local/state")
     for used in items(_settings(os.path.join(state, "opencode", "model.json")).get("recent")):
         provider, model = text(used.get("providerID")), text(used.get("modelID"))
         if provider and model:
@@ -93,7 +90,7 @@ def _files(places: Places) -> Iterator[str]:
         folder = os.path.dirname(folder)
     if given := places.environ.get("OPENCODE_CONFIG"):
         yield given
-    base = places.environ.get("XDG_CONFIG_HOME") or os.path.join(places.home, ".config")
+    base = folder_of(places, "XDG_CONFIG_HOME", ".config")
     yield from (os.path.join(base, "opencode", name) for name in _NAMES)
 
 

@@ -12,23 +12,12 @@ from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.copied import copied_in
-from turnlog.formats._shared.foreign import unknown
-from turnlog.formats._shared.json import from_base64
-from turnlog.formats._shared.problem import of_unknown_role
-from turnlog.formats._shared.value import count, fields, items, json_text, micros, moment, text
-from turnlog.formats.opencode.shelf import (
-    NAME,
-    DatabaseMark,
-    StoredMessage,
-    StoredSession,
-    is_database,
-    open_database,
-    open_export,
-    open_storage,
-    storage_of,
-    unchanged,
-)
+from turnlog.formats._shared.blocks import unknown, worded
+from turnlog.formats._shared.origin import of_unknown_role
+from turnlog.formats.opencode.storage import NAME, DatabaseMark, StoredMessage, StoredSession, open_session, unchanged
+from turnlog.interop.base64 import from_base64
+from turnlog.interop.copied import copied_in
+from turnlog.interop.value import fields, items, micros, moment, text, token_count
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Edit, Message, Stop
@@ -36,12 +25,8 @@ from turnlog.log.usage import Usage
 
 _CLEARED = "[Old tool result content cleared]"
 _STOPS: dict[str, Stop] = {
-    "stop": "end",
-    "tool-calls": "tool_use",
-    "length": "length",
-    "error": "error",
-    "other": "end",
-}
+    "stop": "end", "tool-calls": "tool_use", "length": "length", "error": "error", "other": "end",
+}  # fmt: skip
 _PROVIDERS = {"google": "gemini"}
 _SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "compaction")
 
@@ -63,16 +48,14 @@ def grown(source: Source, mark: ResumePoint) -> Reading | None:
         state = msgspec.convert(mark.state, _State)
     except msgspec.ValidationError:
         return None
-    place = unchanged(source, state.place) if is_database(source.path) else None
-    if place is None:
-        return None
-    return growth.settled(read(source, mark, replace(state, place=place)))
+    place = unchanged(source, state.place)
+    return growth.settled(read(source, mark, replace(state, place=place))) if place is not None else None
 
 
 def read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
     """See `turnlog.formats`; with a mark, only what comes behind it."""
     problems: list[Problem] = []
-    shelf = _open(source, problems) if state is None else open_database(source, problems, state.place)
+    shelf = open_session(source, problems, state.place if state is not None else None)
     info = shelf.info
     parent, fork = text(info.get("parentID")), shelf.fork
     header = SessionHeader(
@@ -86,26 +69,20 @@ def read(source: Source, mark: ResumePoint | None = None, state: _State | None =
         fork=Forked(fork, source=Source(NAME, source.path, fork) if fork else None) if fork is not None else None,
         origin={key: info[key] for key in ("version", "projectID", "slug") if text(info.get(key))} or None,
     )
-    reading = Reading(header=header, steps=iter(()), problems=problems, facts={**state.facts} if state else {})
-    reading.steps = _Reader(shelf, reading, mark, state).steps()
-    return reading
-
-
-def _open(source: Source, problems: list[Problem]) -> StoredSession:
-    if is_database(source.path):
-        return open_database(source, problems)
-    root = storage_of(source.path)
-    return open_storage(source, root, problems) if root else open_export(source, problems)
+    return _Reader(shelf, header, problems, mark, state).reading
 
 
 class _Reader:
-    def __init__(self, shelf: StoredSession, reading: Reading, mark: ResumePoint | None, state: _State | None) -> None:
+    def __init__(
+        self, shelf: StoredSession, header: SessionHeader, problems: list[Problem], start: ResumePoint | None,
+        state: _State | None,
+    ) -> None:  # fmt: skip
         self._shelf = shelf
-        self._reading = reading
-        self._start = self._known = state
-        self._given = self._steps = mark.steps if mark is not None else 0
+        facts = {**state.facts} if state is not None else {}
+        self.reading = Reading(header=header, steps=self._steps(), problems=problems, facts=facts)
+        self._marks = growth.Marks(start, state)
         self._last = state.last if state is not None else ""
-        self._latest = state.latest if state is not None else 0.0
+        self._since = self._latest = state.latest if state is not None else 0.0
         self._behind: dict[str, str] = {}
         """Behind which node each message stands."""
         self._keys: dict[str, str] = {}
@@ -113,8 +90,7 @@ class _Reader:
         """Compactions that were asked for, by the message that did."""
         self._times: dict[str, int] = {}
 
-    def steps(self) -> Iterator[Step]:
-        """All of it."""
+    def _steps(self) -> Iterator[Step]:
         message = next(self._shelf.messages, None)
         while message is not None:
             after = next(self._shelf.messages, None)
@@ -122,18 +98,16 @@ class _Reader:
             self._may_mark(message)
             self._behind[id] = self._last
             for record in self._message(id, message, is_last=after is None):
-                self._given += 1
+                self._marks.given += 1
                 yield record
                 if record.entry.is_node:
                     self._last = record.key or ""
                     self._keys.setdefault(id, self._last)
             message = after
-        if self._known is not None and self._shelf.is_whole:
-            state = replace(self._known, facts=growth.small(self._reading.facts))
-            self._reading.mark = ResumePoint(0, self._steps, msgspec.to_builtins(state))
+        if self._shelf.is_whole:
+            self.reading.mark = self._marks.newest(facts=growth.small(self.reading.facts))
         revert = text(fields(self._shelf.info.get("revert")).get("messageID"))
-        if revert is not None and revert not in self._behind and self._start is not None:
-            raise growth.NeedsFullRead
+        self._marks.require(revert is None or revert in self._behind)
         if revert in self._behind and self._behind[revert] != self._last:
             yield Jump(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
 
@@ -143,7 +117,7 @@ class _Reader:
         if not isinstance(created, (int, float)):
             return
         if opened.place is not None and opened.info.get("role") == "user" and self._last and created > self._latest:
-            self._known, self._steps = _State(opened.place, self._last, self._latest, {}), self._given
+            self._marks.put(0, 0, _State(opened.place, self._last, self._latest, {}))
         self._latest = max(self._latest, created)
 
     def _key(self, id: str, info: dict[str, Any]) -> str:
@@ -151,8 +125,7 @@ class _Reader:
         created = fields(info.get("time")).get("created")
         if not isinstance(created, (int, float)):
             return id
-        if self._start is not None and created <= self._start.latest:
-            raise growth.NeedsFullRead
+        self._marks.require(created > self._since)
         key = f"{info.get('role')} {created}"
         number = self._times[key] = self._times.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
@@ -172,17 +145,18 @@ class _Reader:
             yield Record(entry=entry, key=key, turn=id)
             model = fields(info.get("model"))
             if text(model.get("modelID")):
-                self._reading.facts["model"] = model["modelID"]
+                self.reading.facts["model"] = model["modelID"]
         elif info.get("role") == "assistant":
-            if info.get("summary") is True and self._start is not None and info.get("parentID") not in self._behind:
-                raise growth.NeedsFullRead
-            asked = self._asked.pop(str(info.get("parentID")), None) if info.get("summary") is True else None
+            asked, prompt = None, str(info.get("parentID"))
+            if info.get("summary") is True:
+                self._marks.require(prompt in self._behind)
+                asked = self._asked.pop(prompt, None)
             if asked is not None:
                 yield self._compaction(key, info, parts, asked)
             else:
                 yield from self._assistant(key, info, parts, is_last=is_last)
         else:
-            yield Record(entry=of_unknown_role(info.get("role"), info, at, self._reading.problems), key=key)
+            yield Record(entry=of_unknown_role(info.get("role"), info, at, self.reading.problems), key=key)
 
     def _assistant(
         self, name: str, info: dict[str, Any], parts: list[dict[str, Any]], *, is_last: bool
@@ -205,32 +179,31 @@ class _Reader:
             meta={"provider": provider} if provider else None,
         )
         is_open = times.get("completed") is None and not error and info.get("time") is not None and "finish" not in info
-        key = f"{name}~{_digest(info, parts)}" if is_open and is_last else name
+        key = name
+        if is_open and is_last:
+            key += "~" + sha256(msgspec.json.encode([info, parts], order="deterministic")).hexdigest()[:12]
         yield Record(entry=message, key=key)
         if error and blocks and not _is_cut(error, blocks):
             # The program leaves answers out that failed.
             yield Record(entry=Edit(entry=0, blocks=None), key=f"{key}#left out", names={"entry": key})
-        results = [part for part in parts if part.get("type") == "tool" and _state(part) in _ANSWERED]
+        results = [part for part in parts if part.get("type") == "tool" and _state(part).get("status") in _ANSWERED]
         if results:
-            ends = [fields(fields(part.get("state")).get("time")).get("end") for part in results]
+            ends = [fields(_state(part).get("time")).get("end") for part in results]
             at = max([ended for end in ends if (ended := moment(end)) is not None], default=message.at)
-            results_entry = Message(role="tool", blocks=[_result(part) for part in results], at=at)
-            yield Record(entry=results_entry, key=f"{key}#results")
-            for part in results:
-                if fields(fields(part.get("state")).get("time")).get("compacted"):
+            answers: list[AnyBlock] = [_result(part) for part in results]
+            yield Record(entry=Message(role="tool", blocks=answers, at=at), key=f"{key}#results")
+            for number, part in enumerate(results):
+                if fields(_state(part).get("time")).get("compacted"):
+                    cleared = replace(_result(part), content=_CLEARED)
+                    edit = Edit(entry=0, blocks=[*answers[:number], cleared, *answers[number + 1 :]])
                     call = str(part.get("callID") or part.get("id"))
-                    cleared = Edit(
-                        entry=0,
-                        blocks=[replace(_result(p), content=_CLEARED) if p is part else _result(p) for p in results],
-                    )
-                    yield Record(entry=cleared, key=f"cleared {call}", names={"entry": f"{key}#results"})
+                    yield Record(entry=edit, key=f"cleared {call}", names={"entry": f"{key}#results"})
 
     def _compaction(self, key: str, info: dict[str, Any], parts: list[dict[str, Any]], asked: dict[str, Any]) -> Record:
         texts = [Text(text=str(part.get("text") or "")) for part in parts if part.get("type") == "text"]
         summary = Message(role="user", blocks=list(texts))
         tail = self._keys.get(str(asked.get("tail_start_id")))
-        if tail is None and self._start is not None and asked.get("tail_start_id"):
-            raise growth.NeedsFullRead
+        self._marks.require(tail is not None or not asked.get("tail_start_id"))
         entry = Compaction(
             replacement=[summary],
             trigger="auto" if asked.get("auto") else "manual",
@@ -244,8 +217,8 @@ class _Reader:
 _ANSWERED = ("completed", "error", "success")
 
 
-def _state(part: dict[str, Any]) -> str:
-    return str(fields(part.get("state")).get("status"))
+def _state(part: dict[str, Any]) -> dict[str, Any]:
+    return fields(part.get("state"))
 
 
 def _said(part: dict[str, Any]) -> AnyBlock:
@@ -274,31 +247,27 @@ def _answer(part: dict[str, Any], provider: str) -> AnyBlock:
             text=str(part.get("text") or ""), provider=_PROVIDERS.get(provider, provider) or None, data=_opaque(part)
         )
     if kind == "tool":
-        state = fields(part.get("state"))
         call = str(part.get("callID") or part.get("id") or "")
-        return ToolCall(id=call, name=str(part.get("tool") or ""), input=state.get("input"))
+        return ToolCall(id=call, name=str(part.get("tool") or ""), input=_state(part).get("input"))
     return _said(part)
 
 
 def _opaque(part: dict[str, Any]) -> Any:
     about = fields(part.get("metadata"))
     signature = text(fields(about.get("anthropic")).get("signature"))
-    if signature is not None:
-        return {"signature": signature}
-    return about or None
+    return {"signature": signature} if signature is not None else about or None
 
 
 def _result(part: dict[str, Any]) -> ToolResult:
-    state = fields(part.get("state"))
+    state = _state(part)
     is_error = state.get("status") == "error"
     output = state.get("error") if is_error else state.get("output")
-    words = output if isinstance(output, str) else "" if output is None else json_text(output)
     attached = [_file(item) for item in items(state.get("attachments"))]
     times = fields(state.get("time"))
     return ToolResult(
         call=str(part.get("callID") or part.get("id") or ""),
         name=text(part.get("tool")),
-        content=[Text(text=words), *attached] if attached else words,
+        content=[Text(text=worded(output)), *attached] if attached else worded(output),
         is_error=is_error,
         duration_ms=_between(times.get("start"), times.get("end")),
         details=state.get("metadata") or None,
@@ -326,16 +295,12 @@ def _usage(info: dict[str, Any]) -> Usage | None:
     tokens, cost = fields(info.get("tokens")), info.get("cost")
     if not tokens and not cost:
         return None
-    cache, thought = fields(tokens.get("cache")), count(tokens.get("reasoning"))
+    cache, thought = fields(tokens.get("cache")), token_count(tokens.get("reasoning"))
     return Usage(
-        input_tokens=count(tokens.get("input")),
-        cache_read_tokens=count(cache.get("read")),
-        cache_write_tokens=count(cache.get("write")),
-        output_tokens=count(tokens.get("output")) + thought,
+        input_tokens=token_count(tokens.get("input")),
+        cache_read_tokens=token_count(cache.get("read")),
+        cache_write_tokens=token_count(cache.get("write")),
+        output_tokens=token_count(tokens.get("output")) + thought,
         reasoning_tokens=thought,
         cost_micros=micros(cost),
     )
-
-
-def _digest(info: dict[str, Any], parts: list[dict[str, Any]]) -> str:
-    return sha256(msgspec.json.encode([info, parts], order="deterministic")).hexdigest()[:12]

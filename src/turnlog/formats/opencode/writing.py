@@ -8,15 +8,16 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript, Writing, preview
-from turnlog.formats._shared.copied import mark_of
-from turnlog.formats._shared.rest import tell_rest
+from turnlog.formats import OutputFile, Rendered, Transcript, Writing
+from turnlog.formats._shared.compactedview import answered, provider_of, short_id, unused, view_of, when
+from turnlog.formats._shared.losses import tell_rest, with_compaction
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.transcript import put_session
-from turnlog.formats._shared.value import fields
-from turnlog.formats._shared.view import provider_of, short_id, view_of, when
+from turnlog.interop.copied import mark_of
+from turnlog.interop.value import fields
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import AnyEntry, Compaction, Message, Spent
+from turnlog.log.entry import Compaction, Message
+from turnlog.log.prompt.promptmessage import preview
 from turnlog.log.usage import Usage
 
 _VERSION = "1.18.33"
@@ -51,6 +52,7 @@ class _Writer:
         self._asked = ""
         self._messages: list[dict[str, Any]] = []
         self._is_own = transcript.agent == "opencode"
+        self._created = int(transcript.created.timestamp() * 1000)
         self._latest = 0
         last = next((m for m in reversed(transcript.context.messages) if m.model), None)
         self._model = {"providerID": "unknown", "modelID": "unknown"}
@@ -86,12 +88,9 @@ class _Writer:
             self._all(behind)
         self._all(view.messages)
         carried = _CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set[str]())
-        spent = [entry for entry in transcript.entries() if _is_spent(entry)]
-        if [entry.seq for entry in spent] == [entry.seq for entry in [view.compaction] if entry and _is_spent(entry)]:
-            carried = carried | {"spending apart from answers"}
-        tell_rest(transcript, view, self.tally, carried=carried)
+        tell_rest(transcript, view, self.tally, carried=carried | with_compaction(transcript, view))
         provider, model = self._model["providerID"], self._model["modelID"]
-        times = {"created": self._ms(None), "updated": int(transcript.updated.timestamp() * 1000)}
+        times = {"created": self._created, "updated": int(transcript.updated.timestamp() * 1000)}
         info = {
             "id": self._session,
             "slug": f"turnlog-{short_id(self._session)}",
@@ -106,28 +105,23 @@ class _Writer:
         return {"info": info, "messages": self._messages}
 
     def _all(self, messages: list[Message]) -> None:
-        for index, message in enumerate(messages):
-            self._results = {}
-            for follows in messages[index + 1 :]:
-                if follows.role != "tool":
-                    break
-                at = when(follows)
-                ms = int(at.timestamp() * 1000) if at is not None else None
-                self._results |= {block.call: (block, ms) for block in follows.blocks if isinstance(block, ToolResult)}
-            times = [ms for _, ms in self._results.values() if ms is not None] if message.role != "tool" else []
+        for message, results in answered(messages):
+            self._results = {
+                block.call: (block, None if at is None else int(at.timestamp() * 1000)) for block, at in results
+            }
+            times = [ms for _, ms in self._results.values() if ms is not None]
             self.tally.add("time of a tool result", "the last of them", len(set(times)) - bool(times))
             self._message(message)
 
-    def _ms(self, message: Message | None) -> int:
+    def _ms(self, message: Message) -> int:
         """Messages are loaded in the order of their times: none is before the one before it."""
-        moment = when(message) if message is not None else None
-        if message is not None and moment is None and self._latest:
+        moment = when(message)
+        if moment is None and self._latest:
             return self._latest
-        ms = int((moment or self._transcript.created).timestamp() * 1000)
-        if message is not None and message.role != "tool":
-            self.tally.add("time of a message", "that of the one before it", int(ms < self._latest))
-            self._latest = ms = max(ms, self._latest)
-        return ms
+        ms = int(moment.timestamp() * 1000) if moment is not None else self._created
+        self.tally.add("time of a message", "that of the one before it", int(ms < self._latest))
+        self._latest = max(ms, self._latest)
+        return self._latest
 
     def _add(self, info: dict[str, Any], parts: list[dict[str, Any]], ms: int) -> str:
         self._number += 1
@@ -143,14 +137,11 @@ class _Writer:
         return id
 
     def _message(self, message: Message) -> None:
-        if message.role == "tool":
-            return
         ms = self._ms(message)
         if message.role == "assistant":
             self._assistant(message, ms)
             return
-        if message.role == "system":
-            self.tally.add("role of a system message", "a message of the user's")
+        self.tally.add("role of a system message", "a message of the user's", int(message.role == "system"))
         parts = [self._said(block) for block in message.blocks] or [{"type": "text", "text": "(no content)"}]
         if message.role == "user" and message.display is False and all(part["type"] == "text" for part in parts):
             parts = [{**part, "synthetic": True} for part in parts]
@@ -163,54 +154,37 @@ class _Writer:
         self._asked = self._add(about, parts, ms)
         return self._asked
 
-    def _assistant(self, message: Message, ms: int) -> str:
+    def _assistant(self, message: Message, ms: int) -> None:
         if not self._asked:
             self._user([{"type": "text", "text": "(no prompt)", "synthetic": True}], ms)
         parts = [part for block in message.blocks if (part := self._answer(block, ms)) is not None]
-        usage = message.usage or Usage()
-        provider = _provider_of(message)
-        agent = (message.agent if self._is_own else None) or "build"
-        finish = _STOPS.get(
-            message.stop or "", "tool-calls" if any(part["type"] == "tool" for part in parts) else "stop"
-        )
+        has_called = any(part["type"] == "tool" for part in parts)
+        finish = _STOPS.get(message.stop or "", "tool-calls" if has_called else "stop")
         self.tally.add("stop reason", "a plain end", int(message.stop == "aborted"))
-        info: dict[str, Any] = {
-            "role": "assistant",
-            "parentID": self._asked,
-            "modelID": message.model or "unknown",
-            "providerID": provider,
-            "mode": agent,
-            "agent": agent,
-            "path": {"cwd": self._folder, "root": self._folder},
-            "cost": (usage.cost_micros or 0) / 1_000_000,
-            "tokens": _tokens(usage),
-            "time": {"created": ms, "completed": ms + (message.duration_ms or 0)},
-            "finish": finish,
-        }
-        return self._add(info, parts, ms)
+        agent, end = (message.agent if self._is_own else None) or "build", ms + (message.duration_ms or 0)
+        about = self._asked, agent, message.model, _provider_of(message), message.usage
+        self._add(self._answered(*about, (ms, end), finish), parts, ms)
+
+    def _answered(
+        self, asked: str, agent: str, model: str | None, provider: str, usage: Usage | None, times: tuple[Any, Any],
+        finish: str, **about: Any,
+    ) -> dict[str, Any]:  # fmt: skip
+        spent = usage or Usage()
+        return {
+            "role": "assistant", "parentID": asked, "modelID": model or "unknown", "providerID": provider,
+            "mode": agent, "agent": agent, "path": {"cwd": self._folder, "root": self._folder}, **about,
+            "cost": (spent.cost_micros or 0) / 1_000_000, "tokens": _tokens(spent),
+            "time": {"created": times[0], "completed": times[1]}, "finish": finish,
+        }  # fmt: skip
 
     def _compaction(self, summary: str, tail: str | None, entry: Compaction) -> None:
-        is_auto, usage = entry.trigger == "auto", entry.usage or Usage()
-        ms = fields(self._messages[-1]["info"].get("time")).get("created") if self._messages else self._ms(None)
-        part: dict[str, Any] = {"type": "compaction", "auto": is_auto}
+        ms = self._messages[-1]["info"]["time"]["created"] if self._messages else self._created
+        part: dict[str, Any] = {"type": "compaction", "auto": entry.trigger == "auto"}
         if tail:
             part["tail_start_id"] = tail
-        asked = self._user([part], int(ms or 0))
-        info: dict[str, Any] = {
-            "role": "assistant",
-            "parentID": asked,
-            "modelID": entry.model or "unknown",
-            "providerID": provider_of(entry.model),
-            "mode": "compaction",
-            "agent": "compaction",
-            "path": {"cwd": self._folder, "root": self._folder},
-            "summary": True,
-            "cost": (usage.cost_micros or 0) / 1_000_000,
-            "tokens": _tokens(usage),
-            "time": {"created": ms, "completed": ms},
-            "finish": "stop",
-        }
-        self._add(info, [{"type": "text", "text": summary}], int(ms or 0))
+        about = self._user([part], ms), "compaction", entry.model, provider_of(entry.model), entry.usage
+        info = self._answered(*about, (ms, ms), "stop", summary=True)
+        self._add(info, [{"type": "text", "text": summary}], ms)
 
     def _said(self, block: AnyBlock) -> dict[str, Any]:
         if isinstance(block, Text):
@@ -227,8 +201,7 @@ class _Writer:
         elif block.url:
             url = block.url
         else:
-            self.tally.add(("image" if isinstance(block, Image) else "file") + where, "a text that says so")
-            return {"type": "text", "text": stand_in(block)}
+            return {"type": "text", "text": self.tally.said_in_words(block, where)}
         return {"type": "file", "mime": kind, "url": url, **({"filename": block.name} if block.name else {})}
 
     def _answer(self, block: AnyBlock, ms: int) -> dict[str, Any] | None:
@@ -265,14 +238,8 @@ class _Writer:
             files = [self._file(block, " in a tool result") for block in blocks if isinstance(block, (Image, File))]
             if files:
                 state["attachments"] = files
-        return {"type": "tool", "callID": self._call(call.id), "tool": call.name or "unknown", "state": state}
-
-    def _call(self, id: str) -> str:
-        call_id = id or "call"
-        while call_id in self._called:
-            call_id = f"call_{short_id(call_id, 'again', length=24)}"
-        self._called.add(call_id)
-        return call_id
+        id = unused(call.id or "call", self._called, "call")
+        return {"type": "tool", "callID": id, "tool": call.name or "unknown", "state": state}
 
     def _thinking(self, block: Thinking, ms: int) -> dict[str, Any] | None:
         """Only what opencode itself recorded: it sends reasoning back to the provider that made it."""
@@ -292,10 +259,6 @@ _CARRIED = frozenset((
 ))  # fmt: skip
 """What is told where it is met, or is no loss."""
 WRITING = Writing(render=write, place=put_session, carried=_CARRIED)
-
-
-def _is_spent(entry: AnyEntry) -> bool:
-    return isinstance(entry, (Spent, Compaction)) and bool(entry.usage)
 
 
 def _provider_of(message: Message) -> str:

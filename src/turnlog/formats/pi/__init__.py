@@ -7,16 +7,14 @@ from typing import Any
 from turnlog.formats import Format, Resuming, Watching
 from turnlog.formats._shared.finding import beneath, found_by
 from turnlog.formats._shared.growth import growing
-from turnlog.formats._shared.records import first_records
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats.pi.reading import PiState, read
+from turnlog.interop.records import first_records
 
 
 def _is_ours(path: str) -> bool:
     """By its first line. Rho begins its files with a `session`, too, but says its time in seconds."""
-    if not path.endswith(".jsonl"):
-        return False
-    header = next(first_records(path, 1), dict[str, Any]())
+    header = next(first_records(path, 1), dict[str, Any]()) if path.endswith(".jsonl") else {}
     stamp = header.get("timestamp")
     return header.get("type") == "session" and "id" in header and isinstance(stamp, str) and not stamp.isdigit()
 

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal, cast
 
-from msgspec import UNSET, Meta, Struct, convert, field
+from msgspec import UNSET, Meta, Struct, ValidationError, convert, field
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from turnlog.formats._shared.foreign import unknown
-from turnlog.formats._shared.json import decode, from_base64
-from turnlog.formats._shared.records import Moment
-from turnlog.formats._shared.value import fields, items, micros, text, usage_in
+from turnlog.formats._shared.blocks import unknown
+from turnlog.interop.base64 import from_base64
+from turnlog.interop.json import decode
+from turnlog.interop.records import Moment, Tokens
+from turnlog.interop.value import fields, items, micros, text, usage_in
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Custom, Entry, Message, Stop
 from turnlog.log.usage import Usage
 
-_Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
-
-class TextPart(Struct, tag_field="type", tag="text", gc=False):
-    """Text."""
-
+class _TextPart(Struct, tag_field="type", tag="text", gc=False):
     text: str
 
 
-class Plain(Struct, gc=False):
+class _Plain(Struct, gc=False):
     """Text where there is nothing else. Of a type that stands alone msgspec does not ask for the tag."""
 
     type: Literal["text"]
@@ -39,34 +35,33 @@ class _CallPart(Struct, tag_field="type", tag="toolCall", gc=False):
     arguments: Any = None
 
 
-class ThinkingPart(Struct, tag_field="type", tag="thinking", gc=False):
-    """What the model thought."""
-
+class _ThinkingPart(Struct, tag_field="type", tag="thinking", gc=False):
     thinking: Any = None
     signature: Any = field(default=None, name="thinkingSignature")
     redacted: Any = None
 
 
-class _Cost(Struct, gc=False):
-    """What a request cost, in dollars."""
+_Part = _TextPart | _CallPart | _ThinkingPart
 
+
+class _Cost(Struct, gc=False):
     total: Annotated[float, Meta(ge=0, lt=1e9)] = 0.0
 
 
 class _Counts(Struct, gc=False):
-    input: _Count
-    output: _Count = 0
-    read: _Count = field(default=0, name="cacheRead")
-    write: _Count = field(default=0, name="cacheWrite")
+    input: Tokens
+    output: Tokens = 0
+    read: Tokens = field(default=0, name="cacheRead")
+    write: Tokens = field(default=0, name="cacheWrite")
     cost: _Cost | None = None
 
 
 class _Asked(Struct, tag_field="role", tag="user", gc=False):
-    content: list[Plain]
+    content: list[_Plain]
 
 
 class _Answered(Struct, tag_field="role", tag="assistant", gc=False):
-    content: list[TextPart | _CallPart | ThinkingPart]
+    content: list[_Part]
     api: Any = None
     provider: Any = None
     model: Any = None
@@ -78,7 +73,7 @@ class _Answered(Struct, tag_field="role", tag="assistant", gc=False):
 class PiTold(Struct, tag_field="role", tag="toolResult", gc=False):
     """What a tool answered."""
 
-    content: list[Plain]
+    content: list[_Plain]
     call: Any = field(default=None, name="toolCallId")
     name: Any = field(default=None, name="toolName")
     is_error: Any = field(default=None, name="isError")
@@ -98,48 +93,61 @@ class PiTalk(Struct, gc=False):
 
 
 decode_line = Decoder(PiTalk).decode
-
-
 _STOPS: dict[str, Stop] = {
-    "stop": "end",
-    "length": "length",
-    "toolUse": "tool_use",
-    "error": "error",
-    "aborted": "aborted",
-}
+    "stop": "end", "length": "length", "toolUse": "tool_use", "error": "error", "aborted": "aborted",
+}  # fmt: skip
 _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
 
 
-def said(raw: _Asked | _Answered | PiTold, at: datetime | None) -> Message:
+def said(raw: _Asked | _Answered | PiTold) -> Message:
     """A message of a usual kind."""
     if type(raw) is PiTold:
-        result = ToolResult(
-            call=str(raw.call or ""),
-            name=text(raw.name),
-            content=[Text(text=part.text) for part in raw.content],
-            is_error=raw.is_error is True,
-            details=raw.details,
-        )
-        return Message(id="-", role="tool", blocks=[result], at=at)
+        return _told([Text(text=part.text) for part in raw.content], raw)
     if type(raw) is _Asked:
-        return Message(id="-", role="user", blocks=[Text(text=part.text) for part in raw.content], at=at)
+        return Message(id="-", role="user", blocks=[Text(text=part.text) for part in raw.content])
     answer = cast("_Answered", raw)
-    provider, spent = _provider(answer.api, answer.provider), answer.usage
-    blocks: list[AnyBlock] = []
-    for part in answer.content:
-        if type(part) is TextPart:
-            blocks.append(Text(text=part.text))
-        elif type(part) is _CallPart:
-            blocks.append(ToolCall(id=str(part.id or ""), name=str(part.name or ""), input=part.arguments))
-        else:
-            thought = cast("ThinkingPart", part)
-            data = _signature(thought.signature, thought.redacted, provider)
-            blocks.append(Thinking(text=str(thought.thinking or ""), provider=provider, data=data))
-    usage = _spent(spent) if spent is not None else None
-    return _answered(blocks, usage, answer, at)
+    provider, spent = _provider(answer), answer.usage
+    blocks = [_answer(part, provider) for part in answer.content]
+    return _answered(blocks, _spent(spent) if spent is not None else None, answer)
 
 
-def _answered(blocks: list[AnyBlock], usage: Usage | None, about: _Answered, at: datetime | None) -> Message:
+def message_of(raw: dict[str, Any]) -> Entry | None:
+    """A message of any kind; None for one that makes no sense."""
+    role, content = raw.get("role"), raw.get("content")
+    if role in ("user", "system"):
+        return Message(id="-", role=role, blocks=blocks_of(content))
+    if role == "assistant":
+        about = convert({**raw, "content": [], "usage": None}, _Answered)
+        provider = _provider(about)
+        return _answered([_any_answer(part, provider) for part in items(content)], usage_of(raw.get("usage")), about)
+    if role == "toolResult":
+        about = convert({**raw, "content": []}, PiTold)
+        return _told(content if isinstance(content, str) else blocks_of(content), about)
+    if role == "bashExecution":
+        about = {key: value for key, value in raw.items() if key not in ("role", "timestamp")}
+        ran = f"Ran `{raw.get('command')}`\n{raw.get('output') or ''}".rstrip()
+        return Custom(kind="pi.bash", data=about, blocks=[] if raw.get("excludeFromContext") else [Text(text=ran)])
+    return custom(raw) if role in ("custom", "hookMessage") else None
+
+
+def custom(raw: dict[str, Any]) -> Custom:
+    """What an extension of the program said."""
+    about = {key: raw.get(key) for key in ("details", "display")}
+    return Custom(kind=f"pi.{raw.get('customType')}", data=about, blocks=blocks_of(raw.get("content")))
+
+
+def _told(content: str | list[AnyBlock], about: PiTold) -> Message:
+    result = ToolResult(
+        call=str(about.call or ""),
+        name=text(about.name),
+        content=content,
+        is_error=about.is_error is True,
+        details=about.details,
+    )
+    return Message(id="-", role="tool", blocks=[result])
+
+
+def _answered(blocks: list[AnyBlock], usage: Usage | None, about: _Answered) -> Message:
     meta = {"api": about.api, "provider": about.provider}
     error = text(about.error)
     return Message(
@@ -151,7 +159,6 @@ def _answered(blocks: list[AnyBlock], usage: Usage | None, about: _Answered, at:
         stop=_STOPS.get(str(about.stop)),
         error={"message": error} if error else None,
         meta={key: value for key, value in meta.items() if text(value)} or None,
-        at=at,
     )
 
 
@@ -166,45 +173,22 @@ def _spent(raw: _Counts) -> Usage:
     )
 
 
-def _provider(api: Any, named: Any) -> str | None:
-    return _PROVIDERS.get(str(api).partition("-")[0], text(named))
+def usage_of(raw: Any) -> Usage | None:
+    """What a request cost; None if nobody says."""
+    counts = fields(raw)
+    if not counts:
+        return None
+    usage = usage_in(counts, "input", "output", "cacheRead", "cacheWrite")
+    return replace(usage, cost_micros=micros(fields(counts.get("cost")).get("total")))
 
 
-def message_of(raw: dict[str, Any]) -> Entry | None:
-    """A message of any kind; None for one that makes no sense."""
-    role = raw.get("role")
-    if role in ("user", "system"):
-        return Message(id="-", role=role, blocks=blocks_of(raw.get("content")))
-    if role == "assistant":
-        provider = _provider(raw.get("api"), raw.get("provider"))
-        blocks = [_answer(part, provider) for part in items(raw.get("content"))]
-        about = convert({**raw, "content": [], "usage": None}, _Answered)
-        return _answered(blocks, usage_of(fields(raw.get("usage"))), about, None)
-    if role == "toolResult":
-        content = raw.get("content")
-        result = ToolResult(
-            call=str(raw.get("toolCallId") or ""),
-            name=text(raw.get("toolName")),
-            content=content if isinstance(content, str) else blocks_of(content),
-            is_error=raw.get("isError") is True,
-            details=raw.get("details"),
-        )
-        return Message(id="-", role="tool", blocks=[result])
-    if role == "bashExecution":
-        about = {key: value for key, value in raw.items() if key not in ("role", "timestamp")}
-        ran = f"Ran `{raw.get('command')}`\n{raw.get('output') or ''}".rstrip()
-        return Custom(kind="pi.bash", data=about, blocks=[] if raw.get("excludeFromContext") else [Text(text=ran)])
-    if role in ("custom", "hookMessage"):
-        about = {key: raw.get(key) for key in ("details", "display")}
-        return Custom(kind=f"pi.{raw.get('customType')}", data=about, blocks=blocks_of(raw.get("content")))
-    return None
+def _provider(about: _Answered) -> str | None:
+    return _PROVIDERS.get(str(about.api).partition("-")[0], text(about.provider))
 
 
 def blocks_of(content: Any) -> list[AnyBlock]:
     """Content of any kind."""
-    if isinstance(content, str):
-        return [Text(text=content)]
-    return [_block(part) for part in items(content)]
+    return [Text(text=content)] if isinstance(content, str) else [_block(part) for part in items(content)]
 
 
 def _block(part: dict[str, Any]) -> AnyBlock:
@@ -215,17 +199,21 @@ def _block(part: dict[str, Any]) -> AnyBlock:
     return unknown("pi", part)
 
 
-def _answer(part: dict[str, Any], provider: str | None) -> AnyBlock:
-    kind = part.get("type")
-    if kind == "thinking":
-        return Thinking(
-            text=str(part.get("thinking") or ""),
-            provider=provider,
-            data=_signature(part.get("thinkingSignature"), part.get("redacted"), provider),
-        )
-    if kind == "toolCall":
-        return ToolCall(id=str(part.get("id") or ""), name=str(part.get("name") or ""), input=part.get("arguments"))
-    return _block(part)
+def _any_answer(part: dict[str, Any], provider: str | None) -> AnyBlock:
+    try:
+        return _answer(convert(part, _Part), provider)
+    except ValidationError:
+        return _block(part)
+
+
+def _answer(part: _Part, provider: str | None) -> AnyBlock:
+    if type(part) is _TextPart:
+        return Text(text=part.text)
+    if type(part) is _CallPart:
+        return ToolCall(id=str(part.id or ""), name=str(part.name or ""), input=part.arguments)
+    thought = cast("_ThinkingPart", part)
+    data = _signature(thought.signature, thought.redacted, provider)
+    return Thinking(text=str(thought.thinking or ""), provider=provider, data=data)
 
 
 def _signature(given: Any, redacted: Any, provider: str | None) -> Any:
@@ -238,11 +226,3 @@ def _signature(given: Any, redacted: Any, provider: str | None) -> Any:
         except (ValueError, UnicodeEncodeError):
             return {"signature": signature}
     return {"redacted": signature} if redacted is True else {"signature": signature}
-
-
-def usage_of(raw: dict[str, Any]) -> Usage | None:
-    """What a request cost; None if nobody says."""
-    if not raw:
-        return None
-    usage = usage_in(raw, "input", "output", "cacheRead", "cacheWrite")
-    return replace(usage, cost_micros=micros(fields(raw.get("cost")).get("total")))

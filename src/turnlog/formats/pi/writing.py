@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 
 from turnlog.formats import OutputFile, Rendered, Transcript, Writing
-from turnlog.formats._shared.copied import mark_of
-from turnlog.formats._shared.rest import tell_rest
+from turnlog.formats._shared.compactedview import as_uuid, iso, provider_of, short_id, unused, view_of, when
+from turnlog.formats._shared.losses import tell_rest, with_compaction
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.transcript import put_session
-from turnlog.formats._shared.value import fields
-from turnlog.formats._shared.view import as_uuid, iso, provider_of, short_id, view_of, when
+from turnlog.interop.copied import mark_of
+from turnlog.interop.value import fields, json_text
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Message, Spent
+from turnlog.log.entry import Compaction, Message
 from turnlog.log.usage import Usage
 
 _STOPS = {"end": "stop", "length": "length", "tool_use": "toolUse"}
@@ -59,6 +59,7 @@ class _Writer:
         """The newest call of each id: which one it has there, and its name."""
         self._called: set[str] = set()
         self._at = transcript.created
+        self._end = iso(transcript.updated, transcript.created)
         self.records: list[dict[str, Any]] = []
         self.tally = Tally()
 
@@ -75,39 +76,32 @@ class _Writer:
         if view.compaction is not None:
             # What it kept stands before it and is named, or behind it where more than a text stands between.
             before, behind = ([], [*view.other_replacement, *view.kept]) if view.other_replacement else (view.kept, [])
-            self._all(view.hidden)
+            self._messages(view.hidden)
             start = len(self.records)
-            self._all(before)
+            self._messages(before)
             first = self.records[start]["id"] if len(self.records) > start else ""
             self._compaction(view.summary, first, view.compaction)
-            self._all(behind)
-        self._all(view.messages)
+            self._messages(behind)
+        self._messages(view.messages)
         if transcript.title:
-            self._entry(
-                "session_info", "title", iso(transcript.updated, transcript.created), {"name": transcript.title}
-            )
+            self._entry("session_info", "title", self._end, {"name": transcript.title})
         carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
-        spent = sum(isinstance(entry, (Spent, Compaction)) and bool(entry.usage) for entry in transcript.entries())
-        if spent == (view.compaction is not None and bool(view.compaction.usage)):
-            carried = carried | {"spending apart from answers"}
-        tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
+        tell_rest(
+            transcript, view, self.tally, carried=carried | with_compaction(transcript, view), facts=self._facts()
+        )
 
     def _facts(self) -> list[str]:
         """What the program itself once said of the session goes back to it."""
-        facts, at = self._transcript.facts, iso(self._transcript.updated, self._transcript.created)
+        facts = self._transcript.facts if self._is_own else {}
+        provider, model, level = (facts.get(key) for key in ("provider", "model", "thinking_level"))
         carried: list[str] = []
-        if self._is_own and isinstance(facts.get("provider"), str) and isinstance(facts.get("model"), str):
-            about = {"provider": facts["provider"], "modelId": facts["model"]}
-            self._entry("model_change", "model", at, about)
+        if isinstance(provider, str) and isinstance(model, str):
+            self._entry("model_change", "model", self._end, {"provider": provider, "modelId": model})
             carried.append("provider")
-        if self._is_own and isinstance(facts.get("thinking_level"), str):
-            self._entry("thinking_level_change", "thinking", at, {"thinkingLevel": facts["thinking_level"]})
+        if isinstance(level, str):
+            self._entry("thinking_level_change", "thinking", self._end, {"thinkingLevel": level})
             carried.append("thinking_level")
         return carried
-
-    def _all(self, messages: list[Message]) -> None:
-        for message in messages:
-            self._message(message)
 
     def _entry(self, kind: str, name: str, at: str, about: dict[str, Any]) -> None:
         id = short_id(self._session, name)
@@ -119,39 +113,39 @@ class _Writer:
 
     def _compaction(self, summary: str, first: str, entry: Compaction) -> None:
         at = self.records[-1]["timestamp"]
-        about: dict[str, Any] = {
-            "summary": summary or "(none)",
-            "tokensBefore": entry.tokens_before or 0,
-        }
+        about: dict[str, Any] = {"summary": summary or "(none)", "tokensBefore": entry.tokens_before or 0}
         if entry.usage is not None:
             about["usage"] = _usage(entry.usage)
         self._entry("compaction", "compaction", at, about)
         # Where it kept nothing, what stays begins with the compaction itself.
         self.records[-1]["firstKeptEntryId"] = first or self.records[-1]["id"]
 
-    def _message(self, message: Message) -> None:
-        moment = self._at = when(message) or self._at
-        at, ms = iso(moment, moment), int(moment.timestamp() * 1000)
-        for number, raw in enumerate(self._raw(message, ms)):
-            self._entry("message", f"{message.id} {message.seq} {number}", at, {"message": raw})
+    def _messages(self, messages: list[Message]) -> None:
+        for message in messages:
+            moment = self._at = when(message) or self._at
+            at, ms = iso(moment, moment), int(moment.timestamp() * 1000)
+            for number, raw in enumerate(self._raw(message, ms)):
+                self._entry("message", f"{message.id} {message.seq} {number}", at, {"message": raw})
 
     def _raw(self, message: Message, ms: int) -> list[dict[str, Any]]:
         if message.role == "assistant":
             return [self._assistant(message, ms)]
         if message.role == "tool":
             return [self._result(block, ms) for block in message.blocks if isinstance(block, ToolResult)]
-        if message.role == "system":
-            self.tally.add("role of a system message", "a message of the user's")
+        self.tally.add("role of a system message", "a message of the user's", int(message.role == "system"))
         parts = [self._said(block) for block in message.blocks] or [{"type": "text", "text": "(no content)"}]
         return [{"role": "user", "content": parts, "timestamp": ms}]
 
     def _assistant(self, message: Message, ms: int) -> dict[str, Any]:
-        about = fields(message.meta)
-        provider = about.get("provider") if isinstance(about.get("provider"), str) else provider_of(message.model)
-        api = about.get("api") if isinstance(about.get("api"), str) else _APIS.get(str(provider), "openai-completions")
-        content = [part for block in message.blocks if (part := self._answer(block, str(provider))) is not None]
+        named = {key: value for key, value in fields(message.meta).items() if isinstance(value, str)}
+        provider = named.get("provider", provider_of(message.model))
+        api = named.get("api", _APIS.get(provider, "openai-completions"))
+        content = [part for block in message.blocks if (part := self._answer(block, provider)) is not None]
         called = any(part["type"] == "toolCall" for part in content)
-        answer: dict[str, Any] = {
+        # An answer that it thinks failed would not go to the model.
+        self.tally.add("stop reason", "a plain end", int(message.stop in ("error", "aborted")))
+        self.tally.add("error of an answer", "", int(bool(message.error)))
+        return {
             "role": "assistant",
             "content": content,
             "api": api,
@@ -161,29 +155,16 @@ class _Writer:
             "stopReason": _STOPS.get(message.stop or "", "toolUse" if called else "stop"),
             "timestamp": ms,
         }
-        # An answer that it thinks failed would not go to the model.
-        self.tally.add("stop reason", "a plain end", int(message.stop in ("error", "aborted")))
-        self.tally.add("error of an answer", "", int(bool(message.error)))
-        return answer
 
     def _answer(self, block: AnyBlock, provider: str) -> dict[str, Any] | None:
         if isinstance(block, Text):
             return {"type": "text", "text": block.text}
         if isinstance(block, ToolCall) and block.by is None:
-            given = self.tally.given(block)
-            name = block.name or "unknown"
-            return {"type": "toolCall", "id": self._call(block.id, name), "name": name, "arguments": given}
+            id, name = self._calls[block.id] = unused(block.id or "call", self._called, "call"), block.name or "unknown"
+            return {"type": "toolCall", "id": id, "name": name, "arguments": self.tally.given(block)}
         if isinstance(block, Thinking):
             return self._thinking(block, provider)
         return {"type": "text", "text": self.tally.said_in_words(block)}
-
-    def _call(self, id: str, name: str) -> str:
-        unique = id or "call"
-        while unique in self._called:
-            unique = f"call_{short_id(unique, 'again', length=24)}"
-        self._called.add(unique)
-        self._calls[id] = (unique, name)
-        return unique
 
     def _thinking(self, block: Thinking, provider: str) -> dict[str, Any] | None:
         data = fields(block.data)
@@ -192,10 +173,10 @@ class _Writer:
             return None
         thinking: dict[str, Any] = {"type": "thinking", "thinking": block.text}
         if isinstance(data.get("item"), dict):
-            thinking["thinkingSignature"] = msgspec.json.encode(data["item"]).decode()
-        elif isinstance(data.get("redacted"), str):
-            thinking |= {"thinkingSignature": data["redacted"], "redacted": True}
-        elif isinstance(data.get("signature"), str):
+            return {**thinking, "thinkingSignature": json_text(data["item"])}
+        if isinstance(data.get("redacted"), str):
+            return {**thinking, "thinkingSignature": data["redacted"], "redacted": True}
+        if isinstance(data.get("signature"), str):
             thinking["thinkingSignature"] = data["signature"]
         return thinking
 
@@ -231,12 +212,11 @@ WRITING = Writing(render=write, place=put_session, carried=_CARRIED)
 
 def _usage(usage: Usage) -> dict[str, Any]:
     total = (usage.cost_micros or 0) / 1_000_000
-    cost = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": total}
     return {
         "input": usage.input_tokens,
         "output": usage.output_tokens,
         "cacheRead": usage.cache_read_tokens,
         "cacheWrite": usage.cache_write_tokens + usage.cache_write_1h_tokens,
         "totalTokens": usage.all_input_tokens + usage.output_tokens,
-        "cost": cost,
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": total},
     }

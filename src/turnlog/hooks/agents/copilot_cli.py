@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from turnlog.hooks import TIMEOUT_S, AgentFolder, HookedAgent, HookEvent, HookFile
-from turnlog.hooks.call import call
+from turnlog.hooks import TIMEOUT_S, AgentFolder, HookedAgent, HookEvent, OwnHookFile
+from turnlog.hooks.call import hook_command
 
 _NAME = "copilot-cli"
 _EVENTS = (
@@ -18,7 +18,9 @@ _EVENTS = (
 
 def _render(program: str, home: str) -> str:
     hooks = {
-        event.name: [{"type": "command", "bash": call(program, _NAME, event.name, home), "timeoutSec": TIMEOUT_S}]
+        event.name: [
+            {"type": "command", "bash": hook_command(program, _NAME, event.name, home), "timeoutSec": TIMEOUT_S}
+        ]
         for event in _EVENTS
     }
     return json.dumps({"version": 1, "hooks": hooks}, indent=2) + "\n"
@@ -29,6 +31,6 @@ AGENT = HookedAgent(
     "Copilot CLI",
     "1.0.102",
     folder=AgentFolder(".copilot", "COPILOT_HOME"),
-    file=HookFile("hooks/turnlog.json", None, render=_render),
+    file=OwnHookFile("hooks/turnlog.json", None, _render),
     events=_EVENTS,
 )

@@ -16,7 +16,7 @@ AGENT = HookedAgent(
     "0.61.0",
     folder=AgentFolder("", "GEMINI_CLI_HOME", ".gemini"),
     file=HookFile(
-        "settings.json", ".gemini/settings.json", dialect="commented", timeout_unit="ms", hook_name="turnlog"
+        "settings.json", ".gemini/settings.json", syntax="commented", timeout_unit="ms", hook_name="turnlog"
     ),
     events=(
         HookEvent("BeforeAgent", "begin"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, HookFile
+from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, OwnHookFile
 from turnlog.hooks.ownfile import TELL, header, marked
 
 _PLUGIN = """
@@ -48,7 +48,7 @@ AGENT = HookedAgent(
     "opencode",
     "1.18.33",
     folder=AgentFolder(".config", "XDG_CONFIG_HOME", "opencode"),
-    file=HookFile("plugin/turnlog.js", ".opencode/plugin/turnlog.js", render=_render),
+    file=OwnHookFile("plugin/turnlog.js", ".opencode/plugin/turnlog.js", _render),
     events=(
         HookEvent("chat.message", "begin"),
         HookEvent("tool.execute.after", "tool"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, HookFile
+from turnlog.hooks import AgentFolder, HookedAgent, HookEvent, OwnHookFile
 from turnlog.hooks.ownfile import TELL, header, marked
 
 _EXTENSION = """
@@ -47,7 +47,7 @@ AGENT = HookedAgent(
     "pi",
     "0.74.2, 0.87.1",
     folder=AgentFolder(".pi/agent", "PI_CODING_AGENT_DIR"),
-    file=HookFile("extensions/turnlog.ts", ".pi/extensions/turnlog.ts", render=_render),
+    file=OwnHookFile("extensions/turnlog.ts", ".pi/extensions/turnlog.ts", _render),
     events=(
         HookEvent("before_agent_start", "begin"),
         HookEvent("tool_result", "tool"),

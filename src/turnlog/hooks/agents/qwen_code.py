@@ -11,7 +11,7 @@ AGENT = HookedAgent(
     "Qwen Code",
     "0.24.4",
     folder=AgentFolder(".qwen", "QWEN_HOME"),
-    file=HookFile("settings.json", ".qwen/settings.json", dialect="commented", timeout_unit="ms"),
+    file=HookFile("settings.json", ".qwen/settings.json", syntax="commented", timeout_unit="ms"),
     events=(
         HookEvent("UserPromptSubmit", "begin"),
         HookEvent("PostToolUse", "tool", f"^(?!({_READS})$)"),

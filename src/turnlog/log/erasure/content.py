@@ -1,12 +1,13 @@
-"""Entries whose content was erased: what is left of each kind, and what stands in its place. Pure.
+"""Erasing the content of entries: what remains of each kind, and what is shown instead. Pure.
 
-What is left never takes more room than what was there: a line keeps its length.
+The remains never take more room than the original, because a line keeps its length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from enum import IntEnum
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct
@@ -34,15 +35,22 @@ from turnlog.log.entry import (
 )
 
 ERASED = "[erased]"
-SAID, UNSAID, UNASKED = 1, 2, 3
-"""Values of `void`: erased content that a model saw, that no model saw, and a user message that was no prompt."""
 STATE, FACT = "state", "fact:"
-"""Parts of an entry: what a fold says; the fact of that name."""
+"""Parts of an entry: the state of a fold; the fact with the name that follows."""
 _E = TypeVar("_E", bound=Entry)
 
 
+class Void(IntEnum):
+    """The values of `void` in an entry: what its erased content was."""
+
+    SEEN_BY_MODEL = 1
+    NOT_SEEN = 2
+    NOT_A_PROMPT = 3
+    """A message in the place of a person's that was no prompt."""
+
+
 class Erasure(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """That an entry was erased: who did it, when and why."""
+    """The record of an erased entry: who erased it, when and why."""
 
     seq: int
     id: str
@@ -50,11 +58,11 @@ class Erasure(Struct, frozen=True, omit_defaults=True, kw_only=True):
     by: str = ""
     why: str = ""
     part: str = ""
-    """Where only a part of it was: `state`, or `fact:` and a name. It followed from the erasure of another entry."""
+    """The part, if only a part was erased because it repeats another erased entry: `state`, or `fact:` and a name."""
 
 
 class ErasedLog(Struct, frozen=True):
-    """What is erased in one log."""
+    """The erasures in one log."""
 
     session: str
     first: str
@@ -62,26 +70,26 @@ class ErasedLog(Struct, frozen=True):
 
 
 class ErasingPlan(Struct, frozen=True):
-    """Everything that goes at once, and the blobs that may go with it."""
+    """Everything that is erased at once, and the blobs that may be removed with it."""
 
     logs: list[ErasedLog]
     blobs: list[str] = []
 
 
 def void_of(entry: Entry, is_prompt: Callable[[Message], bool]) -> int:
-    """What is remembered of an entry in place of its content."""
+    """Return the value of `void` for an entry whose content is erased."""
     if entry.void:
         return entry.void
     if isinstance(entry, Custom) and not entry.blocks:
-        return UNSAID
-    return UNASKED if isinstance(entry, Message) and entry.role == "user" and not is_prompt(entry) else SAID
+        return Void.NOT_SEEN
+    is_other_text = isinstance(entry, Message) and entry.role == "user" and not is_prompt(entry)
+    return Void.NOT_A_PROMPT if is_other_text else Void.SEEN_BY_MODEL
 
 
 def stripped(entry: _E) -> _E:
-    """What is left of an entry: how it hangs together with others, and what it cost."""
-    rule = _RULES.get(type(entry))
-    if rule is None:
-        raise Invalid(f"entry {entry.seq} is a {entry.type}, which holds nothing that anybody said")
+    """Return what remains of an erased entry: its relations to other entries, and its usage."""
+    refuse_unerasable(entry)
+    rule = _RULES[type(entry)]
     origin: Any = entry.origin
     agent = cast("dict[str, Any]", origin).get("agent") if isinstance(origin, dict) else None
     kept = None if origin is None else {"agent": agent} if isinstance(agent, str) else {}
@@ -91,7 +99,7 @@ def stripped(entry: _E) -> _E:
 
 
 def without_part(entry: AnyEntry, part: str) -> AnyEntry:
-    """An entry without what it repeats of another one that was erased."""
+    """Return an entry without the part that repeats another, erased entry."""
     if isinstance(entry, Fold):
         return replace(entry, state=None, blob=None, blobs=[])
     name = part.removeprefix(FACT)
@@ -105,24 +113,24 @@ def without_part(entry: AnyEntry, part: str) -> AnyEntry:
 
 
 def stand_in(entry: AnyEntry) -> AnyEntry:
-    """What anybody is given of an entry that was erased."""
-    if entry.void == UNSAID:
+    """Return an erased entry as readers see it."""
+    if entry.void == Void.NOT_SEEN:
         return entry
     if isinstance(entry, Message):
         if any(isinstance(block, ToolResult) for block in entry.blocks):
             return replace(entry, blocks=[_answered(block) for block in entry.blocks])
-        return replace(entry, blocks=[_SAID, *entry.blocks])
+        return replace(entry, blocks=[_NOTICE, *entry.blocks])
     if isinstance(entry, (Edit, Custom)):
-        return replace(entry, blocks=[_SAID])
+        return replace(entry, blocks=[_NOTICE])
     if isinstance(entry, Compaction):
-        notice = Message(role="user", blocks=[_SAID], id=f"{entry.id}/erased")
+        notice = Message(role="user", blocks=[_NOTICE], id=f"{entry.id}/erased")
         return replace(entry, replacement=[notice, *entry.replacement])
     if isinstance(entry, (Note, Ask, Answer)):
         return replace(entry, text=ERASED)
     return entry
 
 
-_SAID = Text(text=ERASED)
+_NOTICE = Text(text=ERASED)
 
 
 def _answered(block: AnyBlock) -> AnyBlock:
@@ -134,7 +142,7 @@ def _without(facts: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _skeleton(blocks: list[AnyBlock]) -> list[AnyBlock]:
-    """Which tools were called, and which calls were answered."""
+    """Return the blocks with only the names of called tools, and which calls have a result."""
     kept: list[AnyBlock] = []
     for block in blocks:
         if isinstance(block, ToolCall):
@@ -186,7 +194,7 @@ _RULES: dict[type[Entry], Callable[[Any], dict[str, Any]]] = {
 
 
 def refuse_unerasable(entry: Entry) -> None:
-    """Raise `Invalid` for an entry that nothing can be erased of."""
+    """Raise `Invalid` for an entry that has nothing to erase."""
     if isinstance(entry, Unknown):
         raise Invalid(f"entry {entry.seq} ({entry.kind}) is of a newer Turnlog", hint="upgrade Turnlog")
     if type(entry) not in _RULES:

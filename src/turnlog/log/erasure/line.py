@@ -1,4 +1,4 @@
-"""A line without the content of its entry: as long as it was, with a checksum that holds. Pure."""
+"""Erasing the content of a line: its length stays the same, and its checksum matches. Pure."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from turnlog.log.codec import (
     decode,
     decode_raws,
     is_verified,
-    plain_fields,
     with_checksum,
     without_checksum,
 )
 from turnlog.log.entry import AnyEntry, Entry
 from turnlog.log.erasure.content import Erasure, stripped, void_of, without_part
-from turnlog.log.shown.promptmessage import is_prompt
+from turnlog.log.plainjson import flat
+from turnlog.log.prompt.promptmessage import is_prompt
 
 _encode = msgspec.json.Encoder().encode
 _STAMPS = {*Header.__struct_fields__} - {"type"}
 
 
 class Eraser:
-    """What is to be erased in one log, line by line. One line may repeat several things that go."""
+    """The erasures for one log, applied line by line. One line may repeat content of several erased entries."""
 
     def __init__(self, erasures: Iterable[Erasure]) -> None:
         self._parts: dict[tuple[str, int], set[str]] = {}
@@ -38,27 +38,27 @@ class Eraser:
             self._parts.setdefault((one.id, one.seq if one.part else 0), set()).add(one.part)
 
     def concerns(self, entry: Entry) -> bool:
-        """Whether something of that entry goes."""
+        """Whether any part of that entry is to be erased."""
         return (entry.id, 0) in self._parts or (entry.id, entry.seq) in self._parts
 
     def erased(self, line: bytes, entry: Entry) -> bytes:
-        """The line of that entry without what goes."""
+        """Return the line of that entry without the erased content."""
         for part in self._parts.get((entry.id, entry.seq), ()):
             line = erased_line(line, part)
         return erased_line(line) if (entry.id, 0) in self._parts else line
 
 
 def erased_line(line: bytes, part: str = "") -> bytes:
-    """The same line without its content, or without a part of it. Blanks before the checksum keep its length.
+    """Return a line without its content, or without a part of it. Blanks before the checksum keep its length.
 
-    Raises `Corrupt` for a line that cannot be read as it was written, or has no room to say so.
+    Raises `Corrupt` for a line that cannot be read, or has no room to record the erasure.
     """
     entry = _entry(line)
     left = without_part(entry, part) if part else replace(stripped(entry), void=void_of(entry, is_prompt))
     if left == entry:
         return line
     fields: dict[str, Any] = {}
-    remaining = plain_fields(left)
+    remaining = flat(left)
     for name, raw in _raws(line).items():
         if name in _STAMPS:
             fields[name] = raw
@@ -72,11 +72,6 @@ def erased_line(line: bytes, part: str = "") -> bytes:
     if len(text) > room:
         raise Corrupt(f"entry {entry.seq} has no room to say that it was erased", hint="purge the session instead")
     return with_checksum(text.ljust(room))
-
-
-def is_erased(line: bytes, part: str = "") -> bool:
-    """Whether nothing is left to be erased there."""
-    return bool(_entry(line).void) if not part else erased_line(line, part) == line
 
 
 def _entry(line: bytes) -> AnyEntry:

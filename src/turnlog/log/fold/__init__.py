@@ -1,7 +1,7 @@
-"""Everything a session knows, folded from its log. Pure: entries in, state out.
+"""The state of a session, folded from the entries of its log. Pure.
 
-`State` is what a `fold` entry carries, so a session can be resumed from its tail. Leaving every fold entry
-out gives the same state, except `calls`, which a reader may have filled in.
+A `fold` entry holds a `State`, so a session can be resumed from its tail. Without any fold entries the state is the
+same, except for `calls`, which a reader may have filled in.
 """
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
@@ -41,69 +41,69 @@ from turnlog.log.entry import (
     Writer,
 )  # fmt: skip
 from turnlog.log.fold.counts import Counts, Inherited
-from turnlog.log.fold.opencall import OpenCall, with_compaction, with_edit, with_mark, with_message
+from turnlog.log.fold.opencall import OpenCall, add_mark, add_message, after_compaction, after_edit
 from turnlog.log.ids import word_of
 from turnlog.log.path import moved_along
-from turnlog.log.shown.promptmessage import is_prompt
+from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 
 _MOST_FOLDERS = 4
 RULES = 3
-"""Rises when the same entries fold into something else than before: a fold of other rules is left out."""
+"""Increased whenever the same entries fold into a different state: folds by other rules are ignored."""
 _REQUESTS = 256
-"""How many request ids are remembered, so that a response split over several messages counts once."""
+"""The number of request ids that are remembered, so that a response split over several messages counts once."""
 _WRITERS = 8
 
 
 class Undoable(Struct, array_like=True):
-    """A rewind, undo or redo that can be taken back: the last entry before it, and which rewind it is about."""
+    """A rewind, undo or redo that can be undone: the last entry before it, and the rewind that it concerns."""
 
     back: int
     rewind: int
 
 
 class State(Struct, omit_defaults=True):
-    """A session as of entry `seq`."""
+    """The state of a session as of entry `seq`."""
 
     seq: int = 0
     head: int = 0
     start: dict[str, Any] = {}
-    """The first line's fields, so that losing that line loses little."""
+    """The fields of the first line, so that little is lost if that line is damaged."""
     wide: dict[str, Any] = {}
     """Session-wide facts: title, workspace, tags, archived."""
     facts: dict[str, Any] = {}
     """Facts of the branch."""
     system: dict[int, int] = {}
-    """The system messages the conversation begins with, and the edits (or they themselves) that say how they read."""
+    """The system messages that the conversation begins with, each mapped to the edit that replaces it, or to itself."""
     opened: bool = False
-    """Whether anything but a system message was said."""
+    """Whether there was any message but system messages."""
     calls: list[OpenCall] | None = None
-    """The calls that have no result yet; None where the entries alone do not tell, and the path has to be read."""
+    """The calls without a result; None if folding cannot tell, so the path must be read."""
     models: dict[str, Usage] = {}
     requests: list[str] = []
     peak: int = 0
     counts: Counts = field(default_factory=Counts)
     turn: str | None = None
-    """The turn that was begun and not ended."""
+    """The turn that has begun and has not ended."""
     turn_before: str | None = None
-    """The one that ended last."""
+    """The turn that ended last."""
     is_relayed: bool = False
-    """Whether an agent's hooks tell of its turns."""
+    """Whether an agent's hooks report its turns."""
     undo: list[Undoable] = []
     redo: list[Undoable] = []
     children: list[str] = []
     aliases: dict[str, str] = {}
-    """The other ids that it has in its agent, each behind the agent's name, and where the agent keeps that."""
+    """The session's other ids in its agent, as agent name, newline and id, each with the path of the agent's file."""
     writers: dict[str, dict[str, Any]] = {}
     """The last few processes that wrote, by the word their entry ids begin with."""
     tracked: list[str] = []
     """Paths that checkpoints cover whatever the ignore rules say."""
     folders: list[str] = []
-    """The last few folders beside the workspace that checkpoints cover."""
+    """The last few folders outside the workspace that checkpoints cover."""
     dropped: list[str] = []
-    """Checkpoints that were given up."""
+    """Checkpoints that were dropped."""
     intent: int = 0
-    """The change of files that was begun and not finished."""
+    """The `seq` of the intent whose change of files was begun and not finished; 0 for none."""
     critical: list[str] = []
     """Kinds of critical entries that this version does not know."""
     first_at: datetime | None = None
@@ -112,7 +112,7 @@ class State(Struct, omit_defaults=True):
 
     @property
     def own(self) -> Usage:
-        """What this log alone spent."""
+        """The usage of this log alone."""
         total = Usage()
         for usage in self.models.values():
             total = total + usage
@@ -124,17 +124,17 @@ _to_json = msgspec.json.Encoder(order=None).encode
 
 @cache
 def _state_decoder() -> msgspec.json.Decoder[State]:
-    """Made when it is needed: many a reader needs none."""
+    """Built on demand: many readers need none."""
     return msgspec.json.Decoder(State)
 
 
 def copy(state: State) -> State:
-    """A state that can be folded further without touching this one."""
+    """Return a copy of a state, which can be folded further without changing the original."""
     return _state_decoder().decode(_to_json(state))
 
 
 def from_fold(entry: Fold) -> State | None:
-    """The state in a fold entry, or None if this version cannot use it."""
+    """Return the state in a fold entry, or None if this version cannot use it."""
     if entry.unverified or entry.state is None or entry.rules != RULES:
         return None
     try:
@@ -145,12 +145,12 @@ def from_fold(entry: Fold) -> State | None:
 
 
 def to_fold(state: State) -> Fold:
-    """A fold entry of this state."""
+    """Return a fold entry with this state."""
     return Fold(upto=state.seq, rules=RULES, state=msgspec.json.decode(_to_json(state)))
 
 
 def fork_state(state: State, seq: int) -> State:
-    """What a fork at `seq` starts from: everything known, nothing spent yet."""
+    """Return the state that a fork at `seq` starts from: the same facts, and no usage yet."""
     child = copy(state)
     child.seq = seq
     child.inherited = Inherited(
@@ -167,7 +167,7 @@ def fork_state(state: State, seq: int) -> State:
 
 
 def fold(state: State, entry: Entry, *, is_repeat: bool = False) -> None:
-    """Take one more entry into the state, in place. A repeat of an entry that is there counts only as its place."""
+    """Fold one more entry into the state, in place. A repeat of an entry only moves the head."""
     state.seq = entry.seq
     if type(entry) is Fold:
         return  # nothing happened, not even at that time
@@ -188,13 +188,13 @@ def fold(state: State, entry: Entry, *, is_repeat: bool = False) -> None:
             return
         if isinstance(entry, Compaction):
             if state.calls is not None:
-                state.calls = with_compaction(state.calls, entry)
+                state.calls = after_compaction(state.calls, entry)
             if entry.usage is not None:
                 _spend(state, entry.usage, entry.model, entry.request)
         elif isinstance(entry, Custom) and entry.blocks:
             state.opened = True
             if state.calls is not None:
-                with_message(state.calls, entry)
+                add_message(state.calls, entry)
         elif isinstance(entry, Edit):
             _fold_edit(state, entry)
         elif isinstance(entry, Uncompact):
@@ -218,7 +218,7 @@ def _fold_message(state: State, message: Message) -> None:
         return
     state.opened = True
     if message.role != "user" and state.calls is not None:
-        with_message(state.calls, message)
+        add_message(state.calls, message)
     if message.role == "assistant":
         for block in message.blocks:
             if type(block) is ToolCall:
@@ -230,11 +230,11 @@ def _fold_message(state: State, message: Message) -> None:
 
 
 def _fold_edit(state: State, entry: Edit) -> None:
-    """A system message is looked up by number, so its edit takes its place."""
+    """Fold an edit. System messages are looked up by `seq`, so an edit of one replaces its number."""
     if entry.entry in state.system:
         state.system[entry.entry] = entry.seq
     elif state.calls is not None:
-        state.calls = with_edit(state.calls, entry)
+        state.calls = after_edit(state.calls, entry)
 
 
 def _spend(state: State, usage: Usage, model: str | None, request: str | None) -> None:
@@ -247,7 +247,7 @@ def _spend(state: State, usage: Usage, model: str | None, request: str | None) -
 
 
 def note_request(requests: list[str], request: str | None) -> bool:
-    """Whether what that request cost counts: once, however many entries say it. `requests` remembers the newest."""
+    """Whether the usage of that request counts: only once, even if several entries report it. Updates `requests`."""
     if request is None:
         return True
     if request in requests:
@@ -258,7 +258,7 @@ def note_request(requests: list[str], request: str | None) -> bool:
 
 
 def fold_start(state: State, start: Start) -> None:
-    """Take in the first line, which a fork's first fold holds as well: losing the line loses little then."""
+    """Fold the first line. A fork's first fold has it too, so that little is lost if the line is damaged."""
     for name in ("session", "workspace", "agent", "title", "labels", "resume", "hidden"):
         value = getattr(start, name)
         if value:
@@ -279,7 +279,7 @@ def fold_start(state: State, start: Start) -> None:
 
 
 def _move_tracked(state: State, after: object) -> None:
-    """What is tracked in the workspace is so wherever that lies; anything else stays where it is."""
+    """Update tracked paths in the workspace after that moved; other paths stay the same."""
     before = state.wide.get("workspace")
     if isinstance(before, str) and isinstance(after, str) and before != after:
         state.tracked = [moved_along(path, before, after) for path in state.tracked]
@@ -320,7 +320,7 @@ def _fold_head(state: State, entry: Head) -> None:
     state.opened = entry.to != 0 and entry.to not in entry.system and entry.to not in entry.system.values()
     move = Undoable(entry.seq - 1, entry.undoes or entry.seq)
     if entry.why == "abort" or (state.is_relayed and entry.origin is not None):
-        return  # nothing was moved, or not by us: there is nothing to take back
+        return  # nothing was moved, or not by us: there is nothing to undo
     if entry.why == "undo":
         state.undo = [m for m in state.undo if m.rewind != entry.undoes]
         state.redo.append(move)
@@ -347,12 +347,12 @@ def _fold_spent(state: State, entry: Spent) -> None:
     peak = state.peak
     _spend(state, entry.usage, entry.model, entry.request)
     if entry.why == "import":
-        state.peak = peak  # a total of many requests says nothing of the largest one
+        state.peak = peak  # the total of many requests does not show the largest one
 
 
 def _fold_about_call(state: State, entry: Entry) -> None:
     if state.calls is not None:
-        with_mark(state.calls, entry)
+        add_mark(state.calls, entry)
 
 
 def _fold_child(state: State, entry: Child) -> None:

@@ -1,4 +1,4 @@
-"""How much happened in a session, and in those that it continues."""
+"""Counts of messages, calls and turns in a session, and in those that it continues."""
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
 
@@ -10,16 +10,16 @@ from turnlog.log.usage import Usage
 
 
 class Counts(Struct, omit_defaults=True):
-    """What happened, abandoned branches included."""
+    """Counts for one session, abandoned branches included."""
 
     messages: dict[str, int] = {}
     tool_calls: int = 0
     turns: int = 0
     busy_ms: int = 0
-    """How long messages took."""
+    """The total duration of the messages."""
 
     def plus(self, other: "Counts") -> "Counts":
-        """Both together."""
+        """Return the sum of both."""
         roles = dict(self.messages)
         for role, count in other.messages.items():
             roles[role] = roles.get(role, 0) + count
@@ -28,7 +28,7 @@ class Counts(Struct, omit_defaults=True):
 
 
 class Inherited(Struct, omit_defaults=True):
-    """What was spent and done before a fork, in the sessions it continues."""
+    """Usage and counts before a fork, in the sessions that it continues."""
 
     usage: Usage = Usage()
     counts: Counts = field(default_factory=Counts)

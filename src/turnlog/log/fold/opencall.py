@@ -1,4 +1,4 @@
-"""The tool calls of a conversation that have no result yet, and what is known of each: asked for, allowed, started."""
+"""The tool calls of a conversation without a result, and the state of each: asked for, allowed, started."""
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
 
@@ -17,20 +17,20 @@ else:
 
 
 class OpenCall(Struct, omit_defaults=True):
-    """A call without a result: where it stands, and the newest entries about it."""
+    """A call without a result: the entry that it is in, and the newest entries about it."""
 
     entry: int
     call: str
     ask: int = 0
     answer: int = 0
-    """The first answer to that."""
+    """The answer to that ask which counts."""
     allow: bool = False
     started: int = 0
 
     @property
     def state(self) -> CallState:
-        """What was said of it last."""
-        if self.started > self.ask:  # whatever was answered: it may have run
+        """The newest known state of the call."""
+        if self.started > self.ask:  # whatever the answer was, it may have run
             return "started"
         if not self.ask:
             return "open"
@@ -40,10 +40,10 @@ class OpenCall(Struct, omit_defaults=True):
 
 
 class PendingCall(ToolCall, tag="tool_call", frozen=True, gc=True, dict=True):
-    """A call without a result, and how far it came.
+    """A call without a result, and its state.
 
-    It is a `ToolCall`, because programs run what is pending as they run the calls of an answer. What is known of it is
-    no field, because fields are encoded: as a block, this is the call and nothing else.
+    It is a `ToolCall`, because programs run pending calls just as they run those of a new response. The state is not a
+    field, because fields are encoded: encoded as a block, this is only the call.
     """
 
     @property
@@ -52,17 +52,17 @@ class PendingCall(ToolCall, tag="tool_call", frozen=True, gc=True, dict=True):
 
     @property
     def state(self) -> CallState:
-        """`open`, `waiting` for an answer, `allowed`, `denied`, or `started`: it may have run, or a part of it."""
+        """`open`, `waiting` for an answer, `allowed`, `denied`, or `started`: it may have run, in whole or in part."""
         return self._opened.state
 
     @property
     def ask(self) -> int:
-        """The entry that asks whether it may be run; 0 for none."""
+        """The entry that asks whether the call may be run; 0 for none."""
         return self._opened.ask
 
     @property
     def is_started(self) -> bool:
-        """Whether it was ever started, whatever was asked since."""
+        """Whether the call was ever started, even if it was asked about since."""
         return self._opened.started > 0
 
     def __eq__(self, other: object) -> bool:
@@ -77,23 +77,23 @@ class PendingCall(ToolCall, tag="tool_call", frozen=True, gc=True, dict=True):
 
 
 def pending_call(call: ToolCall, opened: OpenCall) -> PendingCall:
-    """A call with what is known of it."""
+    """Return a call together with its state."""
     pending = PendingCall(**{name: getattr(call, name) for name in ToolCall.__struct_fields__})
     vars(pending)["opened"] = copy(opened)
     return pending
 
 
 def newest(opened: list[OpenCall], call: str) -> OpenCall | None:
-    """The newest of that id."""
-    return next((one for one in reversed(opened) if one.call == call), None)
+    """Return the newest open call with that id."""
+    return next((candidate for candidate in reversed(opened) if candidate.call == call), None)
 
 
-# ── one more entry ────────────────────────────────────────────────────────────────────────────────
-# Each gives None where the entries alone do not tell: then the path is read again.
+# `add_message` and `add_mark` change the list. `after_compaction` and `after_edit` return one, or None if folding
+# cannot tell: then the path is read again.
 
 
-def with_message(opened: list[OpenCall], entry: Message | Custom) -> None:
-    """A message asks for tools, or has their results."""
+def add_message(opened: list[OpenCall], entry: Message | Custom) -> None:
+    """Fold a message that calls tools, or has their results."""
     if entry.role == "tool":
         for block in entry.blocks:
             if isinstance(block, ToolResult):
@@ -104,22 +104,22 @@ def with_message(opened: list[OpenCall], entry: Message | Custom) -> None:
         opened += [OpenCall(entry.seq, call.id) for call in calls_in(entry.blocks)]
 
 
-def with_compaction(opened: list[OpenCall], entry: Compaction) -> list[OpenCall] | None:
-    """A call that the model no longer sees is not open any more."""
+def after_compaction(opened: list[OpenCall], entry: Compaction) -> list[OpenCall] | None:
+    """Fold a compaction: a call that the model no longer sees is not open any more."""
     for item in entry.replacement:
         if not isinstance(item, Message) or calls_in(item.blocks):
             return None
     return [one for one in opened if entry.keep and one.entry >= entry.keep]
 
 
-def with_edit(opened: list[OpenCall], entry: Edit) -> list[OpenCall] | None:
-    """Shortened results are results; anything else may have been a call, or the only result of one."""
+def after_edit(opened: list[OpenCall], entry: Edit) -> list[OpenCall] | None:
+    """Fold an edit. An edited result is still a result; another edit may concern a call, or its only result."""
     blocks = entry.blocks or []
     return opened if blocks and all(isinstance(block, ToolResult) for block in blocks) else None
 
 
-def with_mark(opened: list[OpenCall], entry: Entry) -> None:
-    """Something was said about a call."""
+def add_mark(opened: list[OpenCall], entry: Entry) -> None:
+    """Fold a mark about a call."""
     if isinstance(entry, Answer):
         asked = next((asked for asked in opened if asked.ask == entry.ask), None)
         if asked is not None and (not asked.answer or asked.answer == entry.over):

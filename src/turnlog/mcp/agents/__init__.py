@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import Any
 
 from turnlog.errors import NotFound
-from turnlog.hooks import AgentFolder, HookedAgent
-from turnlog.hooks import agent as hooked
-from turnlog.machine.settings import Dialect
+from turnlog.hooks import AgentFolder, HookedAgent, hooked_agent
+from turnlog.interop.value import as_list
+from turnlog.machine.settings.jsontext import JsonSyntax
 
 Entry = dict[str, Any]
 """A server, as the settings of an agent have it."""
@@ -29,9 +29,9 @@ class ServerAgent:
         files: tuple[str, ...],
         project: str | None,
         path: tuple[str, ...],
-        dialect: Dialect | None = "json",
+        syntax: JsonSyntax | None = "json",
         entry: Callable[[list[str], Mapping[str, str]], Entry],
-        command: Callable[[Entry], list[Any]] = lambda entry: [entry.get("command"), *(entry.get("args") or [])],
+        command: Callable[[Entry], list[Any]] = lambda entry: [entry.get("command"), *as_list(entry.get("args"))],
         tools: str,
     ) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class ServerAgent:
         """In the folder of a project; None where the agent has no such file."""
         self.path = path
         """The keys under which servers stand, and ours."""
-        self.dialect: Dialect | None = dialect
+        self.syntax: JsonSyntax | None = syntax
         """None for TOML."""
         self.entry = entry
         """How it is told: the command, and what the server's environment has besides."""
@@ -56,7 +56,7 @@ class ServerAgent:
     @property
     def hooked(self) -> HookedAgent:
         """The agent itself."""
-        return hooked(self.name)
+        return hooked_agent(self.name)
 
     @property
     def title(self) -> str:

@@ -18,7 +18,7 @@ AGENT = ServerAgent(
     files=("config.toml",),
     project=".codex/config.toml",
     path=("mcp_servers", "turnlog"),
-    dialect=None,
+    syntax=None,
     entry=lambda command, environ: {
         **plain_entry(command, environ),
         "env_vars": [name for name in _PASSED_ON if name not in environ],

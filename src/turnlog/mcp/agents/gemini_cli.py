@@ -12,7 +12,7 @@ AGENT = ServerAgent(
     files=("settings.json",),
     project=".gemini/settings.json",
     path=("mcpServers", "turnlog"),
-    dialect="commented",
+    syntax="commented",
     entry=plain_entry,
     tools="mcp_turnlog_search_sessions",
 )

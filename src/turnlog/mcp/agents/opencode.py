@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnlog.hooks import AgentFolder
+from turnlog.interop.value import as_list
 from turnlog.mcp.agents import ServerAgent
 
 
@@ -21,8 +22,8 @@ AGENT = ServerAgent(
     files=("opencode.json", "opencode.jsonc"),
     project="opencode.json",
     path=("mcp", "turnlog"),
-    dialect="jsonc",
+    syntax="jsonc",
     entry=_entry,
-    command=lambda entry: entry.get("command") or [],
+    command=lambda entry: as_list(entry.get("command")),
     tools="turnlog_search_sessions",
 )

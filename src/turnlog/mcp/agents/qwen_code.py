@@ -12,7 +12,7 @@ AGENT = ServerAgent(
     files=("settings.json",),
     project=".qwen/settings.json",
     path=("mcpServers", "turnlog"),
-    dialect="commented",
+    syntax="commented",
     entry=plain_entry,
     tools="mcp__turnlog__search_sessions",
 )

@@ -45,10 +45,10 @@ def _turn(library: Library, name: Any, turn: int | None, *, lines: bool) -> dict
     from turnlog.reader.place import turns_of
 
     with library.covered(name) as (card, session):
-        redactor = library.quotes.of(session, f"{card.agent}:{card.id}")
-        changes = session.diff(turn=turn, lines=lines)
-        number = turn if turn is not None else len(turns_of(session).numbers)
-        rows = [_row(library, redactor.text(item.lines), item) for item in changes]
+        redactor = library.quotes.of(session, session.id)
+        number = turns_of(session).covered if turn is None else turn  # the last turn may have no checkpoints
+        changes = session.diff(turn=number, lines=lines)
+        rows = [_row(library, redactor.text(item.lines) if lines else "", item) for item in changes]
 
     def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         left = len(changes) - len(rows)
@@ -66,10 +66,19 @@ def _row(library: Library, lines: str, item: Difference) -> dict[str, Any]:
     if item.is_private:
         row["lines"] = "(git ignores it: its content is not shown)"
     elif lines:
-        text = library.quotes.text(lines).rstrip("\n")
-        more = f"\n… {len(text) - _LONGEST:,} more characters"
-        row["lines"] = text if len(text) <= _LONGEST else text[:_LONGEST].rpartition("\n")[0] + more
+        row["lines"] = _shortened(library.quotes.text(lines).rstrip("\n"))
     return row
+
+
+def _shortened(diff: str) -> str:
+    """As many whole lines as there is room for; of a line that is longer than half of that, a part."""
+    if len(diff) <= _LONGEST:
+        return diff
+    shown = diff[:_LONGEST]
+    lines, _, part = shown.rpartition("\n")
+    if len(part) <= _LONGEST // 2:
+        shown = lines
+    return f"{shown}\n… {len(diff) - len(shown):,} more characters"
 
 
 # ── of a file ─────────────────────────────────────────────────────────────────────────────────────
@@ -81,7 +90,9 @@ def _blame(library: Library, path: str) -> dict[str, Any]:
     file = library.scope.file(path)
     with open_home(library.location) as home:
         blame = home.blame(file)
-    rows = [_stretch(library, list(lines)) for _, lines in groupby(blame.lines, key=_author)]
+    sessions = {line.author.session for line in blame.lines if line.author is not None}
+    told = {session for session in sessions if _is_told(library, session)}
+    rows = [_stretch(library, told, list(lines)) for _, lines in groupby(blame.lines, key=_author)]
 
     def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return _blamed(library, blame, rows)
@@ -102,11 +113,11 @@ def _author(line: BlamedLine) -> tuple[Any, ...]:
     return line.author, line.why, line.authors, line.commit
 
 
-def _stretch(library: Library, lines: list[BlamedLine]) -> dict[str, Any]:
+def _stretch(library: Library, told: set[str], lines: list[BlamedLine]) -> dict[str, Any]:
     one = lines[0]
     row: dict[str, Any] = {"first": one.line, "last": lines[-1].line}
     author = one.author
-    if author is not None and not _is_told(library, author.session):
+    if author is not None and author.session not in told:
         return {**row, "why": "by a session of another project"}
     if author is not None:
         row |= {"session": author.session, "turn": author.turn, "entry": author.entry, "agent": author.agent or ""}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from turnlog.mcp.caller import left_out
 from turnlog.mcp.page import SEARCH_BYTES, fitted, minute, offset_of, result
 from turnlog.mcp.quote import QUOTED
-from turnlog.reader.shortname import short_names
-from turnlog.view.number import dollars
+from turnlog.reader.naming.shortname import short_names
+from turnlog.view.number import count, dollars
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card
@@ -35,7 +35,10 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         left = max(0, len(cards) - offset - len(rows))
         cursor = str(offset + len(rows)) if left and rows else None
-        lines = [f"{r['handle']} {r['agent']} {r['at']} {r['turns']} turns {r['cost']}: {r['title']}" for r in rows]
+        lines = [
+            f"{row['handle']} {row['agent']} {row['at']} {count(row['turns'], 'turn')} {row['cost']}: {row['title']}"
+            for row in rows
+        ]
         foot = [f'{left:,} more: cursor "{cursor}"'] if cursor else []
         head = QUOTED if rows else f"No sessions of {library.scope.words}."
         data: dict[str, Any] = {"sessions": list(rows), "left": left, "cursor": cursor, "note": QUOTED}
@@ -55,7 +58,7 @@ def listed(library: Library, query: str, own: Sequence[str], hidden: Sequence[An
 
 
 def _row(library: Library, card: Card, handle: str) -> dict[str, Any]:
-    micros = card.own.cost_micros + card.subagents.cost_micros
+    micros = card.cost_micros
     return {
         "session": card.id,
         "handle": handle,

@@ -11,13 +11,13 @@ from turnlog.log.entry import Message
 from turnlog.mcp.page import READING_BYTES, fitted, result, room
 from turnlog.mcp.passage import EntryText, EntryTexts
 from turnlog.mcp.quote import QUOTED
-from turnlog.reader.part import Part, part_of
+from turnlog.reader.part import Part, numbered, part_of
 from turnlog.thread.reader import history_of
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card
     from turnlog.mcp.library import Library
-    from turnlog.reader.opener import OpenedSession
+    from turnlog.reader.opening.opener import OpenedSession
 
 _LIMIT = 20
 _INSIDE = "+"
@@ -42,7 +42,7 @@ class SessionPages:
     def __init__(self, library: Library, card: Card, opened: OpenedSession) -> None:
         self._card = card
         self._session = opened.session
-        self._texts = EntryTexts(library.quotes.of(opened.session, f"{card.agent}:{card.id}"))
+        self._texts = EntryTexts(library.quotes.of(opened.session, card.id if card.is_ours else card.name))
         self._title = library.quotes.title(card.title or card.preview)
         self._notes = library.notes()
 
@@ -52,8 +52,9 @@ class SessionPages:
             mark = self._seq(around)
             return self._whole(mark, 0) if limit == 1 else self._around(mark, limit)
         seq, _, inside = str(after or 0).partition(_INSIDE)
-        if inside.isdecimal() and seq.isdecimal():
-            return self._whole(int(seq), int(inside[:9]))
+        offset, entry = numbered(inside), numbered(seq)
+        if offset is not None and entry is not None:
+            return self._whole(entry, offset)
         begin = 0 if after in (None, *_BEGINNING) else self._seq(after)
         texts = list(islice(self._after(begin), limit + 1))
         answer = fitted(texts[:limit], lambda some: self._made(some, len(some) < len(texts)), READING_BYTES)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.errors import Conflict, Invalid
 from turnlog.mcp.page import SEARCH_BYTES, fitted, result
-from turnlog.reader.takeback import carry_out, propose
+from turnlog.reader.takeback import carry_out, propose, shown_path
 from turnlog.view.number import came_out, count
-from turnlog.view.visible import one_line
-from turnlog.workspace.tree import path_bytes
+from turnlog.workspace.tree import path_bytes, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +33,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
         only = [_inside(session, path) for path in arguments.get("only") or ()] or None
         proposed = propose(session, target, only)
         if confirmed is None:
-            return _shown(library, session.id, proposed)
+            return _shown(library, session, proposed)
     if confirmed != proposed.stamp:
         raise Conflict(
             "that is not the plan as of now: something changed since, or the arguments did; nothing was done",
@@ -44,38 +43,41 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
 
     with open_home(library.location) as home:
         asker = library.caller.asker(library.catalog, meta)
-        return _done(session, carry_out(home, session.id, target, confirmed, only=only, asked_by=asker))
+        return _done(library, session, carry_out(home, session.id, target, confirmed, only=only, asked_by=asker))
 
 
-def _shown(library: Library, id: str, proposed: ProposedRewind) -> dict[str, Any]:
+def _shown(library: Library, session: ReadOnlySession, proposed: ProposedRewind) -> dict[str, Any]:
     """The plan, in words. Nothing is done."""
     plan, leaving, stamp = proposed.plan, proposed.leaving, proposed.stamp
+    line = library.quotes.line
+    words, note = line(proposed.words), line(plan.note or "")
     steps = [
-        {"action": step.action, "path": library.quotes.line(step.path), "reason": library.quotes.line(step.reason)}
+        {"action": step.action, "path": line(shown_path(step, session.workspace)), "reason": line(step.reason)}
         for step in plan.steps
     ]
 
     def make(some: Sequence[dict[str, str]]) -> dict[str, Any]:
         lines = [f"{step['action']} {step['path']} {step['reason']}".rstrip() for step in some]
         left = len(steps) - len(some)
-        head = f"Plan for session {id}, back to {proposed.words}. Nothing was done yet."
+        head = f"Plan for session {session.id}, back to {words}. Nothing was done yet."
         does = [f"{count(leaving, 'message')} left behind as a branch"] if leaving else []
         more = [f"and {left:,} more paths"] if left else []
-        notes = [plan.note] if plan.note else []
+        notes = [note] if note else []
         foot = f"If the user agrees: call again with confirm = {stamp}"
         data = {
-            "session": id, "plan": stamp, "target": proposed.words, "steps": list(some),
+            "session": session.id, "plan": stamp, "target": words, "steps": list(some),
             "counts": dict(Counter(step["action"] for step in steps)), "left": left,
-            "messages_left_behind": leaving, "note": plan.note,
+            "messages_left_behind": leaving, "note": note,
         }  # fmt: skip
         return result("\n".join([head, *lines, *more, *does, *notes, foot]), data)
 
     return fitted(steps, make, SEARCH_BYTES)
 
 
-def _done(session: ReadOnlySession, done: DoneRewind) -> dict[str, Any]:
+def _done(library: Library, session: ReadOnlySession, done: DoneRewind) -> dict[str, Any]:
     """What was done, what could not be, and how to take it back."""
-    stays = [one_line(f"{one.step.path} stays as it is: {one.problem}") for one in done.problems][:_PROBLEMS]
+    line = library.quotes.line
+    stays = [line(told) for told in done.staying()[:_PROBLEMS]]
     back = f"turnlog undo -s {session.handle}"
     entry, files = done.entry.seq, done.entry.files
     text = [f"Done, entry {entry}: {came_out(files) if files else 'no files'}.", *stays, f"`{back}` takes it back."]
@@ -85,8 +87,8 @@ def _done(session: ReadOnlySession, done: DoneRewind) -> dict[str, Any]:
 
 def _inside(session: ReadOnlySession, path: str) -> str:
     """A path as plans name it: from the workspace."""
-    base = os.fsdecode(path_bytes(session.workspace or ""))
-    full = os.path.normpath(os.path.join(base, path))
-    if not base or not full.startswith(base + os.sep):
+    base, named = path_bytes(session.workspace or ""), path_bytes(path)
+    full = os.path.normpath(os.path.join(base, named))
+    if not base or not full.startswith(base + b"/"):
         raise Invalid(f"only: {path!r:.200} is not in the workspace of the session", hint="paths from there")
-    return os.path.relpath(full, base)
+    return path_text(os.path.relpath(full, base))

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.json import encode
 
-from turnlog.errors import Invalid, NotFound
+from turnlog.errors import Invalid, NotFound, TurnlogError
 from turnlog.layout import BASES, DERIVED, ERASED, ERASING, SESSIONS, TRASH
 from turnlog.log.draft import Draft
-from turnlog.log.entry import AnyEntry, Fork
+from turnlog.log.entry import AnyEntry
+from turnlog.log.part import Fork
 from turnlog.log.written import entries_of, entry_of
 from turnlog.store import Clock, Listed, Place, now_ms
 from turnlog.store.capability import Repaired, Surveyed
@@ -34,8 +35,8 @@ from turnlog.store.files.homefolder import HomeFolder
 from turnlog.store.files.names import session_id_of
 from turnlog.store.files.newest import newest_first
 from turnlog.store.files.trash import Trash, listed
-from turnlog.store.listing import ListingCursor, behind, is_like
-from turnlog.store.refusal import id_taken, refuse_longer, session_missing
+from turnlog.store.listing import ListingCursor, is_like, rest_after
+from turnlog.store.refusal import id_taken, session_missing
 
 if TYPE_CHECKING:
     from turnlog.log.erasure.content import ErasingPlan, Erasure
@@ -49,12 +50,12 @@ _FOLDERS: dict[Place, str] = {"live": SESSIONS, "deleted": TRASH, "aside": BASES
 
 
 def connect(location: str, *, durability: str = "fsync", clock: Clock = now_ms, disk: Disk | None = None) -> FileStore:
-    """The store in that folder, which is made when something is first written."""
+    """Return the store in that folder. The folder is created by the first write."""
     return FileStore(location, durable=durability == "fsync", clock=clock, disk=disk or Disk())
 
 
 class FileStore:
-    """See `Store`. Logs are here; what is not about them has an object of its own."""
+    """See `Store`. This class handles logs; blobs, the trash, erasing and tenants have classes of their own."""
 
     backend = "files"
 
@@ -76,7 +77,7 @@ class FileStore:
         self.delete, self.restore = self._trash.delete, self._trash.restore
 
     def _log(self, path: str, session_id: str, *, read_only: bool = False, fd: int = -1) -> SessionFile:
-        from turnlog.store.files.sessionfile import SessionFile  # looking for a session opens none
+        from turnlog.store.files.sessionfile import SessionFile  # loaded late: a search for a session opens none
 
         return SessionFile(
             self._disk, path, session_id, clock=self._clock, durable=self._durable, read_only=read_only, fd=fd,
@@ -90,17 +91,17 @@ class FileStore:
         return FileBroadcast(self._home)
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> SessionFile:
-        """See `Logs.create`. The file gets its name when all that belongs in it is on the disk."""
+        """See `Logs.create`. The file gets its name once its whole content is on the disk."""
         return self._begin(session_id, lambda log: log.begin(drafts, seq), drafts[0].id, parent, SESSIONS)
 
     def _begin(
-        self, session_id: str, fill: Callable[[SessionFile], None], first: str, parent: Fork | None, place: str
+        self, session_id: str, fill: Callable[[SessionFile], None], first: str, parent: Fork | None, subfolder: str
     ) -> SessionFile:
         with disk_errors(f"creating session {session_id}"):
             self._home.make_ready()
-            self._refuse_taken(session_id, first, is_live=place == SESSIONS)
-            path = self._home.path(place, first if place == BASES else session_id)
-            temporary, fd = self._home.begin_file(place)
+            self._refuse_taken(session_id, first, is_live=subfolder == SESSIONS)
+            path = self._home.path(subfolder, first if subfolder == BASES else session_id)
+            temporary, fd = self._home.begin_file(subfolder)
             log: SessionFile | None = None
             try:
                 log = self._log(temporary, session_id, fd=fd)
@@ -121,7 +122,7 @@ class FileStore:
                 if isinstance(error, FileExistsError):
                     raise id_taken(session_id) from None
                 raise
-            self._disk.sync_folder(os.path.join(self._home.folder, place))
+            self._disk.sync_folder(os.path.join(self._home.folder, subfolder))
         return log
 
     def adopt(
@@ -134,26 +135,33 @@ class FileStore:
         parent: Fork | None = None,
         deleted: bool = False,
     ) -> None:
-        self._finish_erasing()
+        self._finish_erasing(session_id)
         voided = (line for line in lines if b'"void":' in line)
         if any(entry_of(item).void for line in voided for item in entries_of([line], after=0)):
             with disk_errors(f"opening {self._home.folder}"):
                 self._home.know_erasures()
         if not after:
             [start, *_] = entries_of(lines, after=0)
-            place = SESSIONS
+            subfolder = SESSIONS
             if deleted:
-                place = BASES if self._disk.exists(self._home.path(TRASH, session_id)) else TRASH
-            self._begin(session_id, lambda log: log.begin_with(lines), entry_of(start).id, parent, place).close()
+                subfolder = BASES if self._disk.exists(self._home.path(TRASH, session_id)) else TRASH
+            self._begin(session_id, lambda log: log.begin_with(lines), entry_of(start).id, parent, subfolder).close()
             return
         with disk_errors(f"opening session {session_id}"):
             path = self._base_path(session_id, first)
-        if not deleted and os.path.dirname(path) == os.path.join(self._home.folder, BASES):
-            with disk_errors(f"opening session {session_id}"):
-                row = glimpse(self._disk, *os.path.split(path))
-            refuse_longer(session_id, 0 if row is None or row.last is None else row.last.seq, after)
-            self._trash.move(session_id, path, self._home.path(SESSIONS, session_id))
-            path = self._home.path(SESSIONS, session_id)
+        if deleted or os.path.dirname(path) != os.path.join(self._home.folder, BASES):
+            self._adopt_into(path, session_id, lines, after)
+            return
+        live = self._home.path(SESSIONS, session_id)
+        self._trash.move(session_id, path, live, after=after)
+        try:
+            self._adopt_into(live, session_id, lines, after)
+        except TurnlogError:
+            with suppress(TurnlogError):  # another process has continued the session: then it stays
+                self._trash.move(session_id, live, path, after=after)
+            raise
+
+    def _adopt_into(self, path: str, session_id: str, lines: list[bytes], after: int) -> None:
         log = self._log(path, session_id)
         try:
             log.adopt(lines, after=after)
@@ -161,25 +169,27 @@ class FileStore:
             log.close()
 
     def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
-        self._finish_erasing()
+        self.unsettled()
         self._trash.purge(session_id, deleted=deleted, after=after)
+        if self._has(ERASING):
+            self._erasing.purged()
 
     # ── erasing ───────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def _erasing(self) -> FileErasing:
-        from turnlog.store.files.erasing import FileErasing  # hardly ever needed
+        from turnlog.store.files.erasing import FileErasing  # rarely needed
 
         return FileErasing(self._home, self._blobs)
 
-    def _finish_erasing(self) -> None:
+    def _finish_erasing(self, session_id: str) -> None:
         """Finish an erasure that a crash interrupted, before anything else is written."""
         if self._has(ERASING):
-            self._erasing.unsettled()
+            self._erasing.refuse_unfinished(session_id)
 
-    def _has(self, place: str) -> bool:
+    def _has(self, subfolder: str) -> bool:
         with disk_errors(f"looking at {self._home.folder}"):
-            return self._disk.exists(os.path.join(self._home.folder, place))
+            return self._disk.exists(os.path.join(self._home.folder, subfolder))
 
     def erase(self, plan: ErasingPlan) -> str:
         return self._erasing.erase(plan)
@@ -197,12 +207,16 @@ class FileStore:
 
     def _refuse_taken(self, session_id: str, first: str, *, is_live: bool) -> None:
         live, deleted = self._home.path(SESSIONS, session_id), self._home.path(TRASH, session_id)
-        there = [first_id(self._disk, path) for path in (live, deleted) if self._disk.exists(path)]
-        if first in there or self._disk.exists(self._home.path(BASES, first)) or (is_live and self._disk.exists(live)):
+        first_ids = [first_id(self._disk, path) for path in (live, deleted) if self._disk.exists(path)]
+        if (
+            first in first_ids
+            or self._disk.exists(self._home.path(BASES, first))
+            or (is_live and self._disk.exists(live))
+        ):
             raise id_taken(session_id)
 
     def _link_beside(self, parent: Fork, temporary: str, path: str) -> None:
-        """Give a fork its name while its parent cannot be purged, and has the entry that the fork builds on."""
+        """Give a fork its name while its parent is locked against a purge and has the entry that the fork needs."""
         while True:
             base = self._base_path(parent.session, parent.base)
             with self._disk.hold(base) as held:
@@ -216,66 +230,67 @@ class FileStore:
 
     def open(self, session_id: str, *, read_only: bool = False, first: str | None = None) -> SessionFile:
         if not read_only:
-            self._finish_erasing()
+            self._finish_erasing(session_id)
         with disk_errors(f"opening session {session_id}"):
             if read_only:
                 return self._log(self._base_path(session_id, first), session_id, read_only=True)
             path = self._home.path(SESSIONS, session_id)
-            if not self._disk.exists(path):
+            if not self._disk.exists(path) or (first is not None and first_id(self._disk, path) not in (None, first)):
                 raise session_missing(session_id, is_deleted=self._disk.exists(self._home.path(TRASH, session_id)))
         log = self._log(path, session_id)
         log.open()
         return log
 
     def _base_path(self, session_id: str, first: str | None = None) -> str:
-        named = [self._home.path(place, session_id) for place in (SESSIONS, TRASH)]
-        there = [path for path in named if self._disk.exists(path)]
+        named = [self._home.path(subfolder, session_id) for subfolder in (SESSIONS, TRASH)]
+        existing = [path for path in named if self._disk.exists(path)]
+        first_ids = {path: first if first is None else first_id(self._disk, path) for path in existing}
+        matching = [path for path in existing if first_ids[path] == first]
         # A log whose first line is unreadable is used only if no other matches.
-        begins = {path: first if first is None else first_id(self._disk, path) for path in there}
-        aside = self._home.path(BASES, first or session_id)
-        for path in (*(p for p in there if begins[p] == first), aside, *(p for p in there if begins[p] is None)):
+        unreadable = [path for path in existing if first_ids[path] is None]
+        for path in (*matching, self._home.path(BASES, first or session_id), *unreadable):
             if self._disk.exists(path):
                 return path
         raise session_missing(session_id, for_fork=True)
 
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
-        if ids is None or place == "aside":  # which are called by their first entries
+        if ids is None or place == "aside":  # their files are named by their first entries
             rows = listed(self._home, _FOLDERS[place])
             return rows if ids is None else (one for one in rows if one.id in ids)
         return self._listed_of(_FOLDERS[place], ids)
 
-    def _listed_of(self, place: str, ids: Collection[str]) -> Iterator[Listed]:
+    def _listed_of(self, subfolder: str, ids: Collection[str]) -> Iterator[Listed]:
         for session_id in ids:
             with suppress(Invalid), disk_errors(f"looking for session {session_id}"):
-                row = glimpse(self._disk, *os.path.split(self._home.path(place, session_id)))
+                row = glimpse(self._disk, *os.path.split(self._home.path(subfolder, session_id)))
                 if row is not None:
                     yield row
 
     def all_logs(self) -> Iterator[SessionFile]:
-        for place in (SESSIONS, TRASH, BASES):
+        for subfolder in (SESSIONS, TRASH, BASES):
             with disk_errors(f"listing the sessions in {self._home.folder}"):
-                names = self._home.names(place)
+                names = self._home.names(subfolder)
             for name in names:
-                path = os.path.join(self._home.folder, place, name)
+                path = os.path.join(self._home.folder, subfolder, name)
                 session_id = session_id_of(name) or name
-                if place == BASES:  # which are called by their first entries
+                if subfolder == BASES:  # these files are named by their first entries
                     row = glimpse(self._disk, *os.path.split(path))
                     session_id = row.id if row is not None and row.start is not None else session_id
                 yield self._log(path, session_id, read_only=True)
 
     def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
-        place = TRASH if deleted else SESSIONS
+        subfolder = TRASH if deleted else SESSIONS
         with disk_errors(f"listing the sessions in {self._home.folder}"):
-            for name in self._home.names(place):
+            for name in self._home.names(subfolder):
                 session_id = session_id_of(name)
                 if session_id is None:
-                    row = glimpse(self._disk, os.path.join(self._home.folder, place), name)
+                    row = glimpse(self._disk, os.path.join(self._home.folder, subfolder), name)
                     session_id = row.id if row is not None else None
                 if session_id is not None and is_like(session_id, like):
                     yield session_id
 
     def holder_of(self, entry_id: str) -> str | None:
-        """See `FindHolder`. Bytes are gone through as they lie there; only a file that has the id in it is read."""
+        """See `FindHolder`. Files are searched as bytes; only those that contain the id are decoded."""
         wanted = b'"id":' + encode(entry_id)
         with disk_errors(f"looking for an entry in {self._home.folder}"):
             names = self._home.names(SESSIONS)
@@ -294,23 +309,25 @@ class FileStore:
         return None
 
     def newest(self, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
-        return behind(self._newest(TRASH if deleted else SESSIONS), after)
+        return rest_after(self._newest(TRASH if deleted else SESSIONS), after)
 
-    def _newest(self, place: str) -> Iterator[Listed]:
-        folder = os.path.join(self._home.folder, place)
+    def _newest(self, subfolder: str) -> Iterator[Listed]:
+        folder = os.path.join(self._home.folder, subfolder)
         with disk_errors(f"listing the sessions in {folder}"):
-            yield from newest_first(self._disk, folder, self._home.names(place))
+            yield from newest_first(self._disk, folder, self._home.names(subfolder))
 
     # ── tenants ───────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
     def _tenants(self) -> FileTenants:
-        from turnlog.store.files.tenants import FileTenants  # hardly anybody has any
+        from turnlog.store.files.tenants import FileTenants  # rarely used
 
         return FileTenants(self._home)
 
     def tenant(self, name: str, *, create: bool = True) -> FileStore:
-        folder = self._tenants.opened(name, create=create)
+        return self._tenant_in(self._tenants.opened(name, create=create), name)
+
+    def _tenant_in(self, folder: str, name: str) -> FileStore:
         return FileStore(folder, durable=self._durable, clock=self._clock, disk=self._disk, tenant=name)
 
     def tenant_location(self, name: str) -> str:
@@ -320,28 +337,29 @@ class FileStore:
         return self._tenants.names()
 
     def drop_tenant(self, name: str) -> DroppedTenant:
-        return self._tenants.drop(name, self.tenant(name, create=False))
+        self.tenant(name, create=False)  # refuses one of a newer version
+        return self._tenants.drop(name, lambda folder: self._tenant_in(folder, name))
 
     # ── the whole ─────────────────────────────────────────────────────────────────────────────────
 
     def file_of(self, session_id: str) -> str:
-        for place in (SESSIONS, TRASH, BASES):
-            path = self._home.path(place, session_id)
+        for subfolder in (SESSIONS, TRASH, BASES):
+            path = self._home.path(subfolder, session_id)
             if self._disk.exists(path):
                 return path
         raise NotFound(f"the file of session {session_id!r} is gone", hint="see `turnlog ls`")
 
     def examine(self, session_id: str, visit: Callable[[AnyEntry], None]) -> Surveyed:
-        from turnlog.store.files.repair import look  # only a doctor needs it
+        from turnlog.store.files.survey import survey_of  # only a doctor needs it
 
         path = self.file_of(session_id)
-        survey = look(self._disk, path, visit=visit)
+        survey = survey_of(self._disk, path, visit=visit)
         return Surveyed(path, survey.size_bytes, survey.entries, survey.regions)
 
     def repair(self, session_id: str, *, without: Collection[int]) -> Repaired | None:
         from turnlog.store.files.repair import repair
 
-        return repair(self._disk, self.folder, session_id, clock=self._clock, without=frozenset(without))
+        return repair(self._home, session_id, clock=self._clock, without=frozenset(without))
 
     def load(self, name: str) -> bytes:
         try:
@@ -360,33 +378,9 @@ class FileStore:
             self._home.write_file(os.path.join(folder, name), data, durable=False)
 
     def health(self) -> dict[str, Any]:
-        """See `ReportHealth.health`: whether a file can be made, written, synced and removed here."""
-        report: dict[str, Any] = {"backend": self.backend, "location": self.folder, "ok": True}
-        try:
-            with disk_errors(f"writing to {self.folder}"):
-                self._home.make_ready()
-                self._try_writing(self._home.new_name(""))
-                report["file_system"] = self._disk.file_system(self.folder)
-                report["sessions"] = len(self._home.names(SESSIONS))
-                report["private"] = not self._disk.stat(self.folder).st_mode & 0o077
-                free = os.statvfs(self.folder)
-                report["free_bytes"] = free.f_bavail * free.f_frsize
-        except Exception as error:  # whatever it is, it is what a monitor asked for
-            report.update(ok=False, error=str(error))
-        return report
+        from turnlog.store.files.health import health  # rarely used
 
-    def _try_writing(self, path: str) -> None:
-        try:
-            fd = self._disk.open(path, os.O_WRONLY, create=True)
-            try:
-                self._disk.write(fd, b"health\n")
-                self._disk.sync(fd)
-            finally:
-                self._disk.close(fd)
-            self._disk.unlink(path)
-        except BaseException:
-            self._disk.discard(path)
-            raise
+        return health(self._home, self.backend)
 
     def close(self) -> None:
         """See `Logs.close`."""

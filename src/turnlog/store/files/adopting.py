@@ -1,10 +1,10 @@
-"""Lines of another copy of a log, taken over into this one's file just as they are."""
+"""Appending the lines of another copy of a log to this log's file, unchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from turnlog.errors import Conflict, Corrupt
+from turnlog.errors import Corrupt
 from turnlog.log.assemble import forward
 from turnlog.log.codec import Damage, is_verified
 from turnlog.log.draft import to_ms
@@ -13,13 +13,14 @@ from turnlog.log.written import with_hints
 from turnlog.store.files.lines import Read, last_newline, lines
 from turnlog.store.files.logfile import LogFile
 from turnlog.store.files.tail import PlacedLines, Tail
+from turnlog.store.refusal import ends_elsewhere
 
 
 def adopt(file: LogFile, bare: list[bytes], entries: list[AnyEntry], after: int) -> None:
-    """Under the lock: bring them behind entry `after`, batch by batch."""
-    tail = file.end()
+    """Under the lock: append lines after entry `after`, batch by batch."""
+    tail = file.current_tail()
     if tail.last != after:
-        raise Conflict(f"session {file.id} ends with entry {tail.last}, not {after}", hint="look again, and go on")
+        raise ends_elsewhere(file.id, tail.last, after)
     if tail.damaged:
         tail = _without_remains(file, tail)
     if tail.damaged and not is_verified(bare[0]):
@@ -34,7 +35,7 @@ def adopt(file: LogFile, bare: list[bytes], entries: list[AnyEntry], after: int)
 
 
 def placed(tail: Tail, read: Read, bare: list[bytes], entries: list[AnyEntry]) -> PlacedLines:
-    """Bare lines in their place behind that end."""
+    """Return bare lines with the offsets that they need after that end."""
     torn = tail.damaged > 0 and read(1, tail.end - 1) != b"\n"
     sealed = tail.damaged + torn if tail.damaged else 0
     out, wide, at = [b"\n"] if torn else [], tail.wide, tail.at
@@ -50,7 +51,7 @@ def placed(tail: Tail, read: Read, bare: list[bytes], entries: list[AnyEntry]) -
 
 
 def _without_remains(file: LogFile, tail: Tail) -> Tail:
-    """What an unfinished batch left has numbers that are needed now; it was never acknowledged, so it goes."""
+    """Truncate an unfinished batch: it was never acknowledged, and its numbers are needed now."""
     read = file.handle.read
     items = forward(lines(read, tail.good, last_newline(read, tail.end)), last=tail.last)
     remains = [item.offset for item in items if isinstance(item, Damage) and item.kind == "unfinished"]
@@ -58,7 +59,7 @@ def _without_remains(file: LogFile, tail: Tail) -> Tail:
 
 
 def _batches(entries: list[AnyEntry]) -> Iterator[tuple[int, int]]:
-    """From where to where each batch reaches; an entry without one is alone."""
+    """Yield the begin and end index of each batch; an entry without a batch is on its own."""
     begin = 0
     for end, entry in enumerate(entries[1:], 1):
         before = entries[begin]

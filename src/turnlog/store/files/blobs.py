@@ -1,4 +1,4 @@
-"""The blobs of the file store: packs in a folder, and the lock of those who keep or collect them."""
+"""The blobs of the file store: packs in a folder, and the lock between writers and collections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import ref
 
 from turnlog.errors import NotFound, OutOfSpace
-from turnlog.layout import BLOBS
+from turnlog.layout import BLOBS, BLOBS_LOCK
 from turnlog.log.payload import digest_key
 from turnlog.store import Freed
 from turnlog.store.files.disk import Held, as_error, disk_errors
@@ -27,11 +27,11 @@ class FileBlobs:
 
     def __init__(self, home: HomeFolder) -> None:
         self._home = home
-        self._inside = threading.local()
+        self._held_by_thread = threading.local()
 
     @cached_property
     def _packs(self) -> Packs:
-        from turnlog.store.files.packs import Packs  # most that is read or listed has no blobs
+        from turnlog.store.files.packs import Packs  # loaded late: most reads and listings need no blobs
 
         return Packs(self._home.disk, os.path.join(self._home.folder, BLOBS))
 
@@ -70,7 +70,7 @@ class FileBlobs:
             name = next((name for name in self._packs.names() if not self._packs.objects(name)), "")
         return name and f"nobody can say what is in pack {name}"
 
-    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+    def unneeded(self, needed: Container[str]) -> Freed:
         from turnlog.store.files.collect import unneeded
 
         with disk_errors("looking at blobs"):
@@ -79,41 +79,42 @@ class FileBlobs:
     def is_scattered(self) -> bool:
         from turnlog.store.files.collect import are_many_small
 
-        with disk_errors("looking at packs"), suppress(FileNotFoundError):  # one that is collected meanwhile
+        with disk_errors("looking at packs"), suppress(FileNotFoundError):  # a pack was collected meanwhile
             return are_many_small(self._packs)
         return False
 
     def keeping(self) -> AbstractContextManager[object]:
-        alone = self._inside.alone() if hasattr(self._inside, "alone") else None
-        if alone is not None and not alone.closed:
+        exclusive = self._held_by_thread.exclusive() if hasattr(self._held_by_thread, "exclusive") else None
+        if exclusive is not None and not exclusive.closed:
             return nullcontext()  # the holder of the exclusive lock would wait for itself
         return self._hold(shared=True)
 
-    def exclusively(self) -> AbstractContextManager[object]:
-        """Nobody is inside `keeping`, and nobody gets there; except this thread itself."""
+    def exclusive(self) -> AbstractContextManager[object]:
+        """Lock out every `keeping`, except that of this thread itself."""
         held = self._hold(shared=False)
-        self._inside.alone = ref(held)  # not held by this: an interrupt may drop it
+        self._held_by_thread.exclusive = ref(held)  # a weak reference, because an interrupt may drop the lock
         return held
 
     def _hold(self, *, shared: bool) -> Held:
         try:
             self._home.make_ready()
-            return self._home.disk.hold(os.path.join(self._home.folder, ".blobs.lock"), shared=shared, create=True)
+            return self._home.disk.hold(os.path.join(self._home.folder, BLOBS_LOCK), shared=shared, create=True)
         except OSError as error:
             raise as_error(error, f"locking the blobs in {self._home.folder}") from error
 
     def collect(
         self, find: Callable[[], Container[str]], *, expected: Container[str] | None = None, strictly: bool = False
     ) -> Freed:
-        """See `Blobs.collect`. What has to be written anew is, beside everybody else, as far as one can tell."""
+        """See `Blobs.collect`. Packs are rewritten in advance, concurrently with other work, as far as is known."""
         from turnlog.store.files.collect import collect, prepare
 
+        prepared = ""
         if expected is not None:
-            # Somebody else may collect at the same time; and what is removed makes room.
+            # Another process may collect at the same time; and the collection below frees space.
             with suppress(NotFound, OutOfSpace), disk_errors("collecting blobs"), self.keeping():
-                prepare(self._packs, expected, strictly=strictly)
-        with self.exclusively():
+                prepared = prepare(self._packs, expected, strictly=strictly)
+        with self.exclusive():
             needed = find()
             with disk_errors("collecting blobs"):
                 self._home.remove_leftovers()
-                return collect(self._packs, needed, strictly=strictly)
+                return collect(self._packs, needed, prepared=prepared, strictly=strictly)

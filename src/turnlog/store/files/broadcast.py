@@ -1,8 +1,7 @@
-"""Live text from process to process on this machine, through pipes that listeners make in the home.
+"""Live text between processes on this machine, through pipes that listeners create in the home.
 
-A pipe holds nothing once it was read, so there is nothing to keep, to damage or to erase. A speaker makes nothing:
-when it dies, nothing is left. A listener that died leaves its pipe; the next speaker finds that it is not read, and
-removes it.
+A pipe is empty once it was read, so nothing has to be stored, repaired or erased. A speaker creates no files. A
+listener that died leaves its pipe; the next speaker finds that the pipe has no reader, and removes it.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from turnlog.store.files.homefolder import HomeFolder
 from turnlog.store.forked import renew_after_fork
 
 _FRAME = select.PIPE_BUF
-"""As much as is written in one piece, or not at all."""
-_FULL = 1 << 16
+"""The most bytes that are written atomically."""
+_READ_BYTES = 1 << 16
 _PATIENCE = 20
-"""The rounds after which a listener whose pipe is full is given up."""
+"""The number of rounds after which a listener with a full pipe is given up."""
 
 
 def _key(session_id: str) -> str:
-    """How the names of all pipes for one session begin: they say nothing of it."""
+    """Return the prefix of the pipes' names for one session; it does not reveal the session's id."""
     return sha256(session_id.encode()).hexdigest()[:16] + "."
 
 
@@ -44,7 +43,7 @@ class PipeInbox:
         temporary = os.path.join(folder, f".new-{word(16)}")
         disk.make_pipe(temporary)
         try:
-            # Under its name it is being read: a speaker that finds it unread takes it away.
+            # Opened before it gets its name: a speaker removes a pipe without a reader.
             self._fd = disk.open_pipe(temporary, os.O_RDONLY)
             disk.rename(temporary, self._path)
         except BaseException:
@@ -59,24 +58,24 @@ class PipeInbox:
 
     def _pieces(self) -> Iterator[bytes]:
         try:
-            while self._fd >= 0 and (piece := os.read(self._fd, _FULL)):
+            while self._fd >= 0 and (piece := os.read(self._fd, _READ_BYTES)):
                 yield piece
         except BlockingIOError:
-            return  # there is a speaker, and nothing more yet
+            return  # a speaker has the pipe open, and there is no more data yet
 
     def close(self) -> None:
         self.after_fork()
         self._disk.discard(self._path)
 
     def after_fork(self) -> None:
-        """In a child process the pipe is the parent's."""
+        """Close the pipe in a child process: it is the parent's."""
         fd, self._fd = getattr(self, "_fd", -1), -1
         if fd >= 0:
             os.close(fd)
 
 
 class FileBroadcast:
-    """Sends the live text of this process to listeners. Its thread lives as long as there is any."""
+    """Sends the live text of this process to listeners. Its thread runs as long as there is live text."""
 
     def __init__(self, home: HomeFolder) -> None:
         self._disk = home.disk
@@ -85,14 +84,14 @@ class FileBroadcast:
         renew_after_fork(self)
 
     def after_fork(self) -> None:
-        """In a child process nobody speaks."""
+        """Reset in a child process: there are no speakers."""
         self._mutex = threading.Lock()
         self._texts: list[tuple[str, LiveText]] = []
         self._ending: dict[LiveText, int] = {}
         self._thread: threading.Thread | None = None
 
-    def hear(self, session_id: str) -> PipeInbox | None:
-        """A pipe for that session; None where the disk cannot have one."""
+    def open_inbox(self, session_id: str) -> PipeInbox | None:
+        """Return a pipe for that session; None if the disk does not support pipes."""
         try:
             if not self._disk.exists(self._folder):
                 try:
@@ -103,8 +102,8 @@ class FileBroadcast:
         except OSError:
             return None
 
-    def speak(self, session_id: str, text: LiveText) -> Callable[[], None]:
-        """See `CarryLiveText.speak`."""
+    def publish(self, session_id: str, text: LiveText) -> Callable[[], None]:
+        """See `CarryLiveText.publish`."""
         with self._mutex:
             self._texts.append((_key(session_id), text))
             if self._thread is None:
@@ -118,13 +117,13 @@ class FileBroadcast:
 
     def _run(self) -> None:
         try:
-            self._carry()
+            self._send_all()
         finally:
             with self._mutex:
-                if self._thread is threading.current_thread():  # something is wrong: who speaks next begins anew
+                if self._thread is threading.current_thread():  # after an error: the next speaker starts a new one
                     self._thread = None
 
-    def _carry(self) -> None:
+    def _send_all(self) -> None:
         self._sweep()
         while True:
             with self._mutex:
@@ -133,7 +132,7 @@ class FileBroadcast:
                     self._thread = None
                     return
             names = self._names()
-            delivered = [item for item in texts if self._bring(*item, names)]
+            delivered = [item for item in texts if self._send(*item, names)]
             with self._mutex:
                 self._texts = [item for item in self._texts if item not in delivered]
             time.sleep(PAUSE_S)
@@ -142,10 +141,10 @@ class FileBroadcast:
         try:
             return self._disk.listdir(self._folder)
         except OSError:
-            return []  # there was never a listener here
+            return []  # no listener ever existed here
 
-    def _bring(self, key: str, text: LiveText, names: list[str]) -> bool:
-        """Whether it is over, and everybody knows."""
+    def _send(self, key: str, text: LiveText, names: list[str]) -> bool:
+        """Send the text to its listeners. Returns whether it is over and every listener knows."""
         is_over = text.is_over
         text.refresh()
         reached = [self._write(name, text) for name in names if name.startswith(key)]
@@ -158,7 +157,7 @@ class FileBroadcast:
         return False
 
     def _write(self, name: str, text: LiveText) -> bool:
-        """Whether the listener has all of it, or is gone."""
+        """Send a listener what it lacks. Returns whether it has the whole text, or is gone."""
         path = os.path.join(self._folder, name)
         fd = -1
         try:
@@ -167,17 +166,17 @@ class FileBroadcast:
                     fd = self._disk.open_pipe(path, os.O_WRONLY)
                 os.write(fd, frame + b"\n")
         except BlockingIOError:
-            return False  # it is slow: it gets the rest when it has read that much
+            return False  # a slow listener gets the rest later
         except OSError as error:
             if error.errno in (errno.ENXIO, errno.EPIPE):
-                self._disk.discard(path)  # its maker is gone
+                self._disk.discard(path)  # its listener is gone
         finally:
             if fd >= 0:
                 os.close(fd)
         return True
 
     def _sweep(self) -> None:
-        """Pipes of listeners that died, of whichever session."""
+        """Remove the pipes of dead listeners, of all sessions."""
         for name in self._names():
             try:
                 os.close(self._disk.open_pipe(os.path.join(self._folder, name), os.O_WRONLY))

@@ -1,11 +1,13 @@
-"""Giving space back: packs nobody needs go, packs with little left in them are written anew, small ones together."""
+"""Collection: remove unneeded packs, rewrite packs with little needed content, merge small packs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Container, Iterator
+from typing import NamedTuple
 
 from turnlog.errors import Corrupt
+from turnlog.log.payload import digest_of_key
 from turnlog.store import Freed
 from turnlog.store.files.packs import Packs
 from turnlog.store.files.packwriter import PackWriter
@@ -15,90 +17,106 @@ _SPARSE = 0.1
 _MANY = 32
 
 
-def collect(packs: Packs, needed: Container[str], *, strictly: bool) -> Freed:
-    """Remove what is not needed. Whatever is kept is on the disk in its new place before the old one goes.
+class _Plan(NamedTuple):
+    """What a collection does to each pack."""
 
-    The caller holds the lock that keeps writers out.
+    unneeded: list[str]
+    """Packs to remove, because none of their blobs is needed."""
+    needed_of: dict[str, list[bytes]]
+    """Packs to rewrite, with the keys of those of their blobs that are needed."""
+
+
+_Contents = dict[str, list[tuple[int, bytes]]]
+"""The offset and key of every blob, by pack."""
+
+
+def collect(packs: Packs, needed: Container[str], *, prepared: str, strictly: bool) -> Freed:
+    """Remove unneeded blobs. Blobs that stay are on the disk in their new pack before the old pack is removed.
+
+    `prepared` is the result of `prepare`; "" for none. The caller holds the lock that keeps writers out.
     """
-    disk, folder = packs.disk, packs.folder
     packs.learn()
-    contents = {name: packs.objects(name) for name in packs.names()}
-    empty, wanted = _plan(packs, contents, needed, strictly)
-    freed = gone = 0
-    for name in empty:
-        # These go first: where the disk is full, that is the room for the rest.
-        freed += disk.stat(os.path.join(folder, name)).st_size
-        gone += len(contents[name])
-        disk.unlink(os.path.join(folder, name))
-    if empty:
-        disk.sync_folder(folder)
+    contents = _contents(packs)
+    plan = _plan(packs, contents, needed, prepared=prepared, strictly=strictly)
+    blobs = sum(len(contents[name]) for name in plan.unneeded)
+    # These are removed first: on a full disk, that makes room for the rest.
+    freed = _remove(packs, plan.unneeded)
+    if not plan.needed_of:
+        return Freed(blobs, freed)
+    is_merged = prepared in contents and prepared not in plan.unneeded and prepared not in plan.needed_of
+    prepared = prepared if is_merged else ""
+    target, damaged = _merge(packs, plan.needed_of, without={key for _, key in contents.get(prepared, [])})
+    freed -= sum(_size(packs, name) for name in {target, prepared} - {""})
+    rewritten = {name: keys for name, keys in plan.needed_of.items() if name not in damaged}
+    freed += _size(packs, target) if target in rewritten else 0  # the same pack again
+    freed += _remove(packs, [name for name in rewritten if name != target])
+    blobs += sum(len(contents[name]) - len(keys) for name, keys in rewritten.items())
+    return Freed(blobs, freed)
+
+
+def _remove(packs: Packs, names: list[str]) -> int:
+    """Remove packs. Returns the size that they had."""
+    size = 0
+    for name in names:
+        size += _size(packs, name)
+        packs.disk.unlink(os.path.join(packs.folder, name))
+    if names:
+        packs.disk.sync_folder(packs.folder)
         packs.learn()
-    if not wanted:
-        return Freed(gone, freed)
-    prepared = packs.prepared if packs.prepared in contents.keys() - wanted.keys() - {*empty} else ""
-    there = {key for _, key in contents.get(prepared, [])}
-    missing = {name: [key for key in keys if key not in there] for name, keys in wanted.items()}
-    target, kept = _write_together(packs, [name for name, keys in missing.items() if keys], missing)
-    for name in {target, prepared} - {""}:
-        freed -= disk.stat(os.path.join(folder, name)).st_size
-    for name in wanted:
-        if name in kept:
-            continue
-        freed += disk.stat(os.path.join(folder, name)).st_size
-        gone += len(contents[name]) - len(wanted[name])
-        if name != target:
-            disk.unlink(os.path.join(folder, name))
-    disk.sync_folder(folder)
-    packs.prepared = ""
-    packs.learn()
-    return Freed(gone, freed)
+    return size
+
+
+def _contents(packs: Packs) -> _Contents:
+    return {name: packs.objects(name) for name in packs.names()}
+
+
+def _size(packs: Packs, name: str) -> int:
+    return packs.disk.stat(os.path.join(packs.folder, name)).st_size
 
 
 def are_many_small(packs: Packs) -> bool:
-    """Whether there are so many small packs that whoever looks into all of them takes notice."""
-    sizes = (packs.disk.stat(os.path.join(packs.folder, name)).st_size for name in packs.names())
-    return sum(size < _SMALL for size in sizes) > _MANY
+    """Whether there are so many small packs that reading all of them is noticeably slow."""
+    return sum(_size(packs, name) < _SMALL for name in packs.names()) > _MANY
 
 
-def prepare(packs: Packs, needed: Container[str], *, strictly: bool) -> None:
-    """Write anew what `collect` would have to, beside everybody else: then it has little more to do than remove."""
+def prepare(packs: Packs, needed: Container[str], *, strictly: bool) -> str:
+    """Rewrite the packs that `collect` would rewrite, concurrently with other work, so that `collect` is quick.
+
+    Returns the name of the new pack; "" if there is none.
+    """
     packs.learn()
-    packs.prepared = ""
-    contents = {name: packs.objects(name) for name in packs.names()}
-    _, wanted = _plan(packs, contents, needed, strictly)
-    if wanted:
-        target, _ = _write_together(packs, list(wanted), wanted)
-        packs.prepared = "" if target in contents else target
+    contents = _contents(packs)
+    plan = _plan(packs, contents, needed, prepared="", strictly=strictly)
+    if not plan.needed_of:
+        return ""
+    target, _ = _merge(packs, plan.needed_of, without=())
+    return "" if target in contents else target
 
 
-def _plan(
-    packs: Packs, contents: dict[str, list[tuple[int, bytes]]], needed: Container[str], strictly: bool
-) -> tuple[list[str], dict[str, list[bytes]]]:
-    """The packs that nobody needs; and those to be written anew, with what is needed of them."""
-    empty: list[str] = []
-    wanted: dict[str, list[bytes]] = {}
+def _plan(packs: Packs, contents: _Contents, needed: Container[str], *, prepared: str, strictly: bool) -> _Plan:
+    plan = _Plan([], {})
     for name, objects in contents.items():
         if not objects:
-            continue  # nobody can say what is in it: it stays
-        live = [key for _, key in objects if "sha256:" + key.hex() in needed]
+            continue  # its content is unknown, so it stays
+        live = [key for _, key in objects if digest_of_key(key) in needed]
         is_whole = len(live) == len(objects)
-        if name == packs.prepared and (is_whole or not strictly):
-            continue  # it was only just written
-        size = packs.disk.stat(os.path.join(packs.folder, name)).st_size
-        dead = sum(share for key, share in _shares(objects, size) if "sha256:" + key.hex() not in needed)
+        if name == prepared and (is_whole or not strictly):
+            continue  # it was written a moment ago
+        size = _size(packs, name)
+        dead = sum(share for key, share in _shares(objects, size) if digest_of_key(key) not in needed)
         if not live:
-            empty.append(name)
+            plan.unneeded.append(name)
         elif not is_whole if strictly else dead > size * _SPARSE or size < _SMALL:
-            wanted[name] = live
-    if len(wanted) == 1 and not packs.prepared:
-        [(name, live)] = wanted.items()
+            plan.needed_of[name] = live
+    if len(plan.needed_of) == 1 and not prepared:
+        [(name, live)] = plan.needed_of.items()
         if len(live) == len(contents[name]):
-            return empty, {}
-    return empty, wanted
+            plan.needed_of.clear()  # a whole pack, and no other to merge it with
+    return plan
 
 
 def _shares(objects: list[tuple[int, bytes]], size: int) -> Iterator[tuple[bytes, int]]:
-    """How much of a pack each blob takes; those in one block share it evenly."""
+    """Yield the size of each blob in a pack; the blobs of one block share its size evenly."""
     groups: dict[int, list[bytes]] = {}
     for offset, key in objects:
         groups.setdefault(offset, []).append(key)
@@ -108,27 +126,30 @@ def _shares(objects: list[tuple[int, bytes]], size: int) -> Iterator[tuple[bytes
             yield key, (end - offset) // len(keys)
 
 
-def _write_together(packs: Packs, names: list[str], wanted: dict[str, list[bytes]]) -> tuple[str, set[str]]:
-    """One new pack with what is needed of these; its name, and those that have to stay because of damage in them."""
-    kept: set[str] = set()
+def _merge(packs: Packs, needed_of: dict[str, list[bytes]], *, without: Container[bytes]) -> tuple[str, set[str]]:
+    """Write needed blobs of these packs, except those in `without`, into one new pack.
+
+    Returns its name, "" if nothing had to be written, and the damaged packs, which stay.
+    """
+    damaged: set[str] = set()
     with PackWriter(packs, anew=True) as writer:
-        for name in names:
+        for name, keys in needed_of.items():
             try:
-                for key in wanted[name]:
-                    writer.copy(key)
+                for key in keys:
+                    if key not in without:
+                        writer.copy(key)
             except Corrupt:
-                kept.add(name)
-    return writer.name, kept
+                damaged.add(name)
+    return writer.name, damaged
 
 
-def unneeded(packs: Packs, needed: Container[str]) -> dict[str, int]:
-    """How many blobs a collection would remove, and how many bytes they take, about."""
+def unneeded(packs: Packs, needed: Container[str]) -> Freed:
+    """Return about what a collection would remove."""
     blobs = size = 0
     for name in packs.names():
         objects = packs.objects(name)
-        whole = packs.disk.stat(os.path.join(packs.folder, name)).st_size
-        for key, share in _shares(objects, whole) if objects else ():
-            if "sha256:" + key.hex() not in needed:
+        for key, share in _shares(objects, _size(packs, name)) if objects else ():
+            if digest_of_key(key) not in needed:
                 blobs += 1
                 size += share
-    return {"blobs": blobs, "bytes": size}
+    return Freed(blobs, size)

@@ -1,6 +1,6 @@
-"""The disk: every call the file store makes to the operating system, and all it knows of its differences.
+"""The disk: every system call of the file store, and the differences between operating systems.
 
-Tests put another `Disk` in its place to record, to fail, to be slow.
+Tests replace `Disk` to record calls, to fail, or to be slow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from turnlog.errors import NotFound, OutOfSpace, TurnlogError, Unavailable, Unsupported
 from turnlog.store.forked import renew_after_fork
@@ -26,7 +25,7 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 _OTHERS = 0o077
 _LOOK = 4 << 20
-"""The bytes that a search reads at once."""
+"""The number of bytes that a search reads at once."""
 LOCK_WAIT_S = 60.0
 _LISTED = 3
 """The most holders of a lock that an error names."""
@@ -55,10 +54,10 @@ _REMOTE = frozenset(
 
 
 class Held(io.FileIO):
-    """A descriptor that closes itself in one step that nothing can interrupt, and is closed in a child process.
+    """A descriptor that is closed in one step that cannot be interrupted, and that is closed in a child process.
 
-    So `with disk.hold(path):` leaves no lock behind, wherever a signal's exception comes up; a manager written in
-    Python can be interrupted at the beginning of its `__exit__`.
+    So `with disk.hold(path):` leaves no lock behind, wherever a signal raises an exception. A context manager in Python
+    can be interrupted at the beginning of its `__exit__`.
     """
 
     def after_fork(self) -> None:
@@ -67,7 +66,7 @@ class Held(io.FileIO):
 
 
 class Disk:
-    """The operating system as the file store sees it."""
+    """The operating system, as the file store uses it."""
 
     close = staticmethod(os.close)
     pread = staticmethod(os.pread)
@@ -81,7 +80,7 @@ class Disk:
     pwrite = staticmethod(os.pwrite)
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or folder."""
+        """Whether a file or folder with that path exists."""
         try:
             self.stat(path)
         except FileNotFoundError:
@@ -89,19 +88,27 @@ class Disk:
         return True
 
     def discard(self, path: str) -> None:
-        """Remove a file that nobody needs."""
+        """Remove an unneeded file. Errors are ignored."""
         try:
             self.unlink(path)
         except OSError:
-            return  # it is not there, or the disk is failing: a leftover that has no session's name harms nobody
+            return  # it is gone, or the disk is failing: a leftover without a session's name does no harm
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder with everything in it. Another process may be removing it, too."""
+        import shutil  # slow to load, and rarely needed
+
+        while self.exists(path):
+            with suppress(FileNotFoundError):
+                shutil.rmtree(path)
 
     def open(self, path: str, flags: int, *, create: bool = False) -> int:
-        """A descriptor of a regular file; never through a symbolic link, never hanging on a pipe."""
+        """Open a regular file. Never follows a symbolic link, never blocks on a pipe."""
         flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         fd = os.open(path, flags | (os.O_CREAT | os.O_EXCL if create else 0), FILE_MODE)
         try:
             if create:
-                os.fchmod(fd, FILE_MODE)  # the umask may have taken away what we need ourselves
+                os.fchmod(fd, FILE_MODE)  # the umask may have removed our own permissions
             else:
                 status = os.fstat(fd)
                 if not stat.S_ISREG(status.st_mode):
@@ -114,11 +121,11 @@ class Disk:
         return fd
 
     def make_pipe(self, path: str) -> None:
-        """A pipe with a name, for this user alone."""
+        """Create a named pipe for this user only."""
         os.mkfifo(path, FILE_MODE)
 
     def open_pipe(self, path: str, flags: int) -> int:
-        """One end of a pipe; to write, only while somebody reads. Neither end ever waits."""
+        """Open one end of a pipe; for writing, only while it has a reader. Neither end ever blocks."""
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         if not stat.S_ISFIFO(os.fstat(fd).st_mode):
             os.close(fd)
@@ -126,67 +133,59 @@ class Disk:
         return fd
 
     def write(self, fd: int, data: bytes) -> None:
-        """All of it; what a failed call leaves behind is for the caller to cut back."""
+        """Write all of the data. If a call fails, the caller has to truncate the partial write."""
         written = self.write_once(fd, data)
         while written < len(data):
             written += self.write_once(fd, memoryview(data)[written:])
 
     def seek(self, fd: int, offset: int) -> None:
-        """Where the next write goes."""
+        """Set the offset of the next write."""
         os.lseek(fd, offset, os.SEEK_SET)
 
     def link(self, source: str, target: str) -> None:
-        """A second name for a file; fails if the name is taken."""
+        """Give a file a second name; fails if the name is taken."""
         os.link(source, target, follow_symlinks=False)
 
     def make_private(self, path: str) -> None:
-        """A folder of ours that others can look into is closed; one that is shared on purpose, like `/tmp`, is not."""
+        """Remove other users' access to a folder of ours, unless it is shared on purpose, like `/tmp`."""
         status = os.lstat(path)
         if status.st_mode & _OTHERS and stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_ISVTX:
             _make_private(path, status, FOLDER_MODE)
 
     def mkdir(self, path: str) -> None:
-        """A private folder."""
+        """Create a private folder."""
         os.mkdir(path, FOLDER_MODE)
         os.chmod(path, FOLDER_MODE)
 
     if sys.platform == "darwin":  # pragma: no cover
 
         def sync(self, fd: int) -> None:
-            """What was written to the file is on the disk; macOS needs to be told to mean it."""
+            """Sync the file's data to the disk; macOS needs a special call for that."""
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
 
     else:
 
         def sync(self, fd: int) -> None:
-            """What was written to the file is on the disk."""
+            """Sync the file's data to the disk."""
             os.fdatasync(fd)
-
-    def reserve(self, fd: int, offset: int, length: int) -> None:
-        """Room on the disk behind the end of a file, without making it longer: each sync has less to do then.
-
-        Only a favour: where it cannot be done, nothing is lost but that.
-        """
-        if sys.platform == "linux" and length:
-            _fallocate(fd, offset, length)
 
     if hasattr(os, "posix_fadvise"):
 
         def push(self, fd: int, offset: int, length: int) -> None:
             """Start writing these bytes to the disk while the caller updates its state: `sync` then waits less.
 
-            Linux begins to write back what is said to be no longer needed; nothing leaves the cache but whole
-            pages that are on the disk already, and errors are left for `sync` to report.
+            Linux starts to write back pages that are declared unneeded. Only whole pages that are already on the disk
+            leave the cache, and `sync` still reports errors.
             """
             os.posix_fadvise(fd, offset, length - 1, os.POSIX_FADV_DONTNEED)
 
     else:  # pragma: no cover
 
         def push(self, fd: int, offset: int, length: int) -> None:
-            """Nothing: this system has no such call."""
+            """Do nothing: this system has no such call."""
 
     def sync_folder(self, path: str) -> None:
-        """The names in a folder are on the disk."""
+        """Sync the names in a folder to the disk."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -194,14 +193,14 @@ class Disk:
             os.close(fd)
 
     def lock(self, fd: int) -> None:
-        """The writer's lock: the kernel frees it when its holder dies. Waits, but not for ever."""
+        """Take the writer's lock, which the kernel frees when its holder dies. Waits up to a limit."""
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._wait_for_lock(fd, fcntl.LOCK_EX)
 
     def try_lock(self, fd: int) -> bool:
-        """The same without waiting: whether nobody else has it."""
+        """Try to take the writer's lock without waiting. Returns whether that succeeded."""
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -209,7 +208,7 @@ class Disk:
         return True
 
     def lock_shared(self, fd: int) -> None:
-        """A lock that many may hold at once, and nobody while another holds the writer's."""
+        """Take the shared lock: several may hold it at once, but not while another process has the writer's lock."""
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -230,7 +229,7 @@ class Disk:
                 return
 
     def holds(self, path: str, wanted: bytes) -> bool:
-        """Whether these bytes are anywhere in a file; not if it is gone."""
+        """Whether a file contains these bytes; False if it is gone."""
         try:
             fd = self.open(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -248,7 +247,7 @@ class Disk:
             self.close(fd)
 
     def hold(self, path: str, *, shared: bool = False, create: bool = False) -> Held:
-        """The file with its lock, until it is closed."""
+        """Open a file with its lock, which is held until the file is closed."""
         held: Held | None = None
         try:
             held = Held(self._open_or_make(path) if create else self.open(path, os.O_RDONLY))
@@ -270,11 +269,11 @@ class Disk:
             return self.open(path, os.O_RDWR)
 
     def unlock(self, fd: int) -> None:
-        """Let the next writer in."""
+        """Release the lock."""
         fcntl.flock(fd, fcntl.LOCK_UN)
 
     def file_system(self, path: str) -> str:
-        """The type of the file system a path lies on, as the mount table names it; empty if unknown."""
+        """Return the type of the file system of a path, as the mount table names it; "" if unknown."""
         try:
             with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
                 device = os.stat(path).st_dev
@@ -298,21 +297,21 @@ class Disk:
 
 
 def _make_private(file: int | str, status: os.stat_result, mode: int) -> None:
-    """Copied, unpacked or changed, it was open to others. Only who owns it can close it; who reads goes on anyway."""
+    """Remove other users' access to a file that was copied or unpacked. Only the owner can; others just continue."""
     if status.st_uid == os.geteuid():
         with suppress(OSError):  # a file system that is read-only, or has no modes
             os.chmod(file, mode)
 
 
 def waited_too_long(fd: int) -> Unavailable:
-    """The error of a process that waited for a lock for `LOCK_WAIT_S`; it names the holder."""
+    """Return the error for a process that waited for a lock for `LOCK_WAIT_S`; it names the holders."""
     from turnlog.store.files.holder import name_holders
 
     try:
         name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
     except OSError:
         name = ""
-    what = f"of {name}" if name and not name.startswith(".new-") else "of this log"  # its name came later
+    what = f"of {name}" if name and not name.startswith(".new-") else "of this log"  # the file got its name later
     holders = name_holders(fd) or ["another process"]
     more = f" and {len(holders) - _LISTED} more" if len(holders) > _LISTED else ""
     verb = "has" if len(holders) == 1 else "have"
@@ -322,45 +321,9 @@ def waited_too_long(fd: int) -> Unavailable:
     )
 
 
-class Room:
-    """Room that a growing file has behind its end, in proportion to what is there: a small one takes none."""
-
-    __slots__ = ("_is_asked_for", "end")
-
-    _LEAST, _MOST = 16 << 10, 256 << 10
-
-    def __init__(self) -> None:
-        self.end = self._LEAST
-        """Up to here there is nothing to be done."""
-        self._is_asked_for = False
-
-    def make(self, disk: Disk, fd: int, size: int) -> None:
-        """Room for what comes after `size`; none for a writer that appends once and is gone."""
-        if not self._is_asked_for:
-            self._is_asked_for = True
-            return
-        length = min(max(size // 4, self._LEAST), self._MOST)
-        self.end = size + length
-        disk.reserve(fd, size, length)
-
-
-def _fallocate(fd: int, offset: int, length: int) -> None:
-    """The system call of that name with FALLOC_FL_KEEP_SIZE, which Python does not offer."""
-    import ctypes
-
-    global _libc
-    if _libc is None:
-        _libc = ctypes.CDLL(None)
-        _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
-    _libc.fallocate(fd, 1, offset, length)
-
-
-_libc: Any = None
-
-
 @contextmanager
 def disk_errors(doing: str) -> Generator[None]:
-    """Errors of the operating system as errors of ours, with what was being done."""
+    """Raise the operating system's errors as Turnlog's; `doing` says what failed."""
     try:
         yield
     except OSError as error:
@@ -368,7 +331,7 @@ def disk_errors(doing: str) -> Generator[None]:
 
 
 def as_error(error: OSError, doing: str) -> TurnlogError:
-    """One error of the operating system as one of ours."""
+    """Convert an error of the operating system to one of Turnlog's."""
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return OutOfSpace(f"{doing}: {reason}", hint="free some space; nothing was changed")

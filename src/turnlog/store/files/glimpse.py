@@ -1,4 +1,4 @@
-"""What a listing needs to know of a log, from its first line, its last, and one in between."""
+"""The data of a log for listings, from its first line, its last, and one in between."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _BACK = 16 << 10
 
 
 def glimpse(disk: Disk, folder: str, name: str) -> Listed | None:
-    """A session as a listing sees it; None if the file went away while we looked."""
+    """Return a session as listings show it; None if the file was removed meanwhile."""
     try:
         fd = disk.open(os.path.join(folder, name), os.O_RDONLY)
     except FileNotFoundError:
         return None
     except OSError:
-        return Listed(session_id_of(name) or name, None, None, None, 0)  # listed, though we may not read it
+        return Listed(session_id_of(name) or name, None, None, None, 0)  # listed, although it is not readable
     try:
         size = disk.fstat(fd).st_size
         front = disk.pread(fd, _FRONT, 0)
@@ -43,7 +43,7 @@ def glimpse(disk: Disk, folder: str, name: str) -> Listed | None:
 
 
 def first_id(disk: Disk, path: str) -> str | None:
-    """The id of the first entry of a log; None where that line cannot be read."""
+    """Return the id of the first entry of a log; None if that line cannot be read."""
     try:
         fd = disk.open(path, os.O_RDONLY)
     except OSError:
@@ -55,13 +55,13 @@ def first_id(disk: Disk, path: str) -> str | None:
 
 
 def first_id_in(disk: Disk, fd: int) -> str | None:
-    """The same of a log that is open."""
+    """Return the id of the first entry of an open log; None if that line cannot be read."""
     start = _entry(_line(disk, fd, 0, disk.pread(fd, _FRONT, 0), disk.fstat(fd).st_size))
     return start.id if isinstance(start, Start) else None
 
 
 def _line(disk: Disk, fd: int, offset: int, window: bytes, size: int) -> bytes:
-    """The line that begins where the window does; its end is looked for in the window first."""
+    """Return the line that begins where the window does. Its end is searched in the window first."""
     end = window.find(b"\n")
     step = _BACK
     while end < 0 and len(window) < size - offset and len(window) < 2 << 20:
@@ -80,7 +80,7 @@ def _entry(line: bytes) -> AnyEntry | None:
 
 
 def _last(disk: Disk, fd: int, window: bytes, size: int) -> AnyEntry | None:
-    """The last entry that counts: nearly always it is on the last line."""
+    """Return the last entry that counts: nearly always, it is on the last line."""
     end = window.rfind(b"\n")
     begin = window.rfind(b"\n", 0, max(0, end))
     if end > 0 and (begin >= 0 or len(window) >= size):
@@ -106,7 +106,7 @@ def _newest_first(disk: Disk, fd: int, size: int) -> Iterator[AnyEntry]:
 
 
 def _wide(disk: Disk, fd: int, offset: int, back: bytes, size: int) -> Set | None:
-    """The newest session-wide facts, where the last line says they are; looked for should that lead nowhere."""
+    """Return the newest session-wide facts, at the offset that the last line names; if that fails, search for them."""
     inside = offset - (size - len(back))
     window = back[inside:] if inside >= 0 else disk.pread(fd, _FRONT, offset)
     entry = _entry(_line(disk, fd, offset, window, size))

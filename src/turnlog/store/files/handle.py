@@ -1,4 +1,4 @@
-"""The descriptor of one file: opened when it is needed, left behind when it cannot be trusted any more."""
+"""The descriptor of one file: opened on demand, abandoned when it cannot be trusted any more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turnlog.store.forked import renew_after_fork
 
 
 class ReadingHandle(Held):
-    """A second descriptor, to read from at leisure: it carries the lock as well while the first one has it."""
+    """A second descriptor for independent reading. It shares the lock of the first one while that has it."""
 
     def __init__(self, disk: Disk, fd: int) -> None:
         super().__init__(os.dup(fd))
@@ -27,34 +27,36 @@ class ReadingHandle(Held):
 
 
 class FileHandle:
-    """Reads and writes go to `fd`; -1 where nothing is open."""
+    """The descriptor for reads and writes: `fd`, -1 if the file is not open."""
 
     def __init__(self, disk: Disk, path: str, *, read_only: bool, fd: int) -> None:
         self.path = path
         self.fd = fd
         self.identity = (0, 0)
-        """Which file it is, whatever its name: also known while nothing is open."""
+        """Device and inode of the file, remembered while it is not open."""
+        self._before = (0, 0)
+        """The identity before the last opening."""
         self._disk = disk
         self._read_only = read_only
         self.is_writable = fd >= 0
-        """Whether what is open may be written; another time it may be different."""
+        """Whether the current descriptor is writable; the next one may differ."""
         self.old: list[int] = []
-        """Descriptors left behind while another thread may still be using them."""
+        """Abandoned descriptors that another thread may still be using."""
 
     def identify(self) -> None:
-        """Look which file it is that is open."""
+        """Update `identity` from the open descriptor."""
         self.identity = identity(self._disk.fstat(self.fd))
 
     def read(self, length: int, offset: int) -> bytes:
-        """Some of the file, fewer bytes only at its end."""
+        """Read bytes of the file; fewer than `length` only at its end."""
         return self._disk.pread(self.fd, length, offset)
 
     def size(self) -> int:
-        """The length of the file."""
+        """Return the length of the file."""
         return self._disk.fstat(self.fd).st_size
 
     def open(self) -> bool:
-        """Have a descriptor: for writing where that may be. True if the name leads to another file than before."""
+        """Open the file, writable if allowed. Returns True if the name belongs to a different file than before."""
         if self.fd >= 0:
             return False
         try:
@@ -65,7 +67,7 @@ class FileHandle:
             return self._open(os.O_RDONLY)
 
     def open_for_writing(self) -> bool:
-        """The same, or fail. What could not be written before may be writable now."""
+        """Open the file for writing, or raise. A file that was read-only before may be writable now."""
         if self.fd >= 0 and self.is_writable:
             return False
         if self._read_only:
@@ -80,28 +82,33 @@ class FileHandle:
         except BaseException:
             self._disk.close(fd)
             raise
-        before, self.identity = self.identity, file
+        self._before, self.identity = self.identity, file
         self.fd, self.is_writable = fd, flags != os.O_RDONLY
-        return before not in ((0, 0), file)
+        return self._before not in ((0, 0), file)
+
+    def reject(self) -> None:
+        """Abandon the file that was just opened, because it is not ours: the one before remains the expected one."""
+        self.leave()
+        self.identity = self._before
 
     def copy(self) -> ReadingHandle:
-        """A descriptor that reads what is open now, whatever becomes of this one."""
+        """Return a second descriptor of the open file, independent of this one."""
         return ReadingHandle(self._disk, self.fd)
 
     def leave(self) -> None:
-        """Do not use this descriptor again, and let go of its lock."""
+        """Abandon this descriptor, and release its lock."""
         if self.fd >= 0:
             self._disk.unlock(self.fd)
             self.old.append(self.fd)
             self.fd = -1
 
     def close_old(self) -> None:
-        """Close what was left behind. Nobody uses any of it."""
+        """Close the abandoned descriptors. The caller makes sure that none is in use."""
         while self.old:
             self._disk.close(self.old.pop())
 
     def close(self) -> None:
-        """Let go of every descriptor. Each is forgotten before it is closed: its number may soon be another file's."""
+        """Close every descriptor. Each is forgotten before it is closed, because its number may soon be reused."""
         fd, self.fd = self.fd, -1
         if fd >= 0 and fd not in self.old:
             self.old.append(fd)
@@ -109,5 +116,5 @@ class FileHandle:
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:
-    """Which file this is."""
+    """Return device and inode of a file."""
     return status.st_dev, status.st_ino

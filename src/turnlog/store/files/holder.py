@@ -1,4 +1,4 @@
-"""The processes that hold a lock, as far as the system tells: for the error of one that waited too long."""
+"""The processes that hold a lock, if the system reports them: for the error of a process that waited too long."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def name_holders(fd: int) -> list[str]:
-    """The processes that hold a lock on this file, each in words; none where the system does not tell."""
+    """Describe the processes that hold a lock on this file; an empty list if the system does not report them."""
     try:
         return [_describe(pid) for pid in sorted(set(_holders(fd)))]
     except OSError:
@@ -15,7 +15,7 @@ def name_holders(fd: int) -> list[str]:
 
 
 def _holders(fd: int) -> Iterator[int]:
-    """The processes that took a lock of this file, or hold the descriptor of one that took it and died."""
+    """Yield the processes that locked this file, or inherited the descriptor of a dead process that did."""
     status = os.fstat(fd)
     inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     with open("/proc/locks", encoding="ascii", errors="replace") as table:
@@ -40,7 +40,7 @@ def _locks(pid: int, status: os.stat_result) -> bool:
                     if "FLOCK" in info.read():
                         return True
     except OSError:
-        return False  # it ended meanwhile, or is somebody else's
+        return False  # it ended meanwhile, or belongs to another user
     return False
 
 

@@ -1,9 +1,10 @@
-"""The home folder of the file store: what is where in it, and files that appear whole or not at all."""
+"""The home folder of the file store: its layout, and files that are created atomically."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -30,13 +31,13 @@ from turnlog.store.files.names import file_name, is_hashed, is_session_file
 from turnlog.store.refusal import tenant_missing
 
 _ABANDONED_S = 3600.0
-"""A new file without a name is left over after this long. A writer that is slower gets an error."""
+"""A temporary file counts as abandoned after this many seconds. A slower writer gets an error."""
 _OLD = ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm", "catalog.lock")
-"""Earlier versions kept an index in the home, with the text of other agents' sessions in it."""
+"""Files of earlier versions: an index in the home, with the text of other agents' sessions in it."""
 
 
 class HomeFolder:
-    """One home folder. It is made when something is first written."""
+    """One home folder. It is created by the first write."""
 
     def __init__(self, folder: str, disk: Disk, tenant: str = "") -> None:
         self.folder = os.path.abspath(folder)
@@ -72,23 +73,23 @@ class HomeFolder:
                     hint="a newer Turnlog wrote there: upgrade this one",
                 )
         for name in ("", SESSIONS, BLOBS, BASES, TRASH, DERIVED, ERASED, ERASING):
-            place = os.path.join(self.folder, name)
-            if self.disk.exists(place):
-                self.disk.make_private(place)
+            path = os.path.join(self.folder, name)
+            if self.disk.exists(path):
+                self.disk.make_private(path)
 
     def make_ready(self) -> None:
-        """Make the folder. Every name is on the disk before anything in it is acknowledged."""
-        if self.tenant and not os.path.isdir(self.folder):
-            raise tenant_missing(self.tenant)  # it was dropped, and must not come back because it was still open here
+        """Create the folder. Every name is on the disk before anything in it is acknowledged."""
+        if self.tenant and not self.disk.exists(self.folder):
+            raise tenant_missing(self.tenant)  # it was dropped, and an open store must not create it again
         if self._is_ready:
             return
         layout = os.path.join(self.folder, HOME_FILE)
-        is_new = not os.path.exists(layout)
+        is_new = not self.disk.exists(layout)
         if not is_new and not self._is_current:
-            self._check()  # a newer Turnlog may have been here since: the numbers only rise
+            self._check()  # a newer Turnlog may have written since: versions only rise
         folders = [os.path.join(self.folder, name) for name in (SESSIONS, BLOBS, BASES, TRASH)]
         path = self.folder
-        while not os.path.isdir(path):
+        while not self.disk.exists(path):
             folders.insert(0, path)
             path = os.path.dirname(path)
         for path in folders:
@@ -96,7 +97,7 @@ class HomeFolder:
         self.disk.refuse_remote(self.folder)
         for name in _OLD:
             path = os.path.join(self.folder, name)
-            if not is_new and os.path.isfile(path):
+            if not is_new and self.disk.exists(path):
                 self.disk.discard(path)
         if is_new:
             self._sync_above()
@@ -115,7 +116,7 @@ class HomeFolder:
             self.make_folder(os.path.join(self.folder, name))
 
     def make_folder(self, path: str) -> None:
-        """A folder, whose name is on the disk."""
+        """Create a folder, and sync its name."""
         try:
             self.disk.mkdir(path)
         except FileExistsError:
@@ -123,22 +124,27 @@ class HomeFolder:
         self.disk.sync_folder(os.path.dirname(path))
 
     def _sync_above(self) -> None:
-        """Sync the parent folders: their maker may have died before their names were on the disk."""
+        """Sync the parent folders: their creator may have died before their names were on the disk."""
         path = self.folder
         while (above := os.path.dirname(path)) != path and self.disk.stat(path).st_uid == os.geteuid():
             try:
                 self.disk.sync_folder(above)
             except PermissionError:
-                return  # where we may not look, we made no folder
+                return  # we created no folder where we have no access
             path = above
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """A whole file at once: there is no moment at which half of it has that name."""
+        """Write a whole file atomically: no other process ever sees half of it."""
+        self.write_pieces(path, (data,), durable=durable)
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, durable: bool = True) -> None:
+        """Write a file that may be too large for the memory, as `write_file` does."""
         temporary = self.new_name(os.path.dirname(path))
         try:
             fd = self.disk.open(temporary, os.O_WRONLY, create=True)
             try:
-                self.disk.write(fd, data)
+                for piece in pieces:
+                    self.disk.write(fd, piece)
                 if durable:
                     self.disk.sync(fd)
             finally:
@@ -150,12 +156,12 @@ class HomeFolder:
         if durable:
             self.disk.sync_folder(os.path.dirname(path))
 
-    def path(self, place: str, session_id: str) -> str:
-        """The file of a session there."""
-        path = os.path.join(self.folder, place, file_name(session_id))
+    def path(self, subfolder: str, session_id: str) -> str:
+        """Return the file of a session in that subfolder."""
+        path = os.path.join(self.folder, subfolder, file_name(session_id))
         if is_hashed(session_id) and not self.disk.exists(path):
-            # A listing shows this name where the line is lost that has the long id.
-            hashed = os.path.join(self.folder, place, session_id)
+            # A listing shows this name if the line with the long id is damaged.
+            hashed = os.path.join(self.folder, subfolder, session_id)
             return hashed if self.disk.exists(hashed) else path
         return path
 
@@ -163,42 +169,45 @@ class HomeFolder:
         """Whether an open file is the one that has this name now."""
         return self.disk.exists(path) and os.path.samestat(self.disk.fstat(fd), self.disk.stat(path))
 
-    def new_name(self, place: str) -> str:
-        """A name there for a file that gets its own when it is whole."""
-        return os.path.join(self.folder, place, f".new-{word(16)}")
+    def new_name(self, subfolder: str) -> str:
+        """Return a temporary name in that subfolder, for a file that is renamed when it is complete."""
+        return os.path.join(self.folder, subfolder, f".new-{word(16)}")
 
-    def names(self, place: str) -> list[str]:
-        """The log files there."""
+    def names(self, subfolder: str) -> list[str]:
+        """Return the names of the log files in that subfolder."""
         try:
-            names = self.disk.listdir(os.path.join(self.folder, place))
+            names = self.disk.listdir(os.path.join(self.folder, subfolder))
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [name for name in names if is_session_file(name) and not (place == TRASH and self.is_back(name))]
+        return [name for name in names if is_session_file(name) and not (subfolder == TRASH and self.is_back(name))]
 
     def is_back(self, name: str) -> bool:
-        """Whether a crash interrupted its restoring or deleting: then it is a session, and not a deleted one."""
-        here, there = (os.path.join(self.folder, place, name) for place in (TRASH, SESSIONS))
-        return self.disk.exists(there) and self.disk.exists(here) and os.path.samefile(here, there)
+        """Whether a crash interrupted a delete or restore of this log: then it is a session, not a deleted one."""
+        deleted, live = (os.path.join(self.folder, subfolder, name) for subfolder in (TRASH, SESSIONS))
+        try:
+            return os.path.samestat(self.disk.stat(live), self.disk.stat(deleted))
+        except FileNotFoundError:
+            return False
 
     def remove_leftovers(self) -> None:
         """Remove temporary files that never got their names. Writers of blobs are locked out meanwhile."""
-        for place in (BLOBS, DERIVED):
-            self._remove_from(os.path.join(self.folder, place), 0)
-        for place in ("", SESSIONS, TRASH, BASES, LISTENING):
-            self._remove_from(os.path.join(self.folder, place), _ABANDONED_S)
+        for subfolder in (BLOBS, DERIVED):
+            self._remove_from(os.path.join(self.folder, subfolder), 0)
+        for subfolder in ("", SESSIONS, TRASH, BASES, LISTENING):
+            self._remove_from(os.path.join(self.folder, subfolder), _ABANDONED_S)
 
     def _remove_from(self, folder: str, unchanged_s: float) -> None:
         """Remove temporary files unchanged for `unchanged_s`; 0 where the lock proves that their writers are dead."""
         for name in self.disk.listdir(folder) if self.disk.exists(folder) else []:
             path = os.path.join(folder, name)
-            with suppress(FileNotFoundError):  # it got its name meanwhile
+            with suppress(FileNotFoundError):  # it was renamed meanwhile
                 if _is_leftover(name) and time.time() - self.disk.stat(path).st_mtime >= unchanged_s:
                     self.disk.unlink(path)
 
-    def begin_file(self, place: str) -> tuple[str, int]:
-        """A new file that gets its name when it is whole, open and locked, so that it does not count as abandoned."""
+    def begin_file(self, subfolder: str) -> tuple[str, int]:
+        """Create a temporary file, open and locked, so that it does not count as abandoned."""
         while True:
-            path, fd = self.new_name(place), -1
+            path, fd = self.new_name(subfolder), -1
             try:
                 fd = self.disk.open(path, os.O_RDWR | os.O_APPEND, create=True)
                 self.disk.lock(fd)
@@ -206,7 +215,7 @@ class HomeFolder:
                     return path, fd
             except FileExistsError:
                 raise  # then it is not ours
-            except BaseException:  # also an interrupt that came when it was just made
+            except BaseException:  # also an interrupt just after it was created
                 if fd >= 0:
                     self.disk.close(fd)
                 self.disk.discard(path)
@@ -221,16 +230,16 @@ class HomeFolder:
             return
         try:
             if self.disk.try_lock(fd):
-                with suppress(FileNotFoundError):  # it just got its name
+                with suppress(FileNotFoundError):  # it was just renamed
                     self.disk.unlink(path)
         finally:
             self.disk.close(fd)
 
     def sizes(self) -> dict[str, int]:
-        """How many bytes logs, deleted logs and blobs take."""
+        """Return the sizes of logs, deleted logs and blobs in bytes."""
         sizes: dict[str, int] = {}
-        for name, places in (("logs", (SESSIONS, BASES)), ("trash", (TRASH,)), ("blobs", (BLOBS,))):
-            sizes[name] = sum(self._size_of(os.path.join(self.folder, place)) for place in places)
+        for name, subfolders in (("logs", (SESSIONS, BASES)), ("trash", (TRASH,)), ("blobs", (BLOBS,))):
+            sizes[name] = sum(self._size_of(os.path.join(self.folder, subfolder)) for subfolder in subfolders)
         return sizes
 
     def _size_of(self, folder: str) -> int:
@@ -240,7 +249,7 @@ class HomeFolder:
                 try:
                     size += self.disk.stat(os.path.join(folder, name)).st_size
                 except FileNotFoundError:
-                    continue  # it went away while we looked
+                    continue  # it was removed meanwhile
         return size
 
 

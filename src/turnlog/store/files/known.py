@@ -1,4 +1,4 @@
-"""Which ids are in a log, without reading it when that can be avoided."""
+"""The ids in a log, without reading the log if that can be avoided."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ _RECENT = 1 << 16
 
 
 class KnownIds:
-    """Ids of one log. Our own are remembered as we append; anybody else's need one look at the whole log."""
+    """Ids of one log. Ids of this process are cached on append; those of other writers need a scan of the log."""
 
     def __init__(self) -> None:
         self._own: dict[str, int] = {}
         self._all: dict[str, int] | None = None
         self._forgotten = 0
-        """Our ids with a counter up to this may have been appended and forgotten."""
+        """Ids of this process with a counter up to this may have been appended and dropped from the cache."""
         self.doubted: dict[str, int] = {}
-        """Ids we wrote and could not sync, and their `seq`: they may be in the log, and may be lost."""
+        """Ids that we wrote and could not sync, with their `seq`: they may be in the log, or lost."""
         self.vouched: frozenset[str] = frozenset()
-        """Ids that are not in the log, unless something was appended that our caller does not know."""
+        """Ids that are not in the log, unless an entry was appended that our caller does not know."""
 
-    def saw(self, entry_id: str, seq: int) -> None:
-        """That id is in the log: somebody wrote it."""
+    def record_read(self, entry_id: str, seq: int) -> None:
+        """Record an id that was read from the log."""
         if entry_id not in self.doubted:
-            self.wrote({entry_id: seq})
+            self.record_written({entry_id: seq})
 
-    def wrote(self, seqs: dict[str, int]) -> None:
-        """These ids are in the log."""
+    def record_written(self, seqs: dict[str, int]) -> None:
+        """Record ids that we appended to the log."""
         if self.doubted:
             for entry_id in seqs:
                 self.doubted.pop(entry_id, None)
@@ -37,24 +37,25 @@ class KnownIds:
             for entry_id, seq in seqs.items():
                 self._all.setdefault(entry_id, seq)
             return
-        self._own.update(seqs)  # others' ids do no harm here: they are looked up in the whole log anyway
+        self._own.update(seqs)  # ids of other writers do no harm here: they are looked up in the whole log anyway
         if len(self._own) > _RECENT:
-            self._forget()
+            self._evict_older()
 
-    def forget(self) -> None:
-        """The log is looked at anew, at its end: others, and other objects of this process, may have appended."""
+    def invalidate_scan(self) -> None:
+        """Drop the cached scan: other writers, or other objects of this process, may have appended."""
         self._all = None
+        # A new id, only for its counter: it is above those of all earlier ids.
         self._forgotten = _counter(new_id())
 
-    def _forget(self) -> None:
-        """Keep the newer half of our own."""
+    def _evict_older(self) -> None:
+        """Keep only the newer half of our own ids."""
         for entry_id in list(self._own)[: _RECENT // 2]:
             del self._own[entry_id]
             if is_ours(entry_id):
                 self._forgotten = max(self._forgotten, _counter(entry_id))
 
     def may_have(self, drafts: list[Draft], *, alone: bool) -> bool:
-        """Whether any of these could be in the log; False is definite. `alone`: only if nothing else came since."""
+        """Whether any of these drafts may be in the log; False is certain. `alone`: only if nothing else came since."""
         if self._all is not None:
             return True
         for draft in drafts:
@@ -69,12 +70,12 @@ class KnownIds:
         return False
 
     def doubt(self, seqs: dict[str, int]) -> None:
-        """These could not be synced: whoever appends them again gets them written again."""
+        """Record ids that could not be synced: if they are appended again, they are written again."""
         self.doubted.update(seqs)
         self.cut(seqs, doubted=True)
 
     def cut(self, seqs: dict[str, int], *, doubted: bool = False) -> None:
-        """These are no longer in the log."""
+        """Record ids that are no longer in the log."""
         for entry_id in seqs:
             self._own.pop(entry_id, None)
             if self._all is not None:
@@ -82,8 +83,8 @@ class KnownIds:
             if not doubted:
                 self.doubted.pop(entry_id, None)
 
-    def seq_of(self, entry_id: str, look: Callable[[], dict[str, int]]) -> int:
-        """The `seq` of the entry with that id, 0 if there is none. `look` reads all ids of the log."""
+    def seq_of(self, entry_id: str, read_ids: Callable[[], dict[str, int]]) -> int:
+        """Return the `seq` of the entry with that id, 0 if there is none. `read_ids` reads all ids of the log."""
         if entry_id in self.doubted:
             return 0
         if self._all is None:
@@ -91,12 +92,12 @@ class KnownIds:
                 seq = self._own.get(entry_id, 0)
                 if seq or not self._forgotten or _counter(entry_id) > self._forgotten:
                     return seq
-            self._all = {key: seq for key, seq in look().items() if key not in self.doubted}
+            self._all = {key: seq for key, seq in read_ids().items() if key not in self.doubted}
         return self._all.get(entry_id, 0)
 
 
 def _counter(entry_id: str) -> int:
-    """Of an id of ours, or of one that was made from it, such as `…-1f/2`; 0 where nobody can tell."""
+    """Return the counter in an id of ours, or in one derived from it, such as `…-1f/2`; 0 if there is none."""
     try:
         return int(entry_id.partition("/")[0].rpartition("-")[2], 16)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Raw lines of a file, both ways, and the place of a `seq` in it. Memory stays bounded whatever the file holds."""
+"""Raw lines of a file in both directions, and the offset of a `seq`. Memory stays bounded whatever the file holds."""
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
 
@@ -11,10 +11,10 @@ from turnlog.log.assemble import Line, Oversize
 from turnlog.log.codec import MAX_LINE, Header, decode_header, is_verified
 
 Read = Callable[[int, int], bytes]
-"""`read(length, offset)`: some of the file, fewer bytes only at its end."""
+"""`read(length, offset)` returns bytes of the file, fewer than `length` only at its end."""
 
 _PROBE = 12 << 10
-"""Enough for a few lines, when only those are wanted."""
+"""The bytes to read when only a few lines are wanted."""
 _FIRST_STEP = 64 << 10
 _STEP = 1 << 20
 _LONGEST = MAX_LINE + 1024
@@ -27,7 +27,7 @@ def _oversize(start: bytes, length: int) -> Oversize:
 
 
 def lines(read: Read, start: int, end: int, *, step: int = _FIRST_STEP) -> Iterator[Line]:
-    """The terminated lines that begin in `start … end`, oldest first. `step` is how much is read at first."""
+    """Yield the terminated lines that begin in `start … end`, oldest first. `step` is the size of the first read."""
     offset, rest, position = start, b"", start
     while position < end:
         chunk = read(min(step, end - position), position)
@@ -49,7 +49,7 @@ def lines(read: Read, start: int, end: int, *, step: int = _FIRST_STEP) -> Itera
 
 
 def _skip(read: Read, length: int, position: int, end: int) -> tuple[int, int]:
-    """The whole length of a line of which `length` bytes were read, and where the next one begins."""
+    """Return the full length of a line of which `length` bytes were read, and the offset of the next line."""
     while position < end:
         chunk = read(min(_STEP, end - position), position)
         newline = chunk.find(b"\n")
@@ -63,7 +63,7 @@ def _skip(read: Read, length: int, position: int, end: int) -> tuple[int, int]:
 
 
 def lines_back(read: Read, end: int, start: int = 0) -> Iterator[Line]:
-    """The terminated lines in `start … end`, newest first. `end` is just behind a newline, `start` too."""
+    """Yield the terminated lines in `start … end`, newest first. Both offsets are just after a newline."""
     position, rest, step = end - 1, b"", _FIRST_STEP
     while position > start:
         size = min(step, position - start)
@@ -89,7 +89,7 @@ def lines_back(read: Read, end: int, start: int = 0) -> Iterator[Line]:
 
 
 def _skip_back(read: Read, position: int, start: int) -> int:
-    """Where the line begins that reaches back before `position`."""
+    """Return the offset of the line that begins before `position`."""
     while position > start:
         size = min(_STEP, position - start)
         newline = read(size, position - size).rfind(b"\n")
@@ -100,7 +100,7 @@ def _skip_back(read: Read, position: int, start: int) -> int:
 
 
 def last_newline(read: Read, end: int) -> int:
-    """Just behind the last newline before `end`: where the terminated lines stop."""
+    """Return the offset just after the last newline before `end`: the end of the terminated lines."""
     position = end
     while position > 0:
         size = min(_FIRST_STEP if position == end else _STEP, position)
@@ -121,7 +121,7 @@ _start = msgspec.json.Decoder(_Start).decode
 
 
 def session_in(line: bytes) -> str | None:
-    """The session that a first line says it begins; None if it does not say."""
+    """Return the session id in a first line; None if it cannot be read."""
     try:
         start = _start(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -130,7 +130,7 @@ def session_in(line: bytes) -> str | None:
 
 
 def header_of(line: bytes) -> Header | None:
-    """Where a line stands, if that can be read."""
+    """Return the header of a line; None if it cannot be read."""
     try:
         header = decode_header(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -139,12 +139,12 @@ def header_of(line: bytes) -> Header | None:
 
 
 def _true_header(line: bytes) -> Header | None:
-    """The same, of a line that is what was written: what somebody edited must not lead us astray."""
+    """Return the header of a verified line; None for an edited one, whose `seq` may be wrong."""
     return header_of(line) if is_verified(line) else None
 
 
 def begin_of(read: Read, seq: int, end: int) -> int:
-    """Where to begin reading forwards, so that no entry from `seq` on is missed, nor a line of its batch."""
+    """Return the offset from which to read forwards without missing an entry from `seq` on, or a line of its batch."""
     start, header = _begin_of(read, seq, end)
     if header is not None and header.batch:
         start, _ = _begin_of(read, min(seq, header.seq + header.more - header.batch + 1), end)
@@ -152,7 +152,7 @@ def begin_of(read: Read, seq: int, end: int) -> int:
 
 
 def end_of(read: Read, seq: int, end: int) -> int:
-    """Where to begin reading backwards, so that no entry up to `seq` is missed, nor a line of its batch."""
+    """Return the offset from which to read backwards without missing an entry up to `seq`, or a line of its batch."""
     stop, header = _end_of(read, seq, end)
     if header is not None and header.batch:
         stop, _ = _end_of(read, max(seq, header.seq + header.more), end)
@@ -160,7 +160,7 @@ def end_of(read: Read, seq: int, end: int) -> int:
 
 
 def _begin_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
-    """Just behind the last line below `seq`, and the first line that is not."""
+    """Return the offset just after the last line below `seq`, and the header of the line after it."""
     start = _near(read, seq, end)
     for offset, line in lines(read, start, end):
         header = _true_header(line)
@@ -172,7 +172,7 @@ def _begin_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
 
 
 def _end_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
-    """Just behind the first line from `seq` on. The line after it has to agree: a line may be in the wrong place."""
+    """Return the offset just after the first line from `seq` on. The next line must confirm it (order)."""
     last: tuple[int, Header] | None = None
     for offset, line in lines(read, _near(read, seq, end), end):
         header = _true_header(line)
@@ -188,10 +188,10 @@ def _end_of(read: Read, seq: int, end: int) -> tuple[int, Header | None]:
 
 
 def _near(read: Read, seq: int, end: int) -> int:
-    """A line before `seq`, and not too far before.
+    """Return the offset of a line before `seq`, and not far before it.
 
-    `seq` only grows along a file, so this halves the file until one stretch is left. Of three lines next to each
-    other the one in the middle is believed: a single line in the wrong place does not lead astray.
+    `seq` only grows along a file, so this is a binary search. Of three adjacent lines, the median is used, so that a
+    single line that is out of order does no harm.
     """
     low, high = 0, end
     while high - low > _FIRST_STEP:
@@ -205,7 +205,7 @@ def _near(read: Read, seq: int, end: int) -> int:
 
 
 def _headers(read: Read, position: int, end: int) -> list[tuple[int, Header]]:
-    """The first three readable lines that begin after `position`."""
+    """Return the headers of the first three readable lines that begin after `position`."""
     headers: list[tuple[int, Header]] = []
     while position < end:
         chunk = read(min(_PROBE, end - position), position)

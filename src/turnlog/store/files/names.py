@@ -1,4 +1,4 @@
-"""Session ids as file names: injective, also where the file system folds case or normalises names."""
+"""Session ids as file names: unique, even if the file system folds case or normalises names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_ID = 4096
 
 
 def file_name(session_id: str) -> str:
-    """The name of the file that holds this session. Only a–z, 0–9, `_`, `-`, `=`, `~` and the suffix occur."""
+    """Return the name of a session's file. It consists of a–z, 0–9, `_`, `-`, `=`, `~` and the suffix."""
     if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_ID:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the session id {session_id!r:.60} is not a text of 1 to {_MAX_ID} characters")
     if len(session_id) <= _LONGEST and _PLAIN.issuperset(session_id):
@@ -29,7 +29,7 @@ def file_name(session_id: str) -> str:
 
 
 def session_id_of(name: str) -> str | None:
-    """The id that a file name stands for; None for a hashed one (line 1 has it) or a foreign file."""
+    """Return the session id of a file name; None for a hashed name (line 1 has the id) or a foreign file."""
     if not name.endswith(SUFFIX) or name.startswith(("~", ".")):
         return None
     parts = name[: -len(SUFFIX)].split("=")
@@ -42,10 +42,10 @@ def session_id_of(name: str) -> str | None:
 
 
 def is_hashed(name: str) -> bool:
-    """Whether this is the name of a file whose session's id is too long for a name."""
+    """Whether this is a hashed name, for a session id that is too long for a file name."""
     return len(name) == 65 + len(SUFFIX) and name.startswith("~") and name.endswith(SUFFIX) and name[1:65].isalnum()
 
 
 def is_session_file(name: str) -> bool:
-    """Whether a file of that name can be a session of ours."""
+    """Whether a file with that name may be a session of ours."""
     return name.endswith(SUFFIX) and (name.startswith("~") or session_id_of(name) is not None)

@@ -1,4 +1,4 @@
-"""The newest sessions first, with a look into as few files as need be."""
+"""Listing sessions newest first, reading as few files as possible."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from turnlog.store.files.disk import Disk
 from turnlog.store.files.glimpse import glimpse
 
 _COARSE_S = 2.0
-"""How much older than its last entry a file may seem: some systems count in such steps."""
+"""How much older than its last entry a file may seem: some file systems have such coarse times."""
 
 
 def newest_first(disk: Disk, folder: str, names: Iterable[str]) -> Iterator[Listed]:
-    """A file was changed no earlier than its last entry was stamped, so files that changed longer ago can wait.
+    """Yield sessions newest first. A file's modification time is not before its last entry, so older files can wait.
 
-    Where one was, a clock was wrong, and all files are looked into.
+    If a file contradicts that, a clock was wrong, and all files are read.
     """
     changed: list[tuple[float, str]] = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Blobs in packs: content-addressed, compressed, deduplicated, and never changed once they have their name.
+"""The format of packs: content-addressed, compressed, deduplicated, and never changed once they have their name.
 
     pack    := "TURNPACK1\\n" (object | block)* index footer        a block is many small objects: see packblock
     object  := "OBJ1" codec:u8 length:u64 stored:u64 sha256:32 bytes stored-bytes
@@ -19,7 +19,7 @@ from turnlog.log.digest import sha256
 MAGIC = b"TURNPACK1\n"
 END = b"TURNEND1"
 NEWER = frozenset(b"TURNEND%d" % number for number in range(2, 10))
-"""How packs end that this version cannot read: nothing is wrong with them."""
+"""The ends of packs of newer versions, which this version cannot read. They are not damaged."""
 OBJECT = struct.Struct("<4sBQQ32s")
 ROW = struct.Struct("<32sQ")
 FOOTER = struct.Struct("<QQI8s")
@@ -30,5 +30,5 @@ LEVEL = 3
 
 
 def pack_name(keys: list[bytes]) -> str:
-    """The file name of the pack that holds exactly these blobs."""
+    """Return the file name of the pack that holds exactly these blobs."""
     return sha256(b"".join(sorted(keys))).hexdigest() + SUFFIX

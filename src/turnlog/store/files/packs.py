@@ -1,4 +1,4 @@
-"""Blobs in packs: where they are, and reading them, verified. The format is in `packformat`."""
+"""Finding and reading blobs in packs, verified. The format is in `packformat`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from turnlog.errors import Corrupt, NotFound, Unsupported
 from turnlog.log import zstd
 from turnlog.log.digest import sha256
-from turnlog.log.payload import digest_key
+from turnlog.log.payload import digest_key, digest_of_key
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.packblock import BLOCK, Block, decode_block
 from turnlog.store.files.packformat import END, FOOTER, MAGIC, NEWER, OBJECT, PIECE, RAW, ROW, SUFFIX, pack_name
@@ -19,10 +19,12 @@ from turnlog.store.forked import renew_after_fork
 
 _MOST_BLOCKS = 32
 _Footer = tuple[int, int, int, bytes]
+Location = tuple[str, int]
+"""The pack of a blob, and the offset of its object."""
 
 
 class _Window:
-    """A stretch of a file, to be read."""
+    """A part of a file, as a file object for reading."""
 
     def __init__(self, disk: Disk, fd: int, start: int, length: int) -> None:
         self._disk = disk
@@ -44,51 +46,49 @@ class Packs:
         self.disk = disk
         self.folder = folder
         self._mutex = threading.Lock()
-        self._places: dict[bytes, tuple[str, int]] = {}
+        self._locations: dict[bytes, Location] = {}
         self._blocks: dict[tuple[str, int], Block] = {}
-        """Those unpacked last: who wants one blob of a block soon wants its neighbour."""
+        """A cache of decompressed blocks: a reader of one blob often wants its neighbours next."""
         self._known: set[str] = set()
         self._newer = ""
-        """A pack that a newer version wrote: what is not found may be in there."""
+        """A pack of a newer version, which may hold blobs that are not found; "" for none."""
         self._named: set[str] = set()
-        """Packs whose names are on the disk: whoever wrote one may have died before that."""
-        self.prepared = ""
-        """A pack that was only just written, and verified, for a collection that is about to come."""
+        """Packs whose names are synced: the writer of a pack may have died before it synced the name."""
         renew_after_fork(self)
 
     def after_fork(self) -> None:
-        """In a child process: another thread of the parent may have had the lock."""
+        """Replace the lock in a child process: another thread of the parent may have held it."""
         self._mutex = threading.Lock()
 
     def names(self) -> list[str]:
-        """Every pack."""
+        """Return the names of all packs."""
         try:
             names = self.disk.listdir(self.folder)
         except FileNotFoundError:
-            return []  # nothing was ever kept here
+            return []  # no blob was ever stored here
         return [name for name in names if name.endswith(SUFFIX)]
 
     @property
     def known(self) -> frozenset[str]:
-        """Those of which it is known what is in them."""
+        """The names of packs whose content is known."""
         with self._mutex:
             return frozenset(self._known)
 
-    def learn(self, listed: frozenset[str] | None = None) -> dict[bytes, tuple[str, int]]:
-        """Where every blob is that has its name by now, by SHA-256.
+    def learn(self, listed: frozenset[str] | None = None) -> dict[bytes, Location]:
+        """Return the pack and offset of every blob, by SHA-256.
 
-        `listed` are the packs that somebody saw who has kept out whoever collects since.
+        `listed` are packs that the caller listed; it has locked out collections since then.
         """
         with self._mutex, disk_errors("listing packs"):
             self._learn_all(listed)
-            return self._places
+            return self._locations
 
     def _learn_all(self, listed: frozenset[str] | None = None) -> None:
         while True:
             names = set(self.names()) if listed is None or self._known - listed else listed
             if self._known - names:
-                # Somebody collected. What went with a pack may be in one that we knew already: look at all of them.
-                self._places, self._known, self._newer = {}, set(), ""
+                # Packs were collected. Their blobs may be in packs that we already read: read all of them again.
+                self._locations, self._known, self._newer = {}, set(), ""
                 self._named &= names
             try:
                 for name in names - self._known:
@@ -98,23 +98,23 @@ class Packs:
                 listed = None  # collected since it was listed
 
     def make_sure(self) -> None:
-        """Every pack that we know of has its name on the disk."""
+        """Sync the names of all packs that we know of."""
         with self._mutex, disk_errors("syncing the names of packs"):
             if not self._known <= self._named:
                 self.disk.sync_folder(self.folder)
                 self._named = set(self._known)
 
     def take(self, name: str, rows: list[tuple[bytes, int]]) -> None:
-        """A new pack got its name, which is on the disk when this returns, with those of all that we know of."""
+        """Register a new pack. Its name, and those of all known packs, are on the disk when this returns."""
         before = set(self._known)
         self.disk.sync_folder(self.folder)
         with self._mutex:
-            self._places.update((key, (name, location)) for key, location in rows)
+            self._locations.update((key, (name, offset)) for key, offset in rows)
             self._named |= before | {name}
-            self._known.add(name)  # last: a pack that is known is not looked at again
+            self._known.add(name)  # last: a known pack is not read again
 
     def get(self, digest: str) -> bytes:
-        """A blob, verified against its digest."""
+        """Return a blob, verified against its digest."""
         key = digest_key(digest)
         with self._mutex, disk_errors(f"reading blob {digest}"):
             fd, name, offset = self._find(digest, key)
@@ -132,18 +132,18 @@ class Packs:
     def _object(self, fd: int, name: str, offset: int, key: bytes) -> bytes | None:
         block = self._blocks.get((name, offset))
         if block is None:
-            magic, codec, length, stored, named = self._head(fd, offset)
+            magic, codec, length, stored, digest = self._head(fd, offset)
             if magic != BLOCK:
-                is_it = magic == b"OBJ1" and named == key
+                is_it = magic == b"OBJ1" and digest == key
                 return self._stored(fd, offset, codec, length, stored) if is_it else None
-            block = decode_block(self._stored(fd, offset, codec, length, stored) or b"", named) or {}
+            block = decode_block(self._stored(fd, offset, codec, length, stored) or b"", digest) or {}
             if len(self._blocks) >= _MOST_BLOCKS:
                 del self._blocks[next(iter(self._blocks))]
             self._blocks[name, offset] = block
         return block.get(key)
 
     def _head(self, fd: int, offset: int) -> tuple[Any, ...]:
-        """The head of an object; one that is of no kind where the file ends before it does."""
+        """Return the head of an object; one with an invalid kind if the file ends before it does."""
         head = self.disk.pread(fd, OBJECT.size, offset)
         return OBJECT.unpack(head if len(head) == OBJECT.size else bytes(OBJECT.size))
 
@@ -157,7 +157,7 @@ class Packs:
         return content if content is not None and len(content) == length else None
 
     def stream(self, digest: str) -> Iterator[bytes]:
-        """A blob piece by piece, verified when its end is reached."""
+        """Yield a blob piece by piece; it is verified at the end."""
         key = digest_key(digest)
         with disk_errors(f"reading blob {digest}"):
             with self._mutex:
@@ -178,8 +178,8 @@ class Packs:
             raise Corrupt(f"blob {digest} in pack {name} is damaged", hint="see `turnlog doctor`")
 
     def _unpacked(self, fd: int, offset: int, key: bytes) -> Iterator[bytes]:
-        magic, codec, length, stored, named = self._head(fd, offset)
-        if magic != b"OBJ1" or named != key:
+        magic, codec, length, stored, digest = self._head(fd, offset)
+        if magic != b"OBJ1" or digest != key:
             return
         window = _Window(self.disk, fd, offset + OBJECT.size, stored)
         # A reader, not a decompressor fed with pieces: a small piece may unpack to gigabytes at once.
@@ -190,44 +190,44 @@ class Packs:
                 length -= len(piece)
                 yield piece
         except zstd.damage():
-            return  # what is missing shows in the digest
+            return  # missing data is detected by the digest
 
     def has(self, digest: str) -> bool:
-        """Whether a blob is there."""
+        """Whether a blob is stored."""
         with self._mutex, disk_errors(f"looking for blob {digest}"):
             key = digest_key(digest)
-            place = self._place(key)
-            if place is not None and not self._exists(place[0]):
+            location = self._locate(key)
+            if location is not None and not self._exists(location[0]):
                 self._learn_all()
-                place = self._place(key)
-            if place is None:
+                location = self._locate(key)
+            if location is None:
                 self.refuse_newer()
-            return place is not None
+            return location is not None
 
     def refuse_newer(self) -> None:
-        """Something is not there: where it may be in a pack that only a newer version can read, say so."""
+        """Raise `Unsupported` if a missing blob may be in a pack of a newer version."""
         if self._newer:
             raise Unsupported(
                 f"pack {self._newer} was written by a newer Turnlog", hint="upgrade Turnlog; nothing is damaged"
             )
 
     def _find(self, digest: str, key: bytes) -> tuple[int, str, int]:
-        """A blob's pack, open, with its name, and where the blob is in it."""
-        place = self._place(key)
-        if place is not None:
+        """Open a blob's pack. Returns the descriptor, the pack's name, and the blob's offset."""
+        location = self._locate(key)
+        if location is not None:
             try:
-                return self._open(place[0]), *place
+                return self._open(location[0]), *location
             except FileNotFoundError:
-                self._learn_all()  # somebody collected: what is needed is in another pack by now
-                place = self._place(key)
-        if place is None:
+                self._learn_all()  # collected: needed blobs are in another pack by now
+                location = self._locate(key)
+        if location is None:
             self.refuse_newer()
             raise NotFound(f"no blob {digest}", hint="see what is damaged with `turnlog doctor`")
-        return self._open(place[0]), *place
+        return self._open(location[0]), *location
 
-    def _place(self, key: bytes) -> tuple[str, int] | None:
-        place = self._places.get(key)
-        if place is None:
+    def _locate(self, key: bytes) -> Location | None:
+        location = self._locations.get(key)
+        if location is None:
             alone = pack_name([key])
             names = (
                 [alone]
@@ -237,10 +237,10 @@ class Packs:
             try:
                 for name in names:
                     self._learn(name)
-            except FileNotFoundError:  # collected since it was listed: what is needed is in another by now
+            except FileNotFoundError:  # collected since it was listed: needed blobs are in another pack by now
                 self._learn_all()
-            place = self._places.get(key)
-        return place
+            location = self._locations.get(key)
+        return location
 
     def _open(self, name: str) -> int:
         return self.disk.open(os.path.join(self.folder, name), os.O_RDONLY)
@@ -256,13 +256,13 @@ class Packs:
                 self._newer = name
             else:
                 for key, offset in self._rows(fd, footer):
-                    self._places.setdefault(key, (name, offset))
+                    self._locations.setdefault(key, (name, offset))
         finally:
             self.disk.close(fd)
         self._known.add(name)
 
     def _rows(self, fd: int, footer: _Footer) -> Iterator[tuple[bytes, int]]:
-        """What a pack holds: from its index, or from the objects themselves should that be damaged."""
+        """Yield the content of a pack: from its index, or from the objects themselves if the index is damaged."""
         index = self._index(fd, footer)
         if index is not None:
             yield from ROW.iter_unpack(index)
@@ -281,7 +281,7 @@ class Packs:
             offset += OBJECT.size + stored
 
     def _index(self, fd: int, footer: _Footer) -> bytes | None:
-        """The index of a pack; None where it is damaged."""
+        """Return the index of a pack; None if it is damaged."""
         size = self.disk.fstat(fd).st_size
         start, count, crc, end = footer
         if end != END or start + count * ROW.size + FOOTER.size != size:
@@ -295,7 +295,7 @@ class Packs:
         return FOOTER.unpack(footer if len(footer) == FOOTER.size else bytes(FOOTER.size))
 
     def objects(self, name: str) -> list[tuple[int, bytes]]:
-        """All that a pack holds, where and what; nothing if its index is damaged and nobody can say."""
+        """Return offset and key of every blob in a pack; an empty list if its index is damaged."""
         fd = self._open(name)
         try:
             return sorted((offset, key) for key, offset in ROW.iter_unpack(self._index(fd, self._footer(fd)) or b""))
@@ -303,9 +303,9 @@ class Packs:
             self.disk.close(fd)
 
     def check(self) -> Iterator[str]:
-        """The digests of blobs that are damaged. Reads everything."""
+        """Yield the digests of damaged blobs. Reads every blob."""
         for key in list(self.learn()):
-            digest = "sha256:" + key.hex()
+            digest = digest_of_key(key)
             try:
                 self.get(digest)
             except Corrupt:

@@ -1,4 +1,4 @@
-"""One pack on its way: filled piece by piece, and given its name when it is whole and on the disk."""
+"""Writing a pack: it is filled piece by piece, and gets its name when it is complete and on the disk."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from typing import Any
 
 from turnlog.log.digest import sha256
 from turnlog.log.ids import word
+from turnlog.log.payload import digest_of_key
 from turnlog.log.zstd import compressor
 from turnlog.store import OpenFile
 from turnlog.store.files.disk import disk_errors
-from turnlog.store.files.packblock import ANEW_BYTES, ANEW_SMALL, BLOCK_BYTES, SMALL, Block, Press
+from turnlog.store.files.packblock import ANEW_BYTES, ANEW_SMALL, BLOCK_BYTES, SMALL, Block, BlockCompressor
 from turnlog.store.files.packformat import END, FOOTER, LEVEL, MAGIC, OBJECT, PIECE, RAW, ROW, STREAM, ZSTD, pack_name
-from turnlog.store.files.packs import Packs
+from turnlog.store.files.packs import Location, Packs
 
 
 class PackWriter:
-    """One pack on its way. Nothing of it can be seen until it is whole, synced and has its name."""
+    """Writes one pack. The pack is invisible until it is complete and synced."""
 
     def __init__(self, packs: Packs, *, anew: bool = False, progress: Callable[[int], None] | None = None) -> None:
-        """`anew`: also with what other packs have. `progress` as in `Blobs.add`."""
+        """`anew`: add blobs even if other packs have them. `progress` as in `Blobs.add`."""
         self.name = ""
 
         self._packs = packs
@@ -32,17 +33,18 @@ class PackWriter:
         self._temporary = os.path.join(packs.folder, f".new-{word(16)}")
         self._fd = -1
         self._rows: dict[bytes, int] = {}
-        self._places: dict[bytes, tuple[str, int]] | None = {} if anew else None
+        self._elsewhere: dict[bytes, Location] | None = {} if anew else None
+        """Blobs in other packs, which are not added again; None before the packs were listed."""
         self._listed: frozenset[str] | None = None
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._block: Block = {}
-        """Small blobs that are on their way together."""
+        """The block of small blobs that is being filled."""
         self._blocked = 0
         self._small, self._full = (ANEW_SMALL, ANEW_BYTES) if anew else (SMALL, BLOCK_BYTES)
-        self._press = Press()
+        self._compressor = BlockCompressor()
         self._end = 0
-        """Where the next object goes, what is buffered included."""
+        """The offset of the next object, after the buffered data."""
         self._zstd = compressor(LEVEL)
 
     def __enter__(self) -> PackWriter:
@@ -52,23 +54,23 @@ class PackWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None and (self._rows or self._block or self._press.count):
+            if kind is None and (self._rows or self._block or self._compressor.count):
                 with disk_errors(f"writing a pack of {len(self._rows)} blobs"):
                     self._finish()
             if kind is None:
-                self._packs.make_sure()  # something may have been left out because another one has it
+                self._packs.make_sure()  # blobs may have been left out because another pack has them
             self._abandon()
         except BaseException:
             self._abandon()
             raise
 
     def __del__(self) -> None:
-        """Where an interrupt came up before `__exit__` could do anything."""
+        """Clean up after an interrupt that came before `__exit__` could."""
         if hasattr(self, "_zstd"):
             self._abandon()
 
     def __call__(self, content: bytes | OpenFile) -> str:
-        """See `Blobs.add`. Errors of an open file are the caller's, as they are: nothing of it is kept then."""
+        """See `Blobs.add`. Errors of an open file are raised unchanged; nothing of that file is kept then."""
         name = self._add_pieces(content.pieces(PIECE)) if isinstance(content, OpenFile) else self._add(content)
         if self._progress is not None:
             self._progress(self.size_bytes)
@@ -81,19 +83,19 @@ class PackWriter:
             if len(data) > self._small:
                 self._add_alone(key, data)
             else:
-                self._place()
+                self._next_offset()  # so that the file exists
                 self._block[key] = data
                 self._blocked += len(data)
                 if self._blocked >= self._full:
                     self._close_block()
-        return "sha256:" + hashed.hexdigest()
+        return digest_of_key(hashed.digest())
 
     def _add_alone(self, key: bytes, data: bytes) -> None:
         stored = self._zstd.compress(data)
         codec = ZSTD
         if len(stored) >= len(data):
             codec, stored = RAW, data
-        self._rows[key] = self._place()
+        self._rows[key] = self._next_offset()
         self._push(OBJECT.pack(b"OBJ1", codec, len(data), len(stored), key))
         self._push(stored)
 
@@ -102,27 +104,27 @@ class PackWriter:
         if len(blobs) == 1:
             self._add_alone(*blobs.popitem())
         elif blobs:
-            self._press.put(blobs)
+            self._compressor.put(blobs)
             self._write_blocks(wait=False)
 
     def _write_blocks(self, *, wait: bool) -> None:
-        for keys, data in self._press.take(wait=wait):
-            self._rows.update(dict.fromkeys(keys, self._place()))
+        for keys, data in self._compressor.take(wait=wait):
+            self._rows.update(dict.fromkeys(keys, self._next_offset()))
             self._push(data)
 
     def _add_pieces(self, pieces: Iterator[bytes]) -> str:
         with disk_errors("writing a file into a pack"):
-            start = self._place()
+            start = self._next_offset()
             self._flush()
             self._disk.write(self._fd, bytes(OBJECT.size))
         hashed, length, stored = sha256(), 0, 0
-        squeezer: Any = self._zstd.chunker(chunk_size=PIECE)
+        chunker: Any = self._zstd.chunker(chunk_size=PIECE)
         try:
             for piece in pieces:
                 hashed.update(piece)
                 length += len(piece)
-                stored += self._write_all(squeezer.compress(piece))
-            stored += self._write_all(squeezer.finish())
+                stored += self._write_all(chunker.compress(piece))
+            stored += self._write_all(chunker.finish())
         except BaseException:
             self._cut(start)
             raise
@@ -134,7 +136,7 @@ class PackWriter:
                 self._disk.pwrite(self._fd, OBJECT.pack(b"OBJ1", STREAM, length, stored, key), start)
             self._rows[key] = start
             self._end = start + OBJECT.size + stored
-        return "sha256:" + hashed.hexdigest()
+        return digest_of_key(hashed.digest())
 
     def _write_all(self, chunks: Iterable[bytes]) -> int:
         written = 0
@@ -150,8 +152,8 @@ class PackWriter:
             self._disk.seek(self._fd, start)
 
     def copy(self, key: bytes) -> None:
-        """Keep a blob that is in another pack, verified: damage is not carried over. A big one goes piece by piece."""
-        digest = "sha256:" + key.hex()
+        """Copy a blob from another pack, verified, so that damage is not copied. A big one is copied in pieces."""
+        digest = digest_of_key(key)
         pieces = self._packs.stream(digest)
         first = next(pieces, b"")
         second = next(pieces, None)
@@ -162,9 +164,9 @@ class PackWriter:
 
     @property
     def size_bytes(self) -> int:
-        """How much it takes by now; what the store had already takes nothing."""
-        count = len(self._rows) + len(self._block) + self._press.count
-        waiting = self._blocked + self._press.size  # before they are compressed
+        """The size of the pack so far; blobs that the store already had take no space."""
+        count = len(self._rows) + len(self._block) + self._compressor.count
+        waiting = self._blocked + self._compressor.size  # before they are compressed
         return self._end + waiting + count * ROW.size + FOOTER.size if count else 0
 
     def packs(self) -> frozenset[str]:
@@ -172,16 +174,17 @@ class PackWriter:
         if self._listed is None:
             with disk_errors("listing packs"):
                 self._listed = frozenset(self._packs.names())
-        # Where something was looked for, it may be in a pack that another thread has added since.
-        return self._listed if self._places is None else self._listed | self._packs.known
+        # A blob may have been found in a pack that another thread has added since.
+        return self._listed if self._elsewhere is None else self._listed | self._packs.known
 
     def _has(self, key: bytes) -> bool:
-        if self._places is None:
-            # Once: what others add meanwhile is at worst kept twice.
-            self._places = self._packs.learn(self._listed)
-        return key in self._rows or key in self._block or key in self._press or key in self._places
+        if self._elsewhere is None:
+            # Only once: at worst, a blob that others add meanwhile is stored twice.
+            self._elsewhere = self._packs.learn(self._listed)
+        return key in self._rows or key in self._block or key in self._compressor or key in self._elsewhere
 
-    def _place(self) -> int:
+    def _next_offset(self) -> int:
+        """Return the offset of the next object. The file is created when this is first called."""
         if self._fd < 0:
             with disk_errors("making a pack"):
                 self._fd = self._disk.open(self._temporary, os.O_RDWR, create=True)
@@ -206,7 +209,7 @@ class PackWriter:
         self._close_block()
         self._write_blocks(wait=True)
         rows = sorted(self._rows.items())
-        index = b"".join(ROW.pack(key, place) for key, place in rows)
+        index = b"".join(ROW.pack(key, offset) for key, offset in rows)
         start = self._end
         self._push(index + FOOTER.pack(start, len(rows), zlib.crc32(index), END))
         self._flush()
@@ -217,9 +220,9 @@ class PackWriter:
         self._packs.take(self.name, rows)
 
     def _abandon(self) -> None:
-        """Let go of everything; what has its name by now stays. Done again, it does nothing."""
-        self._press.close()
-        # Forgotten before it is closed, and closed once: its number may be another file's by then.
+        """Release everything; a finished pack stays. Idempotent."""
+        self._compressor.close()
+        # Forgotten before it is closed, and closed once: its number may be reused by then.
         fd, self._fd = self._fd, -1
         if fd >= 0:
             self._disk.close(fd)

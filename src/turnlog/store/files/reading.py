@@ -1,4 +1,4 @@
-"""A stretch of a log, both ways, as a stream of entries and damage."""
+"""Reading a part of a log, in both directions, as a stream of entries and damage."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from turnlog.log.written import WrittenLine, written
 from turnlog.store.files.lines import Read, begin_of, end_of, last_newline, lines, lines_back
 
 _NEVER = 1 << 63
+_STEP = 1 << 20
 
 
 def oldest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[AnyEntry | Damage]:
-    """Entries with `after < seq < before`. A batch that begins before that stretch is read from its beginning."""
+    """Yield entries with `after < seq < before`. A batch that begins before that is read from its beginning."""
     end = last_newline(read, size)
     start = begin_of(read, after + 1, end) if after else 0
     for item in forward(lines(read, start, end)):
@@ -31,7 +32,7 @@ def oldest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[
 
 
 def newest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[AnyEntry | Damage]:
-    """The same, backwards. Begins one line later than asked, because that one says whether those before count."""
+    """Yield the same entries backwards. Reads one more line at the end, which decides whether those before it count."""
     end = last_newline(read, size)
     stop = end_of(read, before, end) if before < _NEVER else end
     for item in backward(lines_back(read, stop), before=before, at_end=stop >= end):
@@ -44,7 +45,7 @@ def newest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[
 
 
 def written_after(read: Read, size: int, after: int) -> Iterator[WrittenLine | Damage]:
-    """Entries after `after` with their bare lines, oldest first."""
+    """Yield entries after `after` with their bare lines, oldest first."""
     end = last_newline(read, size)
     start = begin_of(read, after + 1, end) if after else 0
     for item in written(lines(read, start, end)):
@@ -54,7 +55,8 @@ def written_after(read: Read, size: int, after: int) -> Iterator[WrittenLine | D
         yield Damage(end, size - end, "torn")
 
 
-def prefix(read: Read, size: int, seq: int) -> bytes:
-    """The log up to that entry, to the byte, with the rest of its batch."""
-    end = last_newline(read, size)
-    return read(end_of(read, seq, end), 0)
+def prefix(read: Read, size: int, seq: int) -> Iterator[bytes]:
+    """Yield the bytes of the log up to that entry, with the rest of its batch. One read returns at most 2 GiB."""
+    end = end_of(read, seq, last_newline(read, size))
+    for offset in range(0, end, _STEP):
+        yield read(min(_STEP, end - offset), offset)

@@ -1,4 +1,4 @@
-"""One session's log in one file: whose turn it is, what is in it already, and reading it."""
+"""The log of one session in one file: conflicts, repeated ids, appending and reading."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from turnlog.errors import AlreadyExists, Conflict, Corrupt, TurnlogError
+from turnlog.errors import Corrupt, TurnlogError
 from turnlog.log.codec import Damage
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Entry, is_fence
@@ -20,6 +20,7 @@ from turnlog.store.files.lines import Read, session_in
 from turnlog.store.files.logfile import LogFile
 from turnlog.store.files.reading import newest_first, oldest_first, prefix, written_after
 from turnlog.store.files.tail import Tail
+from turnlog.store.refusal import came_after, entry_id_taken
 
 if TYPE_CHECKING:
     from turnlog.store.broadcast import LiveText
@@ -52,9 +53,9 @@ class SessionFile:
     # ── the file ──────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, drafts: list[Draft], seq: int) -> None:
-        """The first entries of a new log, synced."""
+        """Write the first entries of a new log, and sync."""
         tail, head = Tail(floor=seq - 1), 0
-        self._file.begin(tail)
+        self._file.begin(tail, drafts[0].id)
         for draft in drafts:  # no batch: the file is there as a whole, or not at all
             new = tail.place(self._file.handle.read, [draft], head=head, now=self._clock(), doubted={})
             self._file.write(tail, new)
@@ -62,23 +63,23 @@ class SessionFile:
         self._file.sync(tail.last)
 
     def begin_with(self, lines: list[bytes]) -> None:
-        """The same with lines of another copy of it."""
+        """Write the first lines of a new log from another copy of it, and sync."""
         entries = [entry_of(item) for item in entries_of(lines, after=0)]
         tail = Tail()
-        self._file.begin(tail)
+        self._file.begin(tail, entries[0].id)
         self._file.write(tail, placed(tail, self._file.handle.read, lines, entries))
         self._file.sync(tail.last)
 
     def named(self, path: str) -> None:
-        """The file was given another name."""
+        """Record that the file has a new name."""
         self._file.handle.path = path
 
     def open(self) -> None:
-        """Look at the file, and settle its tail if we may write."""
+        """Open and check the file; read the end of the log if it is writable."""
         with self._file.mutex, disk_errors(f"opening the log of session {self.id}"):
             self._file.open()
             self._check_id()
-            self._file.settle()
+            self._file.read_tail()
 
     def _check_id(self) -> None:
         handle = self._file.handle
@@ -108,11 +109,11 @@ class SessionFile:
     def _append(self, drafts: list[Draft], after: int, head: int, once: bool, alone: bool) -> list[AnyEntry]:
         """Under the lock."""
         file = self._file
-        tail = file.end()
+        tail = file.current_tail()
         present = self._known(drafts, once) if file.known.may_have(drafts, alone=alone) else {}
         new = [draft for draft in drafts if draft.id not in present] if present else drafts
         if not new:
-            return list(present.values())
+            return in_order(drafts, present, [])
         if after < tail.last and (alone or any(draft.is_fence for draft in new)):
             self._refuse_conflict(after, alone)
         if tail.last < head:
@@ -126,15 +127,18 @@ class SessionFile:
         self._file.known.vouched = ids
 
     def _known(self, drafts: list[Draft], once: bool) -> dict[str, AnyEntry]:
-        """What is in the log already under these ids."""
+        """Return the entries that are already in the log under the drafts' ids."""
         seqs = {draft.id: self._file.known.seq_of(draft.id, self._all_ids) for draft in drafts}
-        there = {entry_id: seq for entry_id, seq in seqs.items() if seq}
-        if there and once:
-            raise AlreadyExists(
-                f"the entry id {next(iter(there))!r} is already in session {self.id}", hint="use another id"
+        existing = {entry_id: seq for entry_id, seq in seqs.items() if seq}
+        if existing and once:
+            raise entry_id_taken(self.id, next(iter(existing)))
+        entries = [entry for seq in existing.values() for entry in self._entries(after=seq - 1, before=seq + 1)]
+        if len(entries) < len(existing):
+            raise Corrupt(
+                f"session {self.id} has these entries already, but they cannot be read any more",
+                hint="look with `turnlog doctor`",
             )
-        entries = [entry for seq in there.values() for entry in self._entries(after=seq - 1, before=seq + 1)]
-        return dict(zip(there, entries, strict=True))
+        return dict(zip(existing, entries, strict=True))
 
     def find(self, entry_id: str) -> AnyEntry | None:
         """See `FindEntry`. A writable log caches all ids after one scan; a read-only one scans each time."""
@@ -143,14 +147,14 @@ class SessionFile:
                 self._file.open()
                 seq = self._file.locked(self._seq_of, entry_id) if self._file.handle.is_writable else -1
             except (OSError, TurnlogError):
-                seq = -1  # it is not in its place any more, and can still be read
+                seq = -1  # the file was moved, but can still be read
         if seq >= 0:
             return next(self._entries(after=seq - 1, before=seq + 1), None) if seq else None
         return next((one for one in self.read(reverse=True) if isinstance(one, Entry) and one.id == entry_id), None)
 
     def _seq_of(self, entry_id: str) -> int:
         """Under the lock."""
-        self._file.end()
+        self._file.current_tail()
         return self._file.known.seq_of(entry_id, self._all_ids)
 
     def _all_ids(self) -> dict[str, int]:
@@ -167,13 +171,10 @@ class SessionFile:
     def _refuse_conflict(self, after: int, alone: bool) -> None:
         for entry in self._entries(after=after):
             if (alone or is_fence(entry)) and entry.id not in self._file.known.doubted:
-                raise Conflict(
-                    f"entry {entry.seq} ({entry.type}, {entry.id}) of another writer came after entry {after}",
-                    hint="call refresh() on the session and append again, or append with rebase=True",
-                )
+                raise came_after(after, entry)
 
     def adopt(self, lines: list[bytes], *, after: int) -> None:
-        """See `Store.adopt`. What an interrupted one left behind is sealed off as for any writer."""
+        """See `Logs.adopt`. The rest of an interrupted adoption is sealed off, as after any write."""
         entries = [entry_of(item) for item in entries_of(lines, after=after)]
         with self._file.mutex:
             try:
@@ -188,7 +189,7 @@ class SessionFile:
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
     def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
-        """See `Log.read`. Gives what is there when it begins; never blocks a writer."""
+        """See `Log.read`. Yields what is in the log when the read begins; never blocks a writer."""
         limit = 1 << 63 if before is None else before
         way = newest_first if reverse else oldest_first
         return self._read(lambda read, size: way(read, size, after=after, before=limit))
@@ -205,26 +206,24 @@ class SessionFile:
             except OSError as error:
                 raise as_error(error, f"reading session {self.id}") from error
 
-    def prefix(self, seq: int) -> bytes:
-        """The log up to that entry, to the byte, with the rest of its batch."""
-        with self._file.mutex:
-            self._file.open()
-            return prefix(self._file.handle.read, self._file.handle.size(), seq)
+    def prefix(self, seq: int) -> Iterator[bytes]:
+        """Yield the bytes of the log up to that entry, with the rest of its batch."""
+        return self._read(lambda read, size: prefix(read, size, seq))
 
     def wait(self, seq: int, *, seconds: float = 0) -> bool:
-        """See `Log.wait`. Nobody tells."""
+        """See `Log.wait`. There are no notifications."""
         if seconds:
             time.sleep(seconds)
         with self._file.mutex, disk_errors(f"looking at session {self.id}"):
             return self._file.has_grown(seq)
 
-    def speak(self, text: LiveText) -> Callable[[], None]:
+    def publish(self, text: LiveText) -> Callable[[], None]:
         assert self._channel is not None
-        return self._channel().speak(self.id, text)
+        return self._channel().publish(self.id, text)
 
-    def hear(self) -> PipeInbox | None:
+    def open_inbox(self) -> PipeInbox | None:
         assert self._channel is not None
-        return self._channel().hear(self.id)
+        return self._channel().open_inbox(self.id)
 
     def version(self) -> object:
         with disk_errors(f"looking at session {self.id}"):

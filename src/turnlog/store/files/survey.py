@@ -1,7 +1,8 @@
-"""What is wrong with a log, byte by byte, and what a repair has to do about it. Only reads."""
+"""Examining a log byte by byte: its damage, and the bytes that a repair has to blank out. Only reads."""
 
 from __future__ import annotations
 
+import os
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -11,7 +12,9 @@ from turnlog.log.assemble import Oversize, forward
 from turnlog.log.codec import Damage, salvage
 from turnlog.log.entry import AnyEntry, is_wide
 from turnlog.store.capability import Region
+from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.lines import Read, header_of, last_newline, lines
+from turnlog.store.files.reader import reader_of
 from turnlog.store.files.tail import is_adoptable
 
 _SAMPLE = 240
@@ -19,8 +22,18 @@ _SAMPLE = 240
 Visit = Callable[[AnyEntry], None]
 
 
+def survey_of(disk: Disk, path: str, *, visit: Visit | None = None) -> Survey:
+    """Survey a log file without locking or changing it."""
+    with disk_errors(f"reading {path}"):
+        fd = disk.open(path, os.O_RDONLY)
+        try:
+            return Survey(reader_of(disk, fd), disk.fstat(fd).st_size, visit=visit)
+        finally:
+            disk.close(fd)
+
+
 class Cut(NamedTuple):
-    """Bytes to blank out, and whether a line has to end at their beginning and at their end."""
+    """Bytes to blank out, and whether a line must end at their beginning or end."""
 
     start: int
     end: int
@@ -29,7 +42,7 @@ class Cut(NamedTuple):
 
 
 class Survey:
-    """One reading of a whole log: every entry that counts is shown to `visit`, everything else is a region."""
+    """The result of reading a whole log: `visit` gets every entry that counts, everything else becomes a region."""
 
     def __init__(
         self, read: Read, size: int, *, visit: Visit | None = None, without: frozenset[int] = frozenset()
@@ -40,21 +53,21 @@ class Survey:
         self.lines = 0
         self.size_bytes = size
         self.trace = 0
-        """A checksum of which entries count, in which order."""
+        """A checksum of the entries that count, in order."""
         self.wide = 0
-        """Where the newest session-wide facts are."""
+        """The offset of the newest session-wide facts."""
         self._read = read
         self._visit = visit
         self._without = without
         self._waiting: dict[int, tuple[int, int]] = {}
-        """Lines that no entry has come from: length and number, by offset."""
+        """Lines from which no entry was read so far: length and number, by offset."""
         self._spliced: dict[int, int] = {}
-        self._starts: list[int] = []
-        self._inside: set[int] = set()
-        """Where entries that count begin in spliced lines."""
+        self._spliced_starts: list[int] = []
+        self._counted_inside: set[int] = set()
+        """The offsets of entries that count inside spliced lines."""
         self._by_offset: dict[int, Region] = {}
-        self._open: list[Region] = []
-        """Regions after which no entry has been met yet."""
+        self._regions_awaiting_next: list[Region] = []
+        """Regions after which no entry was read yet."""
         self._end = last_newline(read, size)
         self._adopted = is_adoptable(read, size)
         self._walk()
@@ -75,7 +88,7 @@ class Survey:
             self._look_for_strays(misplaced)
 
     def _look_for_strays(self, misplaced: list[Region]) -> None:
-        """A line out of order is a copy if the same entry counts elsewhere. If not, nobody may take it away."""
+        """Find lines out of order that must stay, because their entry does not count anywhere else."""
         wanted = {region.seq for region in misplaced}
         counted: set[tuple[int, str]] = set()
         for item in forward(lines(self._read, 0, self._end)):
@@ -86,7 +99,7 @@ class Survey:
             region.is_stray = header is None or (header.seq, header.id) not in counted
             if region.is_stray:
                 self._waiting.pop(region.offset, None)
-                self._inside.add(region.offset)
+                self._counted_inside.add(region.offset)
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         for offset, line in lines(self._read, 0, self._end):
@@ -101,19 +114,19 @@ class Survey:
             yield self._end, line
 
     def _counts(self, offset: int, entry: AnyEntry) -> None:
-        for region in self._open[:]:
+        for region in self._regions_awaiting_next[:]:
             if offset < region.offset:
                 region.older = entry.seq
             elif offset < region.offset + region.length:
                 region.inside.append(entry.seq)
             else:
                 region.newer = entry.seq
-                self._open.remove(region)
+                self._regions_awaiting_next.remove(region)
         if entry.seq in self._without:
             return
-        line = self._line_of(offset)
+        line = self._spliced_start_of(offset)
         if line is not None:
-            self._inside.add(offset)
+            self._counted_inside.add(offset)
         else:
             self._waiting.pop(offset, None)
             if offset in self._by_offset:
@@ -126,26 +139,26 @@ class Survey:
         if self._visit is not None:
             self._visit(entry)
 
-    def _line_of(self, offset: int) -> int | None:
-        """The spliced line that this place is in."""
-        index = bisect_right(self._starts, offset) - 1
+    def _spliced_start_of(self, offset: int) -> int | None:
+        """Return the start of the spliced line that contains this offset, or None."""
+        index = bisect_right(self._spliced_starts, offset) - 1
         if index < 0:
             return None
-        start = self._starts[index]
+        start = self._spliced_starts[index]
         return start if offset < start + self._spliced[start] else None
 
     def _damaged(self, damage: Damage) -> None:
         earlier = self._by_offset.get(damage.offset)
-        if earlier is not None:  # first it was not what was written, now it does not count either
+        if earlier is not None:  # the line was flawed, and now does not count either
             earlier.kind, earlier.seq = damage.kind, damage.seq
             return
         length, line = self._waiting.get(damage.offset, (0, 0))
         if damage.kind == "spliced":
             self._spliced[damage.offset] = length
-            self._starts.append(damage.offset)
+            self._spliced_starts.append(damage.offset)
             del self._waiting[damage.offset]
         if not line:
-            start = self._line_of(damage.offset)
+            start = self._spliced_start_of(damage.offset)
             line = self._by_offset[start].line if start is not None else 0
         previous = self.regions[-1] if self.regions else None
         if (
@@ -160,10 +173,10 @@ class Survey:
         self._add(Region(damage.offset, length, damage.kind, line, seq=damage.seq))
 
     def _tail(self) -> None:
-        """What follows the last line: a whole entry that only lacks its line end, or the remains of a write."""
+        """Add what follows the last line: a complete entry without its newline, or the rest of a write."""
         length = self.size_bytes - self._end
         if self._adopted and self._end in self._waiting:
-            return  # whole, but it does not count: said already
+            return  # complete, but it does not count: already reported
         region = Region(self._end, length, "torn", self.lines + 1, is_used=self._adopted, is_last=True)
         if self._adopted:
             region.seq = self.last
@@ -174,11 +187,11 @@ class Survey:
         region.sample = self._read(_SAMPLE, region.offset)[: region.length or _SAMPLE].decode("utf-8", "replace")
         self.regions.append(region)
         self._by_offset[region.offset] = region
-        self._open.append(region)
+        self._regions_awaiting_next.append(region)
 
     def _spans(self, offset: int) -> list[tuple[int, int]]:
-        """Where entries begin in the spliced line around this place, and how long each is."""
-        start = self._line_of(offset)
+        """Return offset and length of each entry in the spliced line that contains this offset."""
+        start = self._spliced_start_of(offset)
         if start is None:
             return []
         return [(start + at, length) for at, length, _ in salvage(self._read(self._spliced[start], start))]
@@ -186,7 +199,7 @@ class Survey:
     # ── what a repair has to do ───────────────────────────────────────────────────────────────────
 
     def cuts(self) -> list[Cut]:
-        """The bytes that a repair blanks out, in order."""
+        """Return the bytes that a repair blanks out, in order."""
         cuts = [Cut(offset, offset + length) for offset, (length, _) in self._waiting.items()]
         for start, length in self._spliced.items():
             cuts.extend(self._cut_spliced(start, start + length))
@@ -199,7 +212,7 @@ class Survey:
     def _cut_spliced(self, start: int, end: int) -> Iterator[Cut]:
         position = start
         for offset, length in self._spans(start):
-            if offset in self._inside:
+            if offset in self._counted_inside:
                 if offset > start:
                     yield Cut(position, offset, breaks_before=position > start, breaks_after=True)
                 position = offset + length

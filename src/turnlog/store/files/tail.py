@@ -1,4 +1,4 @@
-"""What a writer knows of the end of a log: where it stops, what counts, and which numbers are used up."""
+"""The end of a log as a writer knows it: its offset, the last entry that counts, and the numbers that are used."""
 
 from __future__ import annotations
 
@@ -14,84 +14,85 @@ from turnlog.log.written import entry_of
 from turnlog.store.files.lines import Read, last_newline, lines, lines_back
 
 _SHORTEST_LINE = 64
-"""No entry takes fewer bytes: so many unreadable bytes can have held at most so many entries."""
+"""The least bytes per entry: an upper bound for the number of entries in unreadable bytes."""
 _TRACE = 96
 
-Saw = Callable[[str, int], None]
-"""Told the id and `seq` of every entry that is met."""
+RecordRead = Callable[[str, int], None]
+"""Called with the id and `seq` of every entry that is read."""
 
 
 class PlacedLines(Struct, frozen=True, gc=False):
-    """Lines that go behind the end of a log, and what is known of that end when they are there."""
+    """Lines to append to a log, and the state of its end after that."""
 
     data: bytes
     entries: list[AnyEntry]
-    """What anybody will read from them."""
+    """The entries as readers will see them."""
     seqs: dict[str, int]
-    """Their ids and numbers."""
+    """The numbers of the entries, by id."""
     at: int
     wide: int
 
 
 class Tail:
-    """The end of a log as of the last look."""
+    """The end of a log when it was last read."""
 
     __slots__ = ("at", "end", "ends_in_batch", "floor", "good", "last", "last_id", "trace", "wide")
 
     def __init__(self, *, floor: int = 0) -> None:
         self.end = 0
-        """How far we have looked."""
+        """The offset up to which the log was read."""
         self.good = 0
-        """Just behind the last line that counts; what lies between it and `end` is unfinished or damaged."""
+        """The offset just after the last line that counts; the bytes from there to `end` are unfinished or damaged."""
         self.last = 0
         """The last `seq` that counts."""
         self.last_id = ""
-        """The id of that entry."""
+        """The id of the last entry that counts."""
         self.ends_in_batch = False
-        """Whether that entry is one of a batch."""
+        """Whether the last entry that counts is part of a batch."""
         self.floor = floor
-        """The next `seq` is above this: also above whatever the damaged bytes held."""
+        """The next `seq` is above this, and so above any that damaged bytes may have held."""
         self.at = 0
         """The time of the last entry, in milliseconds since 1970."""
         self.wide = 0
-        """Where the newest line with session-wide facts begins."""
+        """The offset of the newest line with session-wide facts."""
         self.trace = b""
-        """The last bytes that count, to know the log again should its file be replaced."""
+        """The last bytes that count, to recognise the log if its file is replaced."""
 
     @property
     def damaged(self) -> int:
-        """How many bytes at the end do not count."""
+        """The number of bytes at the end that do not count."""
         return self.end - self.good
 
-    def look(self, read: Read, size: int, saw: Saw) -> None:
-        """Learn where a log stands, newest line first."""
+    def read_end(self, read: Read, size: int, record: RecordRead) -> None:
+        """Read the end of a log, newest line first."""
         ends: dict[int, int] = {}
         hidden = 0
         for item in backward(_noted(lines_back(read, last_newline(read, size)), ends)):
             if isinstance(item, Damage):
                 hidden = max(hidden, item.seq or 0)
                 continue
-            self._note(*item, saw)
+            self._note(*item, record)
             self.good = _end_of(item[0], ends)
             break
-        self._settle(read, size, hidden)
+        self._finish(read, size, hidden)
 
-    def catch_up(self, read: Read, size: int, saw: Saw) -> None:
-        """Learn what was appended since the last look."""
+    def catch_up(self, read: Read, size: int, record: RecordRead) -> None:
+        """Read what was appended since the end was last read."""
         ends: dict[int, int] = {}
         hidden, good = 0, self.good
         for item in forward(_noted(lines(read, good, last_newline(read, size)), ends), last=self.last):
             if isinstance(item, Damage):
                 hidden = max(hidden, item.seq or 0)
                 continue
-            self._note(*item, saw)
+            self._note(*item, record)
             self.good = _end_of(item[0], ends)
-            for offset in [o for o in ends if o < item[0]]:
+            start = max(offset for offset in ends if offset <= item[0])  # a spliced line holds several entries
+            for offset in [offset for offset in ends if offset < start]:
                 del ends[offset]
-        self._settle(read, size, hidden)
+        self._finish(read, size, hidden)
 
     def place(self, read: Read, drafts: list[Draft], *, head: int, now: int, doubted: dict[str, int]) -> PlacedLines:
-        """A batch that goes here. `doubted` are ids that may be in the log already, and may be lost."""
+        """Return a batch with its stamps for this place. `doubted` are ids that may be in the log already, or lost."""
         damaged, out = self.end - self.good, list[bytes]()
         if damaged and read(1, self.end - 1) != b"\n":
             out, damaged = [b"\n"], damaged + 1
@@ -115,8 +116,8 @@ class Tail:
             offset, at = offset + len(line), one.at
         return PlacedLines(out[0] if len(out) == 1 else b"".join(out), entries, seqs, at, wide)
 
-    def wrote(self, new: PlacedLines) -> None:
-        """We appended this ourselves."""
+    def record_written(self, new: PlacedLines) -> None:
+        """Update the tail after our own append."""
         data, entries = new.data, new.entries
         self.ends_in_batch = len(entries) > 1
         self.end += len(data)
@@ -128,11 +129,11 @@ class Tail:
         self.trace = data[-_TRACE:]
 
     def is_in(self, read: Read, size: int) -> bool:
-        """Whether that file holds the log that we know."""
+        """Whether that file holds the log that this tail describes."""
         start = self.good - len(self.trace)
         if size < self.good or read(len(self.trace), start) == self.trace:
             return size >= self.good
-        # The last line may have been erased: it is as long as it was, and has its number and its id.
+        # The last line may have been erased: its length, number and id stay the same.
         for _, line in lines_back(read, self.good):
             try:
                 entry = entry_of(decode(line))
@@ -141,20 +142,20 @@ class Tail:
             return (entry.seq, entry.id) == (self.last, self.last_id) and is_verified(line)
         return False
 
-    def _note(self, offset: int, entry: AnyEntry, saw: Saw) -> None:
+    def _note(self, offset: int, entry: AnyEntry, record: RecordRead) -> None:
         self.last, self.last_id = entry.seq, entry.id
         self.ends_in_batch = entry.batch > 1
         self.floor = max(self.floor, entry.seq)
         if entry.at is not None:
             self.at = max(self.at, to_ms(entry.at))
         self.wide = offset if is_wide(entry) else max(self.wide, entry.wide)
-        saw(entry.id, entry.seq)
+        record(entry.id, entry.seq)
 
-    def _settle(self, read: Read, size: int, hidden: int) -> None:
+    def _finish(self, read: Read, size: int, hidden: int) -> None:
         self.end = size
         self.floor = max(self.floor, hidden)
         if self.damaged > 0:
-            # What was acknowledged and is now unreadable keeps its number: nobody gets it again.
+            # Acknowledged entries that are now unreadable keep their numbers: none is used again.
             self.floor += self.damaged // _SHORTEST_LINE + 1
         start = max(0, self.good - _TRACE)
         self.trace = read(self.good - start, start)
@@ -179,5 +180,5 @@ def _noted(source: Iterator[tuple[int, bytes]], ends: dict[int, int]) -> Iterato
 
 
 def _end_of(offset: int, ends: dict[int, int]) -> int:
-    """Where the line ends that this entry is on; a spliced line holds several."""
+    """Return the end of the line that holds this entry; a spliced line holds several."""
     return ends.get(offset) or min(end for end in ends.values() if end > offset)

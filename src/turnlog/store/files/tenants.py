@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
+from collections.abc import Callable
 
 from turnlog.errors import Invalid
-from turnlog.layout import TENANTS
+from turnlog.layout import TENANTS, TENANTS_LOCK
 from turnlog.log.ids import word
 from turnlog.store import Store
 from turnlog.store.files.disk import disk_errors
 from turnlog.store.files.homefolder import HomeFolder
 from turnlog.store.files.names import SUFFIX, file_name, session_id_of
 from turnlog.store.refusal import tenant_missing
-from turnlog.store.tenant import DroppedTenant, counted, refuse_guest
+from turnlog.store.tenant import DroppedTenant, count_contents, refuse_guest
 
 _DROPPED = ".dropped-"
 
@@ -24,20 +24,21 @@ class FileTenants:
     def __init__(self, home: HomeFolder) -> None:
         refuse_guest(home.tenant)
         self._home = home
+        self._disk = home.disk
         self._folder = os.path.join(home.folder, TENANTS)
 
     def folder(self, name: str) -> str:
-        """Where a tenant's home is. Names are written as those of sessions are, but none of them is hashed."""
+        """Return the folder of a tenant's home. Names are encoded as those of sessions, but never hashed."""
         folder = file_name(name).removesuffix(SUFFIX)
         if folder.startswith("~"):
             raise Invalid(f"the name of tenant {name!r:.60} is too long for a folder", hint="180 letters are not")
         return os.path.join(self._folder, folder)
 
     def opened(self, name: str, *, create: bool) -> str:
-        """The folder of one that is there, or is now."""
+        """Return the folder of a tenant, which is created if necessary and `create`."""
         folder = self.folder(name)
         with disk_errors(f"opening {folder}"):
-            if not os.path.isdir(folder):
+            if not self._disk.exists(folder):
                 if not create:
                     raise tenant_missing(name)
                 self._home.make_ready()
@@ -46,22 +47,24 @@ class FileTenants:
         return folder
 
     def names(self) -> list[str]:
-        """All there are, in order."""
+        """Return the names of all tenants, sorted."""
         with disk_errors(f"listing {self._folder}"):
-            names = os.listdir(self._folder) if os.path.isdir(self._folder) else []
+            names = self._disk.listdir(self._folder) if self._disk.exists(self._folder) else []
         return sorted(name for one in names if (name := session_id_of(one + SUFFIX)) is not None)
 
-    def drop(self, name: str, store: Store) -> DroppedTenant:
-        """Out of sight at once, then gone. What somebody left who was interrupted goes as well."""
-        went = counted(name, store)
+    def drop(self, name: str, open_home: Callable[[str], Store]) -> DroppedTenant:
+        """Hide a tenant at once, then remove it, together with the rest of interrupted drops."""
         folder, hidden = self.folder(name), os.path.join(self._folder, _DROPPED + word(16))
         with disk_errors(f"dropping {folder}"):
             try:
-                os.rename(folder, hidden)
+                # Until this tenant is counted, another drop must not take it for the rest of an interrupted one.
+                with self._disk.hold(os.path.join(self._home.folder, TENANTS_LOCK), create=True):
+                    self._disk.rename(folder, hidden)
+                    self._disk.sync_folder(self._folder)
+                    dropped = count_contents(name, open_home(hidden))
+                    rests = [entry for entry in self._disk.listdir(self._folder) if entry.startswith(_DROPPED)]
             except FileNotFoundError:
                 raise tenant_missing(name) from None
-            self._home.disk.sync_folder(self._folder)
-            for one in os.listdir(self._folder):
-                if one.startswith(_DROPPED):
-                    shutil.rmtree(os.path.join(self._folder, one))
-        return went
+            for rest in rests:
+                self._disk.remove_tree(os.path.join(self._folder, rest))
+        return dropped

@@ -1,4 +1,4 @@
-"""Writes between `write` and `sync`: which are on the disk, which are waiting, which may be lost."""
+"""The state of writes that need a sync: on the disk, waiting, or maybe lost."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from msgspec import Struct
 
 
 class UnsyncedWrite(Struct, frozen=True):
-    """Bytes that we wrote, and what is in them."""
+    """Bytes that we wrote, and the entries in them."""
 
     start: int
     end: int
     seqs: dict[str, int]
-    """The numbers of the entries in them, by their ids."""
+    """The numbers of the entries, by id."""
     last: int
-    """The last of those numbers."""
+    """The `seq` of the last entry."""
 
 
 class Unsynced:
@@ -25,14 +25,14 @@ class Unsynced:
         self.failed: set[int] = set()
         """Entries whose sync failed: never acknowledged, whatever a later sync says."""
         self.last_failed = 0
-        """The last of them: a number that a reader may have seen is not given out again."""
+        """The last of the failed entries: a number that a reader may have seen is not used again."""
         self.unsure: list[UnsyncedWrite] = []
-        """Writes whose sync failed: they may be on the disk, and may be lost."""
+        """Writes whose sync failed: they may be on the disk, or lost."""
         self.waiting: list[UnsyncedWrite] = []
-        """Writes, the newest of which may only be about to be done, that wait for their sync."""
+        """Writes that wait for their sync; the newest may be still in progress."""
 
     def done(self, last: int) -> None:
-        """Everything up to that entry is on the disk."""
+        """Record that everything up to that entry is on the disk."""
         self.synced = max(self.synced, last)
         if self.waiting and self.waiting[-1].last <= last:
             self.waiting.clear()
@@ -40,7 +40,7 @@ class Unsynced:
             self.waiting = [write for write in self.waiting if write.last > last]
 
     def fail(self) -> dict[str, int]:
-        """A sync failed: nothing that waits is ever acknowledged. Returns the entries in doubt."""
+        """Record a failed sync: no waiting entry is ever acknowledged. Returns the entries in doubt."""
         doubted: dict[str, int] = {}
         for write in self.waiting:
             doubted.update(write.seqs)
@@ -51,12 +51,12 @@ class Unsynced:
         return doubted
 
     def newest_unsure(self, size: int) -> UnsyncedWrite | None:
-        """The newest write in doubt, if nothing was written after it: it can be cut back."""
+        """Return the newest write in doubt if nothing was written after it, so that it can be truncated."""
         if self.unsure and self.unsure[-1].end == size:
             return self.unsure[-1]
-        self.unsure = []  # what others have written after stays; writing it again says `again`
+        self.unsure = []  # a write with lines of others after it stays; a repeat of it gets `again`
         return None
 
     def replaced(self) -> None:
-        """Another file took the place of the one we wrote to: what is on the disk of it is not known."""
+        """Record that another file replaced ours: it is unknown how much of it is on the disk."""
         self.synced, self.waiting, self.unsure = 0, [], []

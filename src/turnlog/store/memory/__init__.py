@@ -1,6 +1,6 @@
-"""Logs in memory: the reference that every other store has to agree with, a store for tests, and the one to copy.
+"""The store in memory: the reference for every other store, a store for tests, and the example for new stores.
 
-`connect`, `Logs` and `Blobs` are all that a store has to have; the rest, at the end, is what it can do beside that.
+`connect`, `Logs` and `Blobs` are all that a store must have; the methods at the end are optional capabilities.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from datetime import UTC, datetime
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.draft import Draft
-from turnlog.log.entry import Fork, Start, is_wide
+from turnlog.log.entry import Start, is_wide
 from turnlog.log.erasure.content import ErasingPlan, Erasure
 from turnlog.log.ids import word
+from turnlog.log.part import Fork
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.payload import digest_key
 from turnlog.store import IMPORTED, AddBlob, Clock, Freed, Listed, OpenFile, Place, now_ms
 from turnlog.store.memory.log import MemoryLog
 from turnlog.store.memory.sharing import BlobLock
-from turnlog.store.refusal import id_ambiguous, id_in_trash, id_taken, refuse_longer, session_missing, tenant_missing
-from turnlog.store.tenant import DroppedTenant, counted, refuse_guest
+from turnlog.store.refusal import id_ambiguous, id_in_trash, id_taken, refuse_other_end, session_missing, tenant_missing
+from turnlog.store.tenant import DroppedTenant, count_contents, refuse_guest
 
 
 def connect(location: str = "", *, durability: str = "fsync", clock: Clock = now_ms) -> MemoryStore:
-    """An empty store. `location` and `durability` mean nothing here."""
+    """Return an empty store. `location` and `durability` are ignored."""
     del location, durability
     return MemoryStore(clock)
 
@@ -50,7 +51,7 @@ class MemoryStore:
         self._erasures: dict[str, dict[tuple[int, str], Erasure]] = {}
         self._unsettled: dict[str, ErasingPlan] = {}
         self._collected = 0
-        self._sharing = BlobLock()
+        self._blob_lock = BlobLock()
 
     def create(self, session_id: str, drafts: list[Draft], *, seq: int = 1, parent: Fork | None = None) -> MemoryLog:
         with self._mutex:
@@ -66,8 +67,8 @@ class MemoryStore:
 
     def _refuse_taken(self, log: MemoryLog, parent: Fork | None, *, deleted: bool = False) -> None:
         self._refuse_dropped()
-        there = [place[log.id].first for place in (self._logs, self._trash) if log.id in place]
-        if log.first in self._bases or log.first in there or (log.id in self._logs and not deleted):
+        first_ids = [place[log.id].first for place in (self._logs, self._trash) if log.id in place]
+        if log.first in self._bases or log.first in first_ids or (log.id in self._logs and not deleted):
             raise id_taken(log.id)
         if parent is not None:
             self.open(parent.session, read_only=True, first=parent.base)
@@ -122,7 +123,7 @@ class MemoryStore:
     def delete(self, session_id: str, *, after: int | None = None) -> None:
         with self._mutex:
             if session_id in self._logs:
-                refuse_longer(session_id, self._logs[session_id].entries[-1].seq, after)
+                refuse_other_end(session_id, self._logs[session_id].entries[-1].seq, after)
             self._move(session_id, self._logs, self._trash)
             self._trash[session_id].is_gone = True
             self._deleted_at[session_id] = datetime.fromtimestamp(self._clock() / 1000, UTC)
@@ -154,14 +155,14 @@ class MemoryStore:
                 raise session_missing(session_id)
             if len(holding) > 1:
                 raise id_ambiguous(session_id)
-            refuse_longer(session_id, holding[0][session_id].entries[-1].seq, after)
+            refuse_other_end(session_id, holding[0][session_id].entries[-1].seq, after)
             log = holding[0].pop(session_id)
             log.is_gone = True
             if holding[0] is self._trash:
                 self._deleted_at.pop(session_id, None)
             needed = self._needed(log.first)
             if needed:
-                self._bases[log.first] = log.beginning(needed)
+                self._bases[log.first] = log.prefix(needed)
             while unneeded := [name for name in self._bases if not self._needed(name)]:
                 del self._bases[unneeded[0]]
 
@@ -210,14 +211,14 @@ class MemoryStore:
         yield self.get(digest)
 
     def keeping(self) -> AbstractContextManager[None]:
-        return self._sharing.together()
+        return self._blob_lock.shared()
 
     def collect(
         self, find: Callable[[], Container[str]], *, expected: Container[str] | None = None, strictly: bool = False
     ) -> Freed:
-        """See `Blobs.collect`. Nothing here takes long, and what goes, goes at once."""
+        """See `Blobs.collect`. Everything is removed at once, because it is quick."""
         del expected, strictly
-        with self._sharing.alone():
+        with self._blob_lock.exclusive():
             needed = find()
             with self._mutex:
                 gone = [name for name in self._blobs if name not in needed]
@@ -240,7 +241,7 @@ class MemoryStore:
                 for erasure in one.erasures:
                     erasures.setdefault((erasure.seq, erasure.part), erasure)
             for name in [name for name in self._derived if name.startswith(IMPORTED)]:
-                del self._derived[name]  # what was read of a source may say what was said
+                del self._derived[name]  # data about an import's source may hold erased text
             name = word(16)
             self._unsettled[name] = plan
             return name
@@ -267,10 +268,10 @@ class MemoryStore:
     def disk(self) -> dict[str, int]:
         return {"logs": 0, "trash": 0, "blobs": sum(len(data) for data in self._blobs.values())}
 
-    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+    def unneeded(self, needed: Container[str]) -> Freed:
         with self._mutex:
             sizes = [len(data) for name, data in self._blobs.items() if name not in needed]
-            return {"blobs": len(sizes), "bytes": sum(sizes)}
+            return Freed(len(sizes), sum(sizes))
 
     def tenant(self, name: str, *, create: bool = True) -> MemoryStore:
         refuse_guest(self._tenant)
@@ -282,7 +283,8 @@ class MemoryStore:
             return self._tenants[name]
 
     def tenant_location(self, name: str) -> str:
-        """See `HoldTenants`: there is no way to one but through this store."""
+        """See `HoldTenants`. A tenant can only be reached through this store."""
+        refuse_guest(self._tenant)
         del name
         return "memory:"
 
@@ -294,7 +296,7 @@ class MemoryStore:
     def drop_tenant(self, name: str) -> DroppedTenant:
         one = self.tenant(name, create=False)
         with self._mutex, one._mutex:
-            went = counted(name, one)
+            dropped = count_contents(name, one)
             one._is_dropped = True
             for place in (one._logs, one._trash, one._bases):
                 for log in place.values():
@@ -302,7 +304,7 @@ class MemoryStore:
                 place.clear()
             one._blobs.clear()
             self._tenants.pop(name, None)
-            return went
+            return dropped
 
     def holder_of(self, entry_id: str) -> str | None:
         with self._mutex:

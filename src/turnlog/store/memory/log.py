@@ -1,4 +1,4 @@
-"""One session's log as a list."""
+"""The log of one session as a list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
-from turnlog.errors import AlreadyExists, Conflict, NotFound
 from turnlog.log.codec import Damage, Flawed, decode
 from turnlog.log.draft import Draft, stamp_drafts, to_ms
 from turnlog.log.entry import AnyEntry, is_fence
@@ -17,6 +16,7 @@ from turnlog.log.ids import word
 from turnlog.log.written import WrittenLine, bare, entries_of, entry_of
 from turnlog.store import Clock, in_order
 from turnlog.store.broadcast import Delta, LiveText, delta_of
+from turnlog.store.refusal import came_after, ends_elsewhere, entry_id_taken, session_gone
 
 
 class MemoryLog:
@@ -29,7 +29,7 @@ class MemoryLog:
         self.is_gone = False
         self._lines: dict[int, bytes] = {}
         self._flaws: dict[int, str] = {}
-        """What is wrong with lines that came from elsewhere."""
+        """The kind of damage of adopted lines, by `seq`."""
         self._clock = clock
         self._version = 0
         self._first = seq
@@ -39,7 +39,7 @@ class MemoryLog:
 
     @property
     def first(self) -> str:
-        """The id of its first entry."""
+        """The id of the first entry."""
         return self.entries[0].id if self.entries else self.id
 
     def append(
@@ -47,18 +47,15 @@ class MemoryLog:
     ) -> list[AnyEntry]:
         with self._mutex:
             if self.is_gone:
-                raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
+                raise session_gone(self.id)
             present = {draft.id: self._by_id[draft.id] for draft in drafts if draft.id in self._by_id}
             if present and once:
-                raise AlreadyExists(f"the entry id {next(iter(present))!r} is already in session {self.id}")
+                raise entry_id_taken(self.id, next(iter(present)))
             rest = [draft for draft in drafts if draft.id not in present]
             fenced = any(draft.is_fence for draft in rest)
             for entry in self._between(after, None) if rest else ():
                 if alone or (fenced and is_fence(entry)):
-                    raise Conflict(
-                        f"entry {entry.seq} ({entry.type}, {entry.id}) of another writer came after entry {after}",
-                        hint="call refresh() on the session and append again, or append with rebase=True",
-                    )
+                    raise came_after(after, entry)
             new = self._stamp(rest, head)
             self._keep(new)
             return in_order(drafts, present, new)
@@ -86,7 +83,7 @@ class MemoryLog:
         with self._mutex:
             last = self.entries[-1].seq if self.entries else 0
             if last != after:
-                raise Conflict(f"session {self.id} ends with entry {last}, not {after}", hint="look again, and go on")
+                raise ends_elsewhere(self.id, last, after)
             for line, item in zip(lines, taken, strict=True):
                 entry = entry_of(item)
                 self._keep([entry])
@@ -94,12 +91,12 @@ class MemoryLog:
                 if isinstance(item, Flawed):
                     self._flaws[entry.seq] = item.kind
 
-    def beginning(self, upto: int) -> MemoryLog:
-        """What is kept of it for forks when it is purged."""
+    def prefix(self, seq: int) -> MemoryLog:
+        """Return the log up to that entry, which is kept for forks when the log is purged."""
         kept = MemoryLog(self.id, self._clock, 1)
-        kept._keep(self._between(0, upto + 1))
+        kept._keep(self._between(0, seq + 1))
         kept._lines = {entry.seq: self._lines[entry.seq] for entry in kept.entries}
-        kept._flaws = {seq: flaw for seq, flaw in self._flaws.items() if seq <= upto}
+        kept._flaws = {at: flaw for at, flaw in self._flaws.items() if at <= seq}
         kept.is_gone = True
         return kept
 
@@ -147,14 +144,14 @@ class MemoryLog:
             return len(self.entries), self.entries[-1].id if self.entries else "", self._version
 
     def wait(self, seq: int, *, seconds: float = 0) -> bool:
-        """See `Log.wait`. Nobody tells."""
+        """See `Log.wait`. There are no notifications."""
         if seconds:
             time.sleep(seconds)
         with self._mutex:
             return bool(self.entries) and self.entries[-1].seq != seq
 
-    def speak(self, text: LiveText) -> Callable[[], None]:
-        """See `CarryLiveText`. Nobody brings anything: whoever listens is in this process, and looks."""
+    def publish(self, text: LiveText) -> Callable[[], None]:
+        """See `CarryLiveText`. Nothing is sent: listeners are in this process, and read the text themselves."""
         with self._mutex:
             self._live.append(text)
 
@@ -167,11 +164,16 @@ class MemoryLog:
 
         return stop
 
-    def hear(self) -> MemoryInbox:
-        inbox = MemoryInbox(self._taken, self._inboxes.remove)
+    def open_inbox(self) -> MemoryInbox:
+        inbox = MemoryInbox(self._taken, self._leave)
         with self._mutex:
             self._inboxes.append(inbox)
         return inbox
+
+    def _leave(self, inbox: MemoryInbox) -> None:
+        with self._mutex:
+            if inbox in self._inboxes:
+                self._inboxes.remove(inbox)
 
     def _taken(self, inbox: MemoryInbox) -> list[Delta]:
         with self._mutex:
@@ -191,7 +193,7 @@ class MemoryInbox:
     def __init__(self, take: Callable[[MemoryInbox], list[Delta]], leave: Callable[[MemoryInbox], None]) -> None:
         self.name = word(16)
         self.ended: list[str] = []
-        """The ids of messages that nobody speaks of any more."""
+        """The ids of messages whose live text has ended."""
         self._take = take
         self._leave = leave
 

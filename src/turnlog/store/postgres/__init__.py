@@ -1,21 +1,22 @@
-"""Logs and blobs in PostgreSQL: the same sessions on many machines.
+"""The store in PostgreSQL: the same sessions on many machines.
 
-A session is a row that says where its log ends; an append is one statement that moves that end and inserts the
-lines, if the end is where the writer thinks it is. Everything that is acknowledged has been committed.
+A session is a row with the end of its log. An append is one statement that moves that end and inserts the lines, if the
+end is where the writer expects it. Everything that is acknowledged has been committed.
 """
 
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 import psycopg
 
 from turnlog.errors import TurnlogError
 from turnlog.log.draft import Draft
-from turnlog.log.entry import Fork
+from turnlog.log.part import Fork
 from turnlog.store import Clock, now_ms
 from turnlog.store.capability import Following
 from turnlog.store.postgres import tenants
@@ -35,15 +36,16 @@ from turnlog.store.postgres.rows import LogEnd, LogRow, LogRows, Stamped, stamp
 from turnlog.store.postgres.schema import bring_up_to_date, tenant_if_current, tenant_of
 from turnlog.store.postgres.sharing import BlobLease
 from turnlog.store.postgres.watch import ServerThreads, Watch
-from turnlog.store.refusal import id_ambiguous, id_in_trash, id_taken, refuse_longer, session_missing, tenant_missing
+from turnlog.store.refusal import id_ambiguous, id_in_trash, id_taken, refuse_other_end, session_missing, tenant_missing
 from turnlog.store.tenant import DroppedTenant, refuse_guest
 
 _PAGE = 2000
 
 _ROW: LiteralString = "select num, root, last_seq, last_ms, made from turnlog.session where tenant = %s"
-_LIVE: LiteralString = _ROW + " and place = %s and key = %b"
-_FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b"
-_ASIDE: LiteralString = _FIRST + " and (place = 'base' or key = %b)"
+_BY_KEY: LiteralString = _ROW + " and place = %s and key = %b"
+_BY_KEY_AND_FIRST: LiteralString = _BY_KEY + " and coalesce(first_key, key) = %b"
+_BY_FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b"
+_ASIDE: LiteralString = _BY_FIRST + " and (place = 'base' or key = %b)"
 _MARK_CATALOG = "update turnlog.own_sessions set is_deleted = %s where id = %s"
 _MOVE = """
 update turnlog.session set place = %s, deleted_ms = %s
@@ -57,6 +59,17 @@ limit 1
 """
 
 
+class _SessionRow(NamedTuple):
+    """The columns of `_ROW`."""
+
+    num: int
+    root: int
+    last_seq: int
+    last_ms: int
+    made: uuid.UUID
+    """The id of the attempt that created the log."""
+
+
 def connect(
     location: str,
     *,
@@ -65,27 +78,27 @@ def connect(
     connections: int = 8,
     patience: float = 15.0,
 ) -> PostgresStore:
-    """The store in a database: `postgresql://user@host/name`, with `?tenant=…` for the part of a tenant.
+    """Return the store in a database: `postgresql://user@host/name`, with `?tenant=…` for a tenant's part.
 
-    At most `connections` are in use at once, by all tenants together. What the server has not answered after
-    `patience` seconds is an error. With `durability="flush"` a commit does not wait for the server's disk.
+    At most `connections` are in use at once, by all tenants together. A statement without an answer after `patience`
+    seconds is an error. With `durability="flush"` a commit does not wait for the server's disk.
     """
-    where = Location(location)
-    server = Connections(where, size=connections, patience=patience, durable=durability == "fsync")
-    pool = Pool(server, where.tenant)
+    address = Location(location)
+    server = Connections(address, size=connections, patience=patience, durable=durability == "fsync")
+    pool = Pool(server, address.tenant)
     try:
-        # The first connection does not wait for a server that is away: a wrong address should show at once.
+        # The first connection does not wait for an unreachable server: a wrong address should fail at once.
         connection = pool.connect()
     except psycopg.Error as error:
-        raise as_error(error, "connecting", pool.place) from error
+        raise as_error(error, "connecting", pool.server) from error
     try:
-        tenant = tenant_if_current(connection, where.tenant)
+        tenant = tenant_if_current(connection, address.tenant)
         if tenant is None:
-            bring_up_to_date(connection, pool.place)
-            tenant = tenant_of(connection, where.tenant)
+            bring_up_to_date(connection, pool.server)
+            tenant = tenant_of(connection, address.tenant)
     except psycopg.Error as error:
         connection.close()
-        raise as_error(error, "connecting", pool.place) from error
+        raise as_error(error, "connecting", pool.server) from error
     except BaseException:
         connection.close()
         raise
@@ -94,7 +107,7 @@ def connect(
 
 
 class PostgresStore:
-    """See `Store`: the sessions of one tenant. One that came from another has its connections and threads."""
+    """See `Store`: the sessions of one tenant. A guest store shares the connections and threads of its host store."""
 
     backend = "postgres"
 
@@ -131,22 +144,26 @@ class PostgresStore:
         values = {**row_of(self._tenant, session_id, new, parent), "name": self._pool.tenant}
         lines, *more = portions(new)
 
+        def insert(connection: Connection, place: str) -> tuple[int, int] | None:
+            with connection.transaction() if more or self._leases.kept is not None else nullcontext():
+                self._leases.kept_in(connection)
+                row = connection.execute(CREATE, {**values, **lines, "place": place}).fetchone()
+                if row is None:
+                    return None
+                num, root = row
+                for rest in more:
+                    connection.execute(MORE, {"num": num, "root": root, **values, **rest})
+                return num, root
+
         def job(connection: Connection, again: bool) -> tuple[int, int]:
-            # A deleted one is kept aside where another deleted one is called the same.
+            # A deleted session is kept aside if another deleted session has the same id.
             for where in (place, "base") if place == "deleted" else (place,):
-                with connection.transaction() if more or self._leases.kept is not None else nullcontext():
-                    self._leases.kept_in(connection)
-                    row = connection.execute(CREATE, {**values, **lines, "place": where}).fetchone()
-                    if row is not None:
-                        for rest in more:
-                            connection.execute(MORE, {"num": row[0], "root": row[1], **values, **rest})
-                if row is not None:
-                    return row[0], row[1]
-            first_row = connection.execute(_FIRST, (self._tenant, values["first_key"] or values["key"])).fetchone()
-            if again and first_row is not None and first_row[4] == values["made"]:
-                return first_row[0], first_row[1]
-            named = connection.execute(_LIVE, (self._tenant, place, values["key"])).fetchone()
-            if first_row is None and named is None:
+                if (numbers := insert(connection, where)) is not None:
+                    return numbers
+            existing = _row(connection, _BY_FIRST, (self._tenant, values["first_key"] or values["key"]))
+            if again and existing is not None and existing.made == values["made"]:
+                return existing.num, existing.root
+            if existing is None and _row(connection, _BY_KEY, (self._tenant, place, values["key"])) is None:
                 if parent is None:
                     raise tenant_missing(self._pool.tenant)
                 raise session_missing(parent.session, for_fork=True)
@@ -174,35 +191,37 @@ class PostgresStore:
         row = self._find(session_id, first)
         if row is None:
             raise session_missing(session_id)
-        rows = LogRows(self._pool, self._watch, LogRow(session_id, row[0], row[1]))
+        rows = LogRows(self._pool, self._watch, LogRow(session_id, row.num, row.root))
         Adoption(rows, self._watch.leases, lines, after, deleted).run()
 
-    def _find(self, session_id: str, first: str | None) -> tuple[Any, ...] | None:
+    def _find(self, session_id: str, first: str | None) -> _SessionRow | None:
+        """Return the row of the log that `open` reads, whatever its place is."""
         key = key_of(session_id)
-        ways: list[tuple[LiteralString, tuple[Any, ...]]] = [
-            (_ASIDE, (self._tenant, key if first is None else key_of(first), key))
-        ]
         if first is None:
-            ways = [(_LIVE, (self._tenant, "live", key)), (_LIVE, (self._tenant, "deleted", key)), *ways]
-        for query, values in ways:
-            if rows := self._pool.rows(f"opening session {session_id}", query, values):
-                return rows[0]
-        return None
+            for place in ("live", "deleted"):
+                if (row := self._row(session_id, _BY_KEY, place, key)) is not None:
+                    return row
+        return self._row(session_id, _ASIDE, key if first is None else key_of(first), key)
+
+    def _row(self, session_id: str, query: LiteralString, *values: object) -> _SessionRow | None:
+        rows = self._pool.rows(f"opening session {session_id}", query, (self._tenant, *values))
+        return _SessionRow(*rows[0]) if rows else None
 
     def open(self, session_id: str, *, read_only: bool = False, first: str | None = None) -> PostgresLog:
         if read_only:
             row = self._find(session_id, first)
             if row is None:
                 raise session_missing(session_id, for_fork=True)
-            return self._log(LogRow(session_id, row[0], row[1]))
-        values = (self._tenant, "live", key_of(session_id))
-        rows = self._pool.rows(f"opening session {session_id}", _LIVE, values)
-        if not rows:
-            values = (self._tenant, "deleted", key_of(session_id))
-            deleted = self._pool.rows(f"opening session {session_id}", _LIVE, values)
-            raise session_missing(session_id, is_deleted=bool(deleted))
-        num, root, last_seq, last_at, _ = rows[0]
-        return self._log(LogRow(session_id, num, root, LogEnd(last_seq, last_at)))
+            return self._log(LogRow(session_id, row.num, row.root))
+        key = key_of(session_id)
+        if first is None:
+            row = self._row(session_id, _BY_KEY, "live", key)
+        else:
+            row = self._row(session_id, _BY_KEY_AND_FIRST, "live", key, key_of(first))
+        if row is None:
+            deleted = self._row(session_id, _BY_KEY, "deleted", key)
+            raise session_missing(session_id, is_deleted=deleted is not None)
+        return self._log(LogRow(session_id, row.num, row.root, LogEnd(row.last_seq, row.last_ms)))
 
     def all_logs(self) -> Iterator[PostgresLog]:
         query = "select num, id, root from turnlog.session where tenant = %s and num > %s order by num limit %s"
@@ -230,11 +249,11 @@ class PostgresStore:
             if row is not None:
                 connection.execute(_MARK_CATALOG, (target == "deleted", row[0]))
                 return True
-            there = connection.execute(_LIVE, (self._tenant, source, key)).fetchone()
-            if there is not None:
-                refuse_longer(session_id, there[2], after)
-            # If the answer was lost, it was us.
-            return again and connection.execute(_LIVE, (self._tenant, target, key)).fetchone() is not None
+            unmoved = _row(connection, _BY_KEY, (self._tenant, source, key))
+            if unmoved is not None:
+                refuse_other_end(session_id, unmoved.last_seq, after)
+            # If the answer was lost, our first attempt moved the session.
+            return again and _row(connection, _BY_KEY, (self._tenant, target, key)) is not None
 
         if not self._pool.run(f"moving session {session_id}", job):
             raise session_missing(session_id)
@@ -253,14 +272,16 @@ class PostgresStore:
             raise session_missing(session_id)
 
     def holder_of(self, entry_id: str) -> str | None:
-        rows = self._pool.rows("looking for an entry", _HOLDER, (self._tenant, key_of(entry_id)))
+        rows = self._pool.rows("searching for an entry", _HOLDER, (self._tenant, key_of(entry_id)))
         return id_text(bytes(rows[0][0])) if rows else None
 
     # ── the rest ──────────────────────────────────────────────────────────────────────────────────
 
     def disk(self) -> dict[str, int]:
         query = "select place, sum(bytes)::bigint from turnlog.session where tenant = %s group by place"
-        sizes: dict[str, int] = {place: size for place, size in self._pool.rows("measuring", query, (self._tenant,))}
+        sizes: dict[str, int] = {
+            place: size for place, size in self._pool.rows("measuring the sizes of logs", query, (self._tenant,))
+        }
         return {
             "logs": sizes.get("live", 0) + sizes.get("base", 0),
             "trash": sizes.get("deleted", 0),
@@ -269,7 +290,7 @@ class PostgresStore:
 
     def load(self, name: str) -> bytes:
         query = "select content from turnlog.derived where tenant = %s and name = %s"
-        rows = self._pool.rows("looking for something derived", query, (self._tenant, name))
+        rows = self._pool.rows("loading derived data", query, (self._tenant, name))
         return bytes(rows[0][0]) if rows else b""
 
     def save(self, name: str, data: bytes) -> None:
@@ -282,11 +303,11 @@ class PostgresStore:
             del again
             connection.execute(query, (self._tenant, name, data))
 
-        self._pool.run("keeping something derived", job)
+        self._pool.run("saving derived data", job)
 
     def health(self) -> dict[str, Any]:
-        """See `ReportHealth.health`: whether something can be committed, and if not, the `reason` in a word."""
-        facts: dict[str, Any] = {"backend": self.backend, "location": f"postgresql://{self._pool.place}"}
+        """See `ReportHealth.health`: whether a commit succeeds, and if not, the `reason` as one word."""
+        facts: dict[str, Any] = {"backend": self.backend, "location": f"postgresql://{self._pool.server}"}
         began = time.monotonic()
         try:
             facts |= self._condition()
@@ -311,7 +332,7 @@ class PostgresStore:
             "sessions", "server", "synchronous_commit", "synchronous_standby_names", "fsync", "full_page_writes",
             "standby",
         )  # fmt: skip
-        [row] = self._pool.rows("asking", query, (self._tenant,))
+        [row] = self._pool.rows("reading the state of the server", query, (self._tenant,))
         return dict(zip(names, row, strict=True)) | {"tenant": self._pool.tenant, "following": self.following}
 
     def dedicated(self, name: str) -> DedicatedConnection:
@@ -327,6 +348,7 @@ class PostgresStore:
         return PostgresStore(pool, tenants.number_of(pool, create=create), self._clock, self._threads, is_guest=True)
 
     def tenant_location(self, name: str) -> str:
+        refuse_guest(self._pool.tenant)
         return self._pool.connections.location.of(name)
 
     def tenants(self) -> list[str]:
@@ -341,3 +363,8 @@ class PostgresStore:
         if not self._is_guest:
             self._threads.close()
             self._pool.connections.close()
+
+
+def _row(connection: Connection, query: LiteralString, values: tuple[object, ...]) -> _SessionRow | None:
+    row = connection.execute(query, values).fetchone()
+    return None if row is None else _SessionRow(*row)

@@ -1,4 +1,4 @@
-"""Lines of another copy of a log, taken over as they are."""
+"""Appending the lines of another copy of a log, unchanged."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import psycopg
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import Conflict, Corrupt, NotFound
+from turnlog.errors import Corrupt
 from turnlog.log.draft import to_ms
 from turnlog.log.written import bare, entries_of, entry_of
 from turnlog.store.postgres.lease import Lease, Leases
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
 from turnlog.store.postgres.rows import NO_FENCE, LogEnd, LogRows, Stamped, stamped
-from turnlog.store.refusal import id_taken
+from turnlog.store.refusal import ends_elsewhere, id_taken, session_gone
 
 _LINE = "select line from turnlog.entry where tenant = %s and root = %s and session = %s and seq = %s"
-# A purged session was cut back, and may say that its head was moved behind its end.
-_LIVE = """
+# A purge shortens the log that it keeps aside, but leaves `last_fence`, which may be after the new end.
+_MAKE_LIVE = """
 update turnlog.session set place = 'live', last_fence = least(last_fence, last_seq) where tenant = %s and num = %s
 """
-# One that stays out of sight: no one else writes to it.
+# For a log that stays deleted or aside: nothing else writes to it.
 _GROW = """
 with moved as (
     update turnlog.session set last_seq = %(last_seq)s, last_ms = %(last_ms)s, recent = %(last_ms)s / 60000,
@@ -36,7 +36,7 @@ select root, num, tenant, new.* from moved, unnest(%(seqs)s::bigint[], %(keys)b:
 
 
 def stamped_from_lines(lines: list[bytes], *, after: int, at: int = 0) -> Stamped:
-    """What a statement needs to bring bare lines into the table."""
+    """Return what a statement needs to insert bare lines."""
     entries = [entry_of(item) for item in entries_of(lines, after=after)]
     lines = [bare(line) for line in lines]
     keys: dict[bytes, None] = {}
@@ -48,12 +48,12 @@ def stamped_from_lines(lines: list[bytes], *, after: int, at: int = 0) -> Stampe
 
 
 def _repeated(key: bytes, seq: int) -> bytes:
-    """The key of a line whose id is in the log before it: no id has one that long, and each is there once."""
+    """Return the key of a line that repeats an id. No id has a key that long, and `seq` makes it unique."""
     return b"#" * 33 + hashlib.sha256(b"%d %b" % (seq, key)).digest()
 
 
 class Adoption(Struct, frozen=True):
-    """Lines of another copy on their way into a log: see `Logs.adopt`."""
+    """Lines of another copy that are appended to a log: see `Logs.adopt`."""
 
     rows: LogRows
     leases: Leases
@@ -62,7 +62,7 @@ class Adoption(Struct, frozen=True):
     deleted: bool
 
     def run(self) -> None:
-        """Append them, again if need be."""
+        """Append the lines, with retries."""
         entries_of(self.lines, after=self.after)
 
         def job(connection: Connection, again: bool) -> None:
@@ -73,29 +73,27 @@ class Adoption(Struct, frozen=True):
 
     def _append(self, connection: Connection, lease: Lease | None, *, again: bool) -> None:
         rows = self.rows
-        row = rows.lock(connection)
-        if row is None:
-            raise NotFound(f"session {rows.id} is gone from its place", hint="it was purged")
-        state, last_seq, last_at, _ = row
-        new = stamped_from_lines(self.lines, after=self.after, at=last_at)
-        if again and last_seq == new.seqs[-1] and _ends_with(rows, connection, new):
-            return  # it was us, and the answer was lost
-        if last_seq != self.after:
-            message = f"session {rows.id} ends with entry {last_seq}, not {self.after}"
-            raise Conflict(message, hint="look again, and go on")
-        new = _with_keys_of_their_own(rows, connection, new)
-        if state == "deleted" or (state == "base" and self.deleted):
+        log = rows.lock(connection)
+        if log is None:
+            raise session_gone(rows.id)
+        new = stamped_from_lines(self.lines, after=self.after, at=log.last_ms)
+        if again and log.last_seq == new.seqs[-1] and _ends_with(rows, connection, new):
+            return  # our first attempt succeeded, and the answer was lost
+        if log.last_seq != self.after:
+            raise ends_elsewhere(rows.id, log.last_seq, self.after)
+        new = _with_unique_keys(rows, connection, new)
+        if log.place == "deleted" or (log.place == "base" and self.deleted):
             _grow(rows, connection, new)
             return
-        if state == "base":
+        if log.place == "base":
             _make_live(rows, connection)
-        if not rows.write(connection, new, LogEnd(last_seq, last_at), NO_FENCE, lease):
+        if not rows.write(connection, new, LogEnd(log.last_seq, log.last_ms), NO_FENCE, lease):
             raise Corrupt(f"session {rows.id} changed under a lock", hint="the tables are not as turnlog made them")
 
 
 def _make_live(rows: LogRows, connection: Connection) -> None:
     try:
-        connection.execute(_LIVE, (rows.tenant, rows.num))
+        connection.execute(_MAKE_LIVE, (rows.tenant, rows.num))
     except psycopg.errors.UniqueViolation:
         raise id_taken(rows.id) from None
 
@@ -110,14 +108,14 @@ def _grow(rows: LogRows, connection: Connection, new: Stamped) -> None:
 
 
 def _ends_with(rows: LogRows, connection: Connection, new: Stamped) -> bool:
-    row = connection.execute(_LINE, (*rows.place, new.seqs[-1]), binary=True).fetchone()
+    row = connection.execute(_LINE, (*rows.key_columns, new.seqs[-1]), binary=True).fetchone()
     return row is not None and bytes(row[0]) == new.lines[-1]
 
 
-def _with_keys_of_their_own(rows: LogRows, connection: Connection, new: Stamped) -> Stamped:
-    """A file may repeat an entry; here an id is in the index once, for the first of its lines."""
-    there = rows.present(connection, new.keys)
-    if not there:
+def _with_unique_keys(rows: LogRows, connection: Connection, new: Stamped) -> Stamped:
+    """Replace the keys of repeated ids: a file may repeat an entry, but the index has each id only once."""
+    existing = rows.present(connection, new.keys)
+    if not existing:
         return new
     pairs = zip(new.keys, new.seqs, strict=True)
-    return replace(new, keys=[_repeated(key, seq) if key in there else key for key, seq in pairs])
+    return replace(new, keys=[_repeated(key, seq) if key in existing else key for key, seq in pairs])

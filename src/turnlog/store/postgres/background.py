@@ -1,4 +1,4 @@
-"""A thread of the store that has a connection of its own, once for all tenants of a server."""
+"""Background threads with a connection of their own, one of each kind for all tenants of a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from turnlog.store.postgres.lease import Leases
 from turnlog.store.postgres.pool import Connection, Connections
 
 _AGAIN_S = 0.5
-"""Before it asks a server again that was away."""
+"""The pause before a retry when the server was unreachable."""
 
 
 class Watched(NamedTuple):
@@ -26,30 +26,31 @@ class Watched(NamedTuple):
     num: int
 
 
-def by_tenant(those: Iterable[Watched]) -> list[tuple[int, list[int]]]:
-    """The sessions of each."""
-    return [(tenant, [what.num for what in group]) for tenant, group in groupby(sorted(those), lambda one: one.tenant)]
+def by_tenant(sessions: Iterable[Watched]) -> list[tuple[int, list[int]]]:
+    """Return the numbers of the sessions, grouped by tenant."""
+    groups = groupby(sorted(sessions), lambda watched: watched.tenant)
+    return [(tenant, [watched.num for watched in group]) for tenant, group in groups]
 
 
 class BackgroundThread(ABC):
-    """A thread with a connection, there as long as it has something to do."""
+    """A thread with a connection, which runs as long as it has work."""
 
     def __init__(self, connections: Connections, name: str) -> None:
         self._connections = connections
         self._name = name
         self._tenants: dict[int, Leases] = {}
-        """For whom it has, or had, something to do."""
+        """The tenants for which there is or was work."""
         self.after_fork()
         renew_after_fork(self)
 
     def after_fork(self) -> None:
-        """In a child process, as at the beginning: there is no thread."""
+        """Reset in a child process: there is no thread."""
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_over = False
 
     def _wake(self) -> None:
-        """With the lock: see to it that the thread is there, and looks."""
+        """With the lock: start the thread if necessary, and wake it."""
         if self._thread is None and not self._is_over:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
@@ -60,7 +61,7 @@ class BackgroundThread(ABC):
         return Watched(leases.tenant, num)
 
     def _as(self, connection: Connection, tenant: int) -> Leases:
-        """From now on, that tenant asks on this connection."""
+        """Use the connection for that tenant from now on."""
         leases = self._tenants[tenant]
         connection.tenant = leases.pool.tenant
         return leases
@@ -73,7 +74,7 @@ class BackgroundThread(ABC):
                     connection = connection or self._connections.connect()
                     self._work(connection)
                 except psycopg.Error:
-                    # The server is away. Those who wait look for themselves; we begin anew.
+                    # The server is unreachable. Waiting readers poll; this thread retries.
                     if connection is not None:
                         connection.close()
                     connection = None
@@ -82,12 +83,12 @@ class BackgroundThread(ABC):
             if connection is not None:
                 self._end(connection)
         except psycopg.Error:
-            pass  # what is left is not renewed
+            pass  # rows that remain are not renewed, so they expire
         finally:
             if connection is not None:
                 connection.close()
             with self._changed:
-                if self._thread is threading.current_thread():  # something is wrong: who comes next begins anew
+                if self._thread is threading.current_thread():  # after an error: the next work starts a new thread
                     self._thread = None
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Blobs as rows: in compressed pieces, so that neither side ever holds a big one whole."""
+"""Blobs as rows: in compressed pieces, so that neither side ever holds a whole big blob in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 
 from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.payload import digest as digest_of
-from turnlog.log.payload import digest_key
+from turnlog.log.payload import digest_key, digest_of_key
 from turnlog.log.zstd import compressor, unpacked
 from turnlog.store import Freed, OpenFile
 from turnlog.store.postgres.leasename import WATCHES
@@ -32,7 +32,7 @@ insert into turnlog.piece (num, part, tenant, data)
 select new.num, new.part, %s, new.data
 from unnest(%s::bigint[], %s::int[], %b::bytea[]) as new (num, part, data)
 """
-# In the order of the digests: two that keep the same blobs at once wait for each other, and never both.
+# Two writers that add the same blobs at once cannot deadlock, because both insert in the order of the digests.
 _ADD_BLOBS = """
 insert into turnlog.blob (tenant, digest, num, size, stored)
 select %s, new.* from unnest(%b::bytea[], %s::bigint[], %s::bigint[], %s::bigint[]) as new (digest, num, size, stored)
@@ -52,7 +52,7 @@ select digest, num, stored from turnlog.blob where tenant = %s and digest > %b o
 
 
 class BlobWriter:
-    """Puts blobs into the tables, inside the caller's transaction: there, all of them, when that ends well."""
+    """Adds blobs inside the caller's transaction: its commit adds all of them."""
 
     def __init__(self, connection: Connection, tenant: int) -> None:
         self._connection = connection
@@ -65,13 +65,13 @@ class BlobWriter:
         self.stored = 0
 
     def has(self, key: bytes) -> bool:
-        """Whether it will be there."""
+        """Whether the blob is stored, or will be when the transaction commits."""
         if key in self._new or key in self._there or key in self._pending:
             return True
         return key in self._have([key])
 
     def add(self, key: bytes, data: bytes) -> None:
-        """Keep a blob, now or with the next few."""
+        """Add a blob. Several small ones are sent together."""
         if key in self._new or key in self._there or key in self._pending:
             return
         self._pending[key] = data
@@ -80,16 +80,20 @@ class BlobWriter:
             self.flush()
 
     def add_file(self, file: OpenFile) -> bytes:
-        """Keep the next bytes of a file, piece by piece; returns the key, which is known only then."""
+        """Add the bytes of an open file, piece by piece. Returns the key."""
         self.flush()
         [num] = self._numbers(1)
         whole = hashlib.sha256()
         length = stored = part = 0
-        for data in file.pieces(_PIECE):
-            whole.update(data)
-            piece = self._packed(data)
-            self._connection.execute(_ADD_PIECES, (self._tenant, [num], [part], [piece]))
-            length, stored, part = length + len(data), stored + len(piece), part + 1
+        try:
+            for data in file.pieces(_PIECE):
+                whole.update(data)
+                piece = self._packed(data)
+                self._connection.execute(_ADD_PIECES, (self._tenant, [num], [part], [piece]))
+                length, stored, part = length + len(data), stored + len(piece), part + 1
+        except OSError:  # the file cannot be read: the caller may leave it out and continue
+            self._connection.execute(_DROP_PIECES, ([num],))
+            raise
         key = whole.digest()
         if self.has(key):
             self._connection.execute(_DROP_PIECES, ([num],))
@@ -100,7 +104,7 @@ class BlobWriter:
         return key
 
     def flush(self) -> None:
-        """Send what waits, unless it is there already."""
+        """Send the waiting blobs that are not stored yet."""
         pending, self._pending, self._pending_bytes = self._pending, {}, 0
         if not pending:
             return
@@ -121,7 +125,7 @@ class BlobWriter:
             self._connection.execute(_ADD_PIECES, (self._tenant, blobs, parts, pieces))
 
     def finish(self) -> None:
-        """Give them their names. Who else put the same one meanwhile was first; ours goes."""
+        """Register the blobs. If another writer added one meanwhile, our pieces of it are removed."""
         self.flush()
         if not self._new:
             return
@@ -155,7 +159,7 @@ class BlobBatch:
         self._writer: BlobWriter | None = None
 
     def __enter__(self) -> BlobBatch:
-        self._connection, _ = self._pool.own("keeping blobs", lambda connection: connection.begin())
+        self._connection, _ = self._pool.own("adding blobs", lambda connection: connection.begin())
         self._writer = BlobWriter(self._connection, self._tenant)
         return self
 
@@ -175,13 +179,13 @@ class BlobBatch:
         except psycopg.Error as problem:
             connection.close()
             if kind is None:
-                # If only the answer was lost, they are there; to do it again costs nothing then.
-                raise as_error(problem, "keeping blobs", self._pool.place) from problem
+                # If only the answer was lost, the blobs are stored, and a retry adds nothing.
+                raise as_error(problem, "adding blobs", self._pool.server) from problem
         finally:
             self._pool.give(connection)
 
     def __call__(self, content: bytes | OpenFile) -> str:
-        """One blob more."""
+        """Add one blob."""
         assert self._writer is not None, "use it in a `with` block"
         try:
             if isinstance(content, OpenFile) and content.size > _PIECE:
@@ -194,18 +198,18 @@ class BlobBatch:
                 self._writer.flush()
                 self._progress(self._writer.stored)
         except psycopg.Error as error:
-            raise as_error(error, "keeping blobs", self._pool.place) from error
-        return "sha256:" + key.hex()
+            raise as_error(error, "adding blobs", self._pool.server) from error
+        return digest_of_key(key)
 
 
 class PostgresBlobs:
     """The blobs of one tenant: see `Blobs`."""
 
-    def __init__(self, pool: Pool, tenant: int, sharing: BlobLease) -> None:
+    def __init__(self, pool: Pool, tenant: int, lock: BlobLease) -> None:
         self._pool = pool
         self._tenant = tenant
-        self._sharing = sharing
-        self.keeping, self.exclusively = sharing.together, sharing.alone
+        self._lock = lock
+        self.keeping, self.exclusive = lock.shared, lock.exclusive
 
     def add(self, *, progress: Callable[[int], None] | None = None) -> BlobBatch:
         return BlobBatch(self._pool, self._tenant, progress)
@@ -225,16 +229,16 @@ class PostgresBlobs:
                 writer.finish()
 
         if blobs:
-            self._pool.run("keeping blobs", job)
+            self._pool.run("adding blobs", job)
 
     def has(self, digest: str) -> bool:
-        return bool(self._pool.rows("looking for blobs", _GET, (self._tenant, digest_key(digest))))
+        return bool(self._pool.rows("searching for blobs", _GET, (self._tenant, digest_key(digest))))
 
     def lacking(self, digests: Iterable[str]) -> set[str]:
         wanted = {digest_key(name): name for name in digests}
         keys = list(wanted)
         for at in range(0, len(keys), _PAGE):
-            for (key,) in self._pool.rows("looking for blobs", _HAVE, (self._tenant, keys[at : at + _PAGE])):
+            for (key,) in self._pool.rows("searching for blobs", _HAVE, (self._tenant, keys[at : at + _PAGE])):
                 del wanted[bytes(key)]
         return set(wanted.values())
 
@@ -263,31 +267,31 @@ class PostgresBlobs:
             raise Corrupt(f"blob {digest} is damaged")
 
     def packs(self) -> frozenset[str]:
-        """See `IndexBlobs.packs`: rows go one by one, so it is how often some went."""
+        """See `IndexBlobs.packs`. There are no packs: the name is the number of collections so far."""
         query = "select collections from turnlog.tenant where num = %s"
-        rows = self._pool.rows("looking at the blobs", query, (self._tenant,))
+        rows = self._pool.rows("listing blobs", query, (self._tenant,))
         return frozenset({f"collected {rows[0][0] if rows else 0} times"})
 
     def size(self) -> int:
-        """How many bytes they take."""
+        """Return the size of all blobs in bytes."""
         query = "select coalesce(sum(stored), 0)::bigint from turnlog.blob where tenant = %s"
-        return self._pool.rows("looking at the blobs", query, (self._tenant,))[0][0]
+        return self._pool.rows("listing blobs", query, (self._tenant,))[0][0]
 
-    def unneeded(self, needed: Container[str]) -> dict[str, int]:
+    def unneeded(self, needed: Container[str]) -> Freed:
         count = size = 0
         for page in self._pages():
-            gone = [stored for digest, _, stored in page if f"sha256:{bytes(digest).hex()}" not in needed]
+            gone = [stored for digest, _, stored in page if digest_of_key(digest) not in needed]
             count, size = count + len(gone), size + sum(gone)
-        return {"blobs": count, "bytes": size}
+        return Freed(count, size)
 
     def _remove(self, rows: list[tuple[Any, ...]]) -> None:
-        """Nobody else is there in the transaction that does it, or it is not done."""
+        """Remove blobs if the exclusive lock is still ours; raise otherwise."""
 
         def job(connection: Connection, again: bool) -> None:
             del again
             with connection.transaction():
-                self._sharing.alone_in(connection)
-                # Together with it, so that nobody is left in the belief that all blobs are still there.
+                self._lock.renew_exclusive_in(connection)
+                # In the same transaction, so that a changed count always goes with removed blobs.
                 connection.execute(
                     "update turnlog.tenant set collections = collections + 1 where num = %s", (self._tenant,)
                 )
@@ -303,10 +307,10 @@ class PostgresBlobs:
         """See `Blobs.collect`. Rows are removed one page at a time, all that are not needed."""
         del expected, strictly
         count = size = 0
-        with self.exclusively():
+        with self.exclusive():
             needed = find()
             for page in self._pages():
-                gone = [row for row in page if f"sha256:{bytes(row[0]).hex()}" not in needed]
+                gone = [row for row in page if digest_of_key(row[0]) not in needed]
                 for at in range(0, len(gone), _PENDING_BLOBS):
                     self._remove(gone[at : at + _PENDING_BLOBS])
                 count, size = count + len(gone), size + sum(stored for _, _, stored in gone)
@@ -315,7 +319,7 @@ class PostgresBlobs:
 
     def _pages(self) -> Iterator[list[tuple[Any, ...]]]:
         last = b""
-        while page := self._pool.rows("looking at the blobs", _LIST, (self._tenant, last, _PAGE)):
+        while page := self._pool.rows("listing blobs", _LIST, (self._tenant, last, _PAGE)):
             yield page
             last = bytes(page[-1][0])
 

@@ -1,6 +1,6 @@
-"""What is being said, from process to process through the database: in messages to who listens, not in tables.
+"""Live text between processes through the database: in notifications to listeners, not in tables.
 
-A listener has a row that it renews, as who watches a session has. Whoever speaks asks for those rows, for all of its
+A listener has a row that it renews, as every watcher of a session has. A speaker queries those rows, for all of its
 sessions at once, and sends each listener what it lacks.
 """
 
@@ -20,9 +20,9 @@ from turnlog.store.postgres.leasename import LISTENS, NUMBER_AND_LISTENER, new_l
 from turnlog.store.postgres.pool import Connection
 
 _PAYLOAD = 7_900
-"""The server takes fewer than 8,000 bytes in a message."""
+"""The most bytes per notification: the server's limit is below 8,000."""
 _MOST = 10_000
-"""The most frames that a listener may leave; beyond that it is sent all of it again."""
+"""The most unread frames of a listener; beyond that, the whole text is sent to it again."""
 _LISTENERS: LiteralString = f"""
 select {NUMBER_AND_LISTENER} from turnlog.lease where tenant = %s and {LISTENS} and until > clock_timestamp()
 """
@@ -30,23 +30,25 @@ _SEND = "select pg_notify(%s, payload) from unnest(%s::text[]) as payload"
 
 
 class NoticeInbox:
-    """See `Inbox`. Filled by the thread that listens."""
+    """See `Inbox`. The listening thread fills it."""
 
-    def __init__(self, what: Watched, leave: Callable[[NoticeInbox], None]) -> None:
-        self.what = what
+    def __init__(self, session: Watched, leave: Callable[[NoticeInbox], None]) -> None:
+        self.session = session
         self._leave = leave
         self._mutex = threading.Lock()
         self.reset()
 
     def reset(self) -> None:
-        """Something did not arrive, or was too much: under a new name it is sent all of it again."""
+        """Take a new name after lost or too many frames, so that the whole text is sent again."""
         with self._mutex:
             self.name = new_listener()
             self._frames: deque[bytes] = deque()
 
-    def put(self, frame: bytes) -> None:
-        """One more."""
+    def put(self, name: str, frame: bytes) -> None:
+        """Add a frame that was sent to this name. One that was sent to an earlier name continues a lost one."""
         with self._mutex:
+            if name != self.name:
+                return
             self._frames.append(frame)
             is_full = len(self._frames) > _MOST
         if is_full:
@@ -70,7 +72,7 @@ class PostgresBroadcast(BackgroundThread):
         self._texts: list[tuple[Watched, LiveText]] = []
 
     def publish(self, leases: Leases, num: int, text: LiveText) -> Callable[[], None]:
-        """See `CarryLiveText.speak`."""
+        """See `CarryLiveText.publish`."""
         with self._changed:
             self._texts.append((self._watched_by(leases, num), text))
             self._wake()
@@ -91,7 +93,7 @@ class PostgresBroadcast(BackgroundThread):
         with self._changed:
             texts = list(self._texts)
         ending = [item for item in texts if item[1].is_over]
-        for tenant in {what.tenant for what, _ in texts}:
+        for tenant in {session.tenant for session, _ in texts}:
             own = [item for item in texts if item[0].tenant == tenant]
             try:
                 self._send(connection, self._as(connection, tenant), own)
@@ -106,9 +108,9 @@ class PostgresBroadcast(BackgroundThread):
         for num, name in connection.execute(_LISTENERS, (leases.tenant,)).fetchall():
             listeners.setdefault(num, []).append(name)
         payloads: list[str] = []
-        for what, text in texts:
+        for session, text in texts:
             text.refresh()
-            for name in listeners.get(what.num, ()):
+            for name in listeners.get(session.num, ()):
                 payloads += [f"{name} {frame.decode()}" for frame in text.frames_for(name, _PAYLOAD - len(name))]
         if payloads:
             connection.execute(_SEND, (leases.channel(connection), payloads))

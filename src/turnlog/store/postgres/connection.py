@@ -1,7 +1,7 @@
-"""One connection on which nothing waits for ever, and a short way to run statements.
+"""A connection on which every wait has a time limit, with a fast way to run statements.
 
-Whose rows are seen is said in each transaction, and holds until its end: tenants take turns on a connection, and a
-pooler may give each transaction another one. Outside a transaction that goes ahead of a statement, in one message.
+Each transaction sets the tenant whose rows are visible: tenants share connections, and a pooler may use another server
+connection for each transaction. Outside a transaction, the setting is sent before the statement, in one message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SYNCED = psycopg.pq.ExecStatus.PIPELINE_SYNC
 _ROWS = psycopg.pq.ExecStatus.TUPLES_OK
 _GOOD = (psycopg.pq.ExecStatus.COMMAND_OK, _ROWS, _SYNCED)
 _MOST_KNOWN = 200
-"""So many statements are prepared on a connection; of more, the oldest is forgotten."""
+"""The number of prepared statements per connection; beyond that, the oldest is dropped."""
 _pack_head = struct.Struct(">5i").pack
 _pack_length = struct.Struct(">i").pack
 _numbers = itertools.count(1)
@@ -41,7 +41,7 @@ _PLACEHOLDER = re.compile(r"%(?:%|(?:\((\w+)\))?([sb]))")
 
 
 class Statement:
-    """A statement, prepared on each connection where it is needed; parameters and answer are in binary unless told."""
+    """A statement that is prepared on each connection on demand; parameters and rows are binary by default."""
 
     def __init__(
         self, query: bytes, types: Sequence[int], formats: Sequence[int] | None = None, answer: int = _BINARY
@@ -54,11 +54,11 @@ class Statement:
 
     @classmethod
     def of(cls, query: str, types: Sequence[str]) -> Statement:
-        """With the names of its types."""
+        """Return a statement, given the names of its parameter types."""
         return cls(query.encode(), [psycopg.adapters.types.get_oid(name) for name in types])
 
     def whole(self, values: Sequence[Buffer | None]) -> tuple[Any, ...]:
-        """All that is needed to run it without preparing it."""
+        """Return the arguments that run the statement without preparing it."""
         return self.query, values, self.types, self.formats, self.answer
 
 
@@ -70,7 +70,7 @@ _SET_LIMITS_SQL = (
     "case when ${1} = '' then 'off' when current_setting('synchronous_commit') = 'off' "
     "then 'on' else current_setting('synchronous_commit') end, {2})"
 )
-# Nothing comes back of them: fewer bytes, and nothing to look at.
+# These return no rows: fewer bytes, and nothing to parse.
 _TENANT_SETTINGS = Statement.of(f"select where {_SET_TENANT_SQL} is null", ("text",))
 _POOLED_SETTINGS = Statement.of(
     f"select where {_SET_TENANT_SQL} || {_SET_LIMITS_SQL.format(2, 3, 'true')} is null", ("text",) * 3
@@ -111,30 +111,30 @@ def _statement(query: bytes, types: tuple[int, ...], formats: tuple[int, ...], a
 
 
 class _Whole(Loader):
-    """Sums of whole numbers are whole numbers."""
+    """Loads numeric sums of whole numbers as int."""
 
     def load(self, data: Buffer) -> int:
         return int(bytes(data))
 
 
 class StatementAnswer:
-    """What a statement gave."""
+    """The result of a statement."""
 
     def __init__(self, rows: list[tuple[Any, ...]], count: int) -> None:
         self._rows = rows
         self.rowcount = count
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows."""
+        """Return all rows."""
         return self._rows
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The first one; None if there is none."""
+        """Return the first row; None if there is none."""
         return self._rows[0] if self._rows else None
 
 
 def array(of: str, items: Sequence[bytes]) -> bytes:
-    """An array of such items, each of them in binary."""
+    """Return a binary array of items in binary."""
     parts = [_pack_head(1, 0, psycopg.adapters.types.get_oid(of), len(items), 1)]
     for item in items:
         parts += (_pack_length(len(item)), item)
@@ -142,14 +142,14 @@ def array(of: str, items: Sequence[bytes]) -> bytes:
 
 
 class Connection(psycopg.Connection[Any]):
-    """A connection on which nothing waits for ever, whatever has become of the server."""
+    """A connection on which every wait has a time limit, whatever the server does."""
 
     patience = 15.0
     tenant = ""
-    """Whose rows are seen, from the next transaction on."""
+    """The tenant whose rows are visible, from the next transaction on."""
     is_durable = True
     is_pooled = False
-    """Whether each transaction may be on another connection to the server: then no statement has a name."""
+    """Whether each transaction may use another server connection: then statements are not prepared."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -170,7 +170,7 @@ class Connection(psycopg.Connection[Any]):
         except psycopg.OperationalError:
             if time.monotonic() < deadline:
                 raise
-            # What the server does with it is not known now, and the connection is of no use any more.
+            # It is unknown what the server does with the statement, so the connection cannot be reused.
             self.close()
             raise self._slow() from None
 
@@ -180,13 +180,13 @@ class Connection(psycopg.Connection[Any]):
         return [b"%dms" % int(self.patience * 800), b"durable" if self.is_durable else b""]
 
     def _settings(self) -> tuple[Statement, list[Buffer | None]]:
-        """What a transaction begins with: behind a pooler, nothing else is known of us there."""
+        """Return the statement that a transaction begins with. Behind a pooler, it has to set everything."""
         if self.is_pooled:
             return _POOLED_SETTINGS, [self.tenant.encode(), *self._limits()]
         return _TENANT_SETTINGS, [self.tenant.encode()]
 
     def configure(self, *, is_pooled: bool) -> None:
-        """What it is from now on."""
+        """Set whether the connection goes through a pooler, and its limits."""
         self.is_pooled = is_pooled
         if not is_pooled:
             self.call(_SESSION_LIMITS, self._limits(), prepare=False)
@@ -195,7 +195,7 @@ class Connection(psycopg.Connection[Any]):
     def transaction(
         self, savepoint_name: str | None = None, force_rollback: bool = False
     ) -> Generator[psycopg.Transaction]:
-        """See psycopg; it begins with whose it is."""
+        """See psycopg. The transaction begins by setting the tenant."""
         is_new = self.pgconn.transaction_status == _IDLE
         with super().transaction(savepoint_name, force_rollback) as transaction:
             if is_new:
@@ -203,18 +203,20 @@ class Connection(psycopg.Connection[Any]):
             yield transaction
 
     def begin(self) -> None:
-        """The same for who ends it by `execute`."""
+        """Begin a transaction that the caller ends by `execute`."""
         self._send(self.pgconn.send_query, b"begin")
         self.call(*self._settings())
 
     def script(self, text: str) -> None:
-        """Statements without values, inside a transaction."""
+        """Run statements without values, inside a transaction."""
         self._send(self.pgconn.send_query, text.encode())
 
     # ── statements ────────────────────────────────────────────────────────────────────────────────
 
-    def execute(self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool = False) -> Any:
-        """See psycopg: the same, but that the whole answer is there. Outside a transaction it is one."""
+    def execute(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool = False
+    ) -> StatementAnswer:
+        """See psycopg, but the whole result is loaded. Outside a transaction, the statement is one."""
         converted = _converted(query.decode() if isinstance(query, bytes) else query)
         if isinstance(params, Mapping):
             named = cast("Mapping[str, Any]", params)
@@ -234,14 +236,14 @@ class Connection(psycopg.Connection[Any]):
         return StatementAnswer(transformer.load_rows(0, result.ntuples, tuple), result.ntuples)
 
     def call(self, statement: Statement, values: Sequence[Buffer | None], *, prepare: bool = True) -> PGresult:
-        """Run a statement the short way: what a cursor does around it costs as much as the server's work on it."""
+        """Run a statement without a cursor, which would cost as much as the server's work on the statement."""
         if not prepare or self.is_pooled:
             return self._run(statement, values, named=False)
         try:
             self._prepare(statement)
             return self._run(statement, values, named=True)
         except psycopg.errors.InvalidSqlStatementName:
-            # Somebody deallocated it, or there is a pooler that we did not see.
+            # The statement was deallocated, or a pooler was not detected.
             self._known.clear()
             if self.pgconn.transaction_status != _IDLE:
                 raise
@@ -281,14 +283,14 @@ class Connection(psycopg.Connection[Any]):
             self._is_alone = True
 
     def await_standby(self) -> None:
-        """Wait again if somebody cancelled the wait of a commit for a standby: PostgreSQL calls it done then."""
+        """Wait again if a commit's wait for a standby was cancelled, because PostgreSQL then reports success."""
         while self._is_alone:
             self._is_alone = False
-            # A commit that changes nothing comes behind that one.
+            # This commit changes nothing, and comes after that one.
             self.execute("select pg_logical_emit_message(true, 'turnlog', '')")
 
     def _send(self, send: Callable[..., None], *values: Any, number: int = 0) -> PGresult:
-        """Send something, and wait for all of the answer. Gives the result of the statement with that number."""
+        """Send a message, and wait for the whole answer. Returns the result of the statement `number`."""
         pgconn = self.pgconn
         try:
             send(*values)
@@ -296,7 +298,7 @@ class Connection(psycopg.Connection[Any]):
             if pgconn.pipeline_status and pgconn.status == _CONNECTED:
                 pgconn.exit_pipeline_mode()
         except BaseException:
-            self.close()  # nobody knows where it stands
+            self.close()  # its state is unknown
             raise
         for result in results:
             if result.status not in _GOOD:
@@ -306,11 +308,11 @@ class Connection(psycopg.Connection[Any]):
         return results[number]
 
     def _results(self) -> list[PGresult]:
-        """All of them: a commit that fails does so after the statement has been told done."""
+        """Return all results: a commit may fail after its statement was reported as complete."""
         pgconn, deadline = self.pgconn, 0.0
         is_pipeline = pgconn.pipeline_status
         results: list[PGresult] = []
-        while pgconn.flush():  # a long line, and a server that is slow to take it
+        while pgconn.flush():  # a long line that the server takes slowly
             deadline = self._wait(select.POLLIN | select.POLLOUT, deadline)
             pgconn.consume_input()
         while True:
@@ -326,7 +328,7 @@ class Connection(psycopg.Connection[Any]):
                 return results
 
     def _wait(self, events: int, deadline: float) -> float:
-        """Until the server has something, or takes something; returns until when that may go on."""
+        """Wait until the server sends or accepts data. Returns the deadline."""
         if self._poll is None:
             self._poll, self._events = select.poll(), 0
         if events != self._events:

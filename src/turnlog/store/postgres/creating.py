@@ -1,4 +1,4 @@
-"""A new log: a row for the session and rows for its first entries, in one statement; in several if it is long."""
+"""Creating a log: a row for the session and rows for its first entries. A long log takes several statements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.log.entry import Fork, Start
+from turnlog.log.entry import Start
+from turnlog.log.part import Fork
 from turnlog.store.postgres.names import alias_of, id_bytes, key_of
 from turnlog.store.postgres.rows import Stamped
 
@@ -39,11 +40,11 @@ insert into turnlog.entry (root, session, tenant, seq, key, line) select %(root)
 from unnest(%(seqs)s::bigint[], %(keys)b::bytea[], %(lines)b::bytea[]) as new
 """
 _PORTION_BYTES = 4 << 20
-"""What a statement brings at most: the server has to answer it in time."""
+"""The most bytes per statement, so that the server answers in time."""
 
 
 def row_of(tenant: int, session_id: str, new: Stamped, parent: Fork | None) -> dict[str, Any]:
-    """What the statement needs, but for the place and the lines."""
+    """Return the values for `CREATE`, except for the place and the lines."""
     first = new.entries[0]
     fork = first.fork if isinstance(first, Start) else None
     return {
@@ -67,7 +68,7 @@ def row_of(tenant: int, session_id: str, new: Stamped, parent: Fork | None) -> d
 
 
 def portions(new: Stamped) -> Iterator[dict[str, Any]]:
-    """The lines, as many at once as a statement may bring."""
+    """Yield the lines in portions, one for each statement."""
     begin = size = 0
     for end, line in enumerate(new.lines, 1):
         size += len(line)

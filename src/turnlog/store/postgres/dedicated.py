@@ -1,10 +1,10 @@
-"""The connections for whoever keeps tables beside the logs: with our errors, and a lease to write alone."""
+"""Connections for tables that callers keep beside the logs: with our errors, and a lease for exclusive writes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
@@ -22,13 +22,13 @@ _PAUSE_S = 0.05
 
 
 class DedicatedConnection:
-    """See `TableConnection`. Only while something is written it has a connection of its own: tenants are many."""
+    """See `TableConnection`. It has a connection of its own only during a write, because there may be many tenants."""
 
     def __init__(self, pool: Pool, leases: Leases, name: str) -> None:
         self._pool = pool
         self._leases = leases
         self._name = name
-        self._doing = f"asking the {name}"
+        self._doing = f"querying the tables of the {name}"
         self._lease: Lease | None = None
         self._writing: Connection | None = None
         self.tenant = leases.tenant
@@ -44,12 +44,12 @@ class DedicatedConnection:
 
     def run(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         given = [_storable(row) for row in rows]
-        if given and self._writing is not None:
+        if not given:
+            return
+        with nullcontext() if self._writing is not None else self.writing():
+            assert self._writing is not None
             with self._writing.cursor() as cursor:
                 cursor.executemany(sql.encode(), given)
-        elif given:
-            with self.writing():
-                self.run(sql, given)
 
     @contextmanager
     def writing(self) -> Generator[None]:
@@ -58,7 +58,7 @@ class DedicatedConnection:
         try:
             with self._problems():
                 if self._lease is not None and not self._lease.renew(connection):
-                    what = f"another process went on with the {self._name} meanwhile"
+                    what = f"another process took over the {self._name} meanwhile"
                     raise Unavailable(what, hint="a retry is safe")
                 yield
                 connection.execute("commit")
@@ -73,7 +73,7 @@ class DedicatedConnection:
 
     @contextmanager
     def lock(self, waiting: Callable[[], None] | None = None) -> Generator[None]:
-        lease = Lease(self._leases, self._name, together=False)
+        lease = Lease(self._leases, self._name, shared=False)
         while self._pool.run(self._doing, lambda connection, _: lease.take(connection)) is not None:
             if waiting is not None:
                 waiting()
@@ -86,20 +86,20 @@ class DedicatedConnection:
             self._lease = None
             self._leases.leave(lease)
             try:
-                self._pool.run(f"letting go of the {self._name}", lambda connection, _: lease.drop(connection))
+                self._pool.run(f"releasing the lock of the {self._name}", lambda connection, _: lease.drop(connection))
             except TurnlogError:
-                pass  # nobody renews it: others wait for a while, and go on
+                pass  # the lease is no longer renewed, so others wait only until it expires
 
     @contextmanager
     def _problems(self) -> Generator[None]:
         try:
             yield
         except psycopg.Error as error:
-            raise as_error(error, self._doing, self._pool.place) from error
+            raise as_error(error, self._doing, self._pool.server) from error
 
 
 def _storable(values: Sequence[object]) -> list[object]:
-    """Text in PostgreSQL has no NUL."""
+    """Remove NUL characters, which text in PostgreSQL cannot hold."""
     return [_without_nul(value) for value in values]
 
 

@@ -1,4 +1,4 @@
-"""Erasing in tables: the lines, the record of it and what the catalog has of it, in one transaction."""
+"""Erasing in tables: lines, the record of the erasure, and the catalog's copy, in one transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from turnlog.store.postgres.names import id_bytes, id_text, key_of
 from turnlog.store.postgres.pool import Connection, Pool
 
 _DOING = "erasing"
-# Always from a fork to what it builds on, as who purges does.
+# Always locked from a fork to its parent, as a purge does.
 _LOGS: LiteralString = (
     "select num, root, coalesce(first_key, key) from turnlog.session "
     "where tenant = %s and coalesce(first_key, key) = any(%b::bytea[]) order by num desc for no key update"

@@ -1,8 +1,8 @@
-"""Rows that say who may do what, and until when others have to believe it: locks that need no connection.
+"""Leases: rows that name a holder and when the lease expires. They are locks that need no open connection.
 
-A holder goes on renewing its row. If it stops, because it died or sleeps, one that waits takes the row away. A holder
-proves its lease by its row, inside the writing transaction, never by its own clock: one that wakes up late finds it
-gone, and has written nothing.
+A holder keeps renewing its row. If it stops, because it died or sleeps, a waiting process removes the row. A holder
+proves its lease by its row, inside the writing transaction, never by its own clock: one that wakes up late finds that
+the row is gone, and has written nothing.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from turnlog.store.forked import renew_after_fork
 from turnlog.store.postgres.pool import Connection, Pool
 
 TERM_S = 30.0
-"""So long others believe a row that nobody renews."""
+"""How long a lease is valid without renewal."""
 LIMIT_S = 60.0
-"""So long somebody waits for one that is renewed."""
+"""How long to wait for a lease that another process keeps renewing."""
 _BEAT_S = TERM_S / 3
 
-_NEW_GATE = """
+_ADD_EXCLUSIVE_ROW = """
 insert into turnlog.lease (tenant, name, who, until) values (%s, %s, '', '-infinity') on conflict do nothing
 """
-# A row that is locked is looked at again when the lock is there: who has it now, is what counts.
-_GATE = """
+# `for update` reads the row again after it waited for the lock, so the current holder is returned.
+_LOCK_EXCLUSIVE_ROW = """
 select holder, who, until > clock_timestamp() from turnlog.lease where tenant = %s and name = %s for update
 """
-_SET_GATE = """
+_SET_EXCLUSIVE = """
 update turnlog.lease set holder = %s, who = %s, until = clock_timestamp() + make_interval(secs => %s)
 where tenant = %s and name = %s
 """
@@ -39,22 +39,22 @@ update turnlog.lease set until = clock_timestamp() + make_interval(secs => %s)
 where tenant = %s and name = %s and holder = %s
 """
 _FREE = "update turnlog.lease set holder = null where tenant = %s and name = %s and holder = %s"
-_JOIN = """
-with gate as (
-    select from turnlog.lease where tenant = %(tenant)s and name = %(gate)s and holder is null for share
+_TAKE_SHARED = """
+with free as (
+    select from turnlog.lease where tenant = %(tenant)s and name = %(lock)s and holder is null for share
 )
 insert into turnlog.lease (tenant, name, holder, who, until)
-select %(tenant)s, %(name)s, %(holder)s, %(who)s, clock_timestamp() + make_interval(secs => %(term)s) from gate
+select %(tenant)s, %(name)s, %(holder)s, %(who)s, clock_timestamp() + make_interval(secs => %(term)s) from free
 on conflict (tenant, name) do update set until = excluded.until
 """
-_OTHERS = """
+_SHARED_HOLDERS = """
 select name, who, until > clock_timestamp() from turnlog.lease
 where tenant = %s and name > %s and name < %s order by until desc for update
 """
 _HELD = "select from turnlog.lease where tenant = %s and name = %s for key share"
 _DROP = "select turnlog.drop_leases(%s::text[])"
 READ_ONLY = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.FeatureNotSupported)
-"""What a standby says to whoever wants a lease."""
+"""The errors of a standby when a lease is requested."""
 
 
 def _who() -> str:
@@ -62,94 +62,95 @@ def _who() -> str:
 
 
 class Lease:
-    """The right to one name, held alone; or together with others, each by a row of its own."""
+    """A lease on a lock. The exclusive holder has the row with the lock's name; each shared holder has its own row."""
 
-    def __init__(self, leases: Leases, gate: str, *, together: bool) -> None:
-        self.gate = gate
+    def __init__(self, leases: Leases, lock: str, *, shared: bool) -> None:
+        self.lock = lock
         self.holder = uuid.uuid4()
-        self.name = f"{gate} {self.holder.hex}" if together else gate
+        self.name = f"{lock} {self.holder.hex}" if shared else lock
         self.leases = leases
         self.collections = 0
-        """How often blobs had been collected when it was taken."""
+        """The number of blob collections when the lease was taken."""
 
     def take(self, connection: Connection) -> str | None:
-        """Try to have it; returns who has it otherwise."""
-        if self.name == self.gate:
-            return self._take_alone(connection)
-        if self._join(connection):
+        """Try to take the lease. Returns None, or who holds it."""
+        if self.name == self.lock:
+            return self._take_exclusive(connection)
+        if self._take_shared(connection):
             return None
         with connection.transaction():
-            who = self._at_the_gate(connection)
-        return who or (None if self._join(connection) else "somebody who was faster")
+            who = self._lock_exclusive_row(connection)
+        return who or (None if self._take_shared(connection) else "another process")
 
-    def _join(self, connection: Connection) -> bool:
+    def _take_shared(self, connection: Connection) -> bool:
         values = {
-            "tenant": self.leases.tenant, "gate": self.gate, "name": self.name, "holder": self.holder, "who": _who(),
+            "tenant": self.leases.tenant, "lock": self.lock, "name": self.name, "holder": self.holder, "who": _who(),
             "term": TERM_S,
         }  # fmt: skip
-        return bool(connection.execute(_JOIN, values).rowcount)
+        return bool(connection.execute(_TAKE_SHARED, values).rowcount)
 
-    def _at_the_gate(self, connection: Connection) -> str | None:
-        """Inside a transaction: who else is alone; if nobody is, nobody will be until it ends."""
+    def _lock_exclusive_row(self, connection: Connection) -> str | None:
+        """Inside a transaction: return another exclusive holder. If None, there will be none until that ends."""
         tenant = self.leases.tenant
-        connection.execute(_NEW_GATE, (tenant, self.gate))
-        row = connection.execute(_GATE, (tenant, self.gate)).fetchone()
+        connection.execute(_ADD_EXCLUSIVE_ROW, (tenant, self.lock))
+        row = connection.execute(_LOCK_EXCLUSIVE_ROW, (tenant, self.lock)).fetchone()
         assert row is not None
         holder, who, is_renewed = row
         if holder == self.holder:
-            return None  # we have it, and the answer was lost
+            return None  # an earlier attempt of ours took it, and its answer was lost
         if holder is not None and is_renewed:
             return who
         if holder is not None:
-            connection.execute(_FREE, (tenant, self.gate, holder))
+            connection.execute(_FREE, (tenant, self.lock, holder))
         return None
 
-    def _take_alone(self, connection: Connection) -> str | None:
+    def _take_exclusive(self, connection: Connection) -> str | None:
         tenant = self.leases.tenant
         with connection.transaction():
-            who = self._at_the_gate(connection)
+            who = self._lock_exclusive_row(connection)
             if who is not None:
                 return who
-            others = connection.execute(_OTHERS, (tenant, f"{self.gate} ", f"{self.gate}!")).fetchall()
-            if others and others[0][2]:
-                return others[0][1]
-            if others:
-                connection.execute(_DROP, ([name for name, _, _ in others],))
-            connection.execute(_SET_GATE, (self.holder, _who(), TERM_S, tenant, self.gate))
+            sharers = connection.execute(_SHARED_HOLDERS, (tenant, f"{self.lock} ", f"{self.lock}!")).fetchall()
+            if sharers:
+                _, who, is_renewed = sharers[0]
+                if is_renewed:
+                    return who
+                connection.execute(_DROP, ([name for name, _, _ in sharers],))
+            connection.execute(_SET_EXCLUSIVE, (self.holder, _who(), TERM_S, tenant, self.lock))
         return None
 
     def renew(self, connection: Connection) -> bool:
-        """Whether it is still ours. Inside a transaction, it is until that ends."""
+        """Renew the lease. Returns whether it is still ours; inside a transaction, it stays so until that ends."""
         values = (TERM_S, self.leases.tenant, self.name, self.holder)
         return bool(connection.execute(_RENEW, values).rowcount)
 
     def is_held(self, connection: Connection) -> bool:
-        """The same, without making others wait who ask this as well."""
+        """Whether the lease is still ours, checked without blocking other such checks."""
         return connection.execute(_HELD, (self.leases.tenant, self.name)).fetchone() is not None
 
     def drop(self, connection: Connection) -> bool:
-        """Give it up; whether it was still ours."""
-        if self.name == self.gate:
-            return bool(connection.execute(_FREE, (self.leases.tenant, self.gate, self.holder)).rowcount)
+        """Release the lease. Returns whether it was still ours."""
+        if self.name == self.lock:
+            return bool(connection.execute(_FREE, (self.leases.tenant, self.lock, self.holder)).rowcount)
         return bool(connection.execute(_DROP, ([self.name],)).fetchall())
 
 
 class Renewal:
-    """A thread that renews what this process holds, of whichever tenant, as long as it holds anything."""
+    """A thread that renews the leases of this process, of all tenants, as long as there are any."""
 
     def __init__(self) -> None:
         self.after_fork()
         renew_after_fork(self)
 
     def after_fork(self) -> None:
-        """In a child process: what there is, is the parent's."""
+        """Reset in a child process: the leases belong to the parent."""
         self._changed = threading.Condition()
         self._renewed: dict[Lease, None] = {}
         self._thread: threading.Thread | None = None
         self._is_over = False
 
     def keep(self, lease: Lease) -> None:
-        """Renew it until `leave`."""
+        """Renew a lease until `leave`."""
         with self._changed:
             self._renewed[lease] = None
             if self._thread is None and not self._is_over:
@@ -157,7 +158,7 @@ class Renewal:
                 self._thread.start()
 
     def leave(self, lease: Lease) -> None:
-        """Renew it no more."""
+        """Stop renewing a lease."""
         with self._changed:
             self._renewed.pop(lease, None)
 
@@ -188,7 +189,7 @@ class Renewal:
 
 
 class Leases:
-    """What this process holds of one tenant."""
+    """The leases of this process for one tenant."""
 
     def __init__(self, pool: Pool, tenant: int, renewal: Renewal) -> None:
         self.pool = pool
@@ -199,12 +200,12 @@ class Leases:
         renew_after_fork(self)
 
     def after_fork(self) -> None:
-        """In a child process: what there is, is the parent's."""
+        """Reset in a child process: the leases belong to the parent."""
         self.kept: Lease | None = None
-        """By which this process keeps blobs: nothing that refers to some is written without it."""
+        """The lease that protects blobs for this process: entries that refer to blobs are only written with it."""
 
     def channel(self, connection: Connection) -> str:
-        """On which this tenant's processes tell each other of news."""
+        """Return the channel on which this tenant's processes notify each other."""
         if self._channel is None:
             row = connection.execute("select channel from turnlog.tenant where num = %s", (self.tenant,)).fetchone()
             if row is None:
@@ -213,12 +214,12 @@ class Leases:
         return self._channel
 
     def collections(self, connection: Connection) -> int:
-        """How often blobs were collected: as long as it stays, so do they."""
+        """Return the number of blob collections: while it is unchanged, all blobs still exist."""
         row = connection.execute("select collections from turnlog.tenant where num = %s", (self.tenant,)).fetchone()
         return row[0] if row is not None else 0
 
     def kept_in(self, connection: Connection) -> Lease | None:
-        """Inside a transaction: what is kept stays until it ends, or this raises. None if nothing is kept."""
+        """Inside a transaction: return the lease that protects blobs, or raise. None if there is no lease."""
         lease = self.kept
         if lease is None or lease.is_held(connection):
             return lease
@@ -229,8 +230,8 @@ class Leases:
 
 
 def lost() -> Unavailable:
-    """The lease that protected our blobs expired, and blobs were collected meanwhile."""
+    """Return the error for an expired lease: blobs that it protected may have been collected."""
     return Unavailable(
-        "this process did not answer while it kept blobs, and somebody collected blobs meanwhile",
-        hint="do it again: what it refers to may be gone",
+        "this process did not answer while it kept blobs, and another one collected blobs meanwhile",
+        hint="do it again: blobs that it refers to may be gone",
     )

@@ -1,4 +1,4 @@
-"""The names of the lease rows of those who watch a session: `watch <number> <watcher>`, built and taken apart here.
+"""The names of the lease rows of watchers: `watch <session number> <watcher>`, built and parsed here.
 
 A watcher that also listens to live text has a `~` before its name.
 """
@@ -9,23 +9,23 @@ import uuid
 from typing import LiteralString
 
 WATCHES: LiteralString = "name > 'watch ' and name < 'watch!'"
-"""True of the names of watchers, of whichever session."""
+"""An SQL condition: true for the names of watchers of any session."""
 LISTENS: LiteralString = f"{WATCHES} and strpos(name, ' ~') > 0"
-"""True of the names of listeners."""
+"""An SQL condition: true for the names of listeners."""
 NUMBER_AND_LISTENER: LiteralString = "split_part(name, ' ', 2)::bigint, split_part(name, ' ', 3)"
-"""The session's number and the listener, of such a name."""
+"""SQL expressions for the session's number and the listener in such a name."""
 
 
 def watches_of(num: int) -> str:
-    """The beginning of the names of all that watch that session."""
+    """Return the prefix of the names of a session's watchers."""
     return f"watch {num}"
 
 
 def watch_name(num: int, watcher: str) -> str:
-    """The name of one that watches that session."""
+    """Return the name for a watcher of a session."""
     return f"{watches_of(num)} {watcher}"
 
 
 def new_listener() -> str:
-    """A name that no other listener has."""
+    """Return a unique name for a listener."""
     return "~" + uuid.uuid4().hex

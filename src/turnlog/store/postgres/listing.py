@@ -1,4 +1,4 @@
-"""What listings show of sessions: by their keys, or the newest first, each page by an index."""
+"""Listings of sessions, by key or newest first; each page uses an index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _END = (1 << 63) - 1
 _DOING = "listing sessions"
 _PLACES: dict[Place, str] = {"live": "live", "deleted": "deleted", "aside": "base"}
 
-# Subqueries, because a join might be planned as a walk through all entries while there are few.
+# Subqueries: the planner might scan all entries for a join while there are few.
 _ROW: LiteralString = """
 select s.key, s.recent, s.last_ms, s.id, s.bytes,
     (select line from turnlog.entry
@@ -34,7 +34,7 @@ from turnlog.session as s where s.tenant = %s and s.place = %s
 """
 _BY_KEY: LiteralString = _ROW + " and s.key >= %b order by s.key limit %s"
 _THESE: LiteralString = _ROW + " and s.key = any(%b::bytea[])"
-# The index has the minutes, which agree with the order of the times; what is of one minute is sorted.
+# The index is ordered by minutes; the sessions of one minute are sorted.
 _NEWEST: LiteralString = (
     _ROW
     + " and s.recent <= %s and (s.recent, s.last_ms, s.id) < (%s, %s, %b)"
@@ -47,7 +47,7 @@ _IDS_BY_ALIAS = "select id from turnlog.session where tenant = %s and place = %s
 
 
 class Listing:
-    """The sessions of a tenant, as listings see them."""
+    """The listings of a tenant's sessions."""
 
     def __init__(self, pool: Pool, tenant: int) -> None:
         self._pool = pool
@@ -55,7 +55,7 @@ class Listing:
 
     def ids(self, *, like: str = "", deleted: bool = False) -> list[str]:
         state, begin = _state(deleted), id_bytes(like)
-        end = begin + b"\xff"  # which no id has in it
+        end = begin + b"\xff"  # no id contains this byte
         ids: set[str] = set()
         if begin:
             short = begin[:LONGEST]
@@ -74,7 +74,7 @@ class Listing:
                 values = (self._tenant, state, keys[start : start + _PAGE])
                 yield from map(_listed, self._pool.rows(_DOING, _THESE, values))
             return
-        size = None if place == "aside" else _PAGE  # of those, many may have one key, and pages begin behind a key
+        size = None if place == "aside" else _PAGE  # many logs aside may have one key, and a page begins after a key
         while rows := self._pool.rows(_DOING, _BY_KEY, (self._tenant, state, begin, size)):
             yield from map(_listed, rows)
             begin = _next(rows)
@@ -91,7 +91,7 @@ class Listing:
 
 
 def _next(rows: list[tuple[Any, ...]]) -> bytes:
-    """What comes right behind the last key of a page."""
+    """Return the smallest key after the last key of a page."""
     return bytes(rows[-1][0]) + b"\0"
 
 
@@ -113,7 +113,7 @@ def _listed(row: tuple[Any, ...]) -> Listed:
 
 
 def _peek(line: bytes | None) -> AnyEntry | None:
-    """The entry of a line, if it can be read."""
+    """Return the entry of a line, if it can be read."""
     if line is None:
         return None
     return next((item for item in read_line(bytes(line), 0) if not isinstance(item, Damage)), None)

@@ -1,4 +1,4 @@
-"""One session's log as rows: whose turn it is, what is in it already, and reading it."""
+"""The log of one session as rows: conflicts, repeated ids, appending and reading."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 from msgspec import Struct
 
-from turnlog.errors import AlreadyExists, Conflict, Corrupt, NotFound
+from turnlog.errors import AlreadyExists, Conflict, Corrupt
 from turnlog.log.codec import Damage, Flawed, Unreadable, decode
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry, Entry, is_fence
@@ -21,6 +21,7 @@ from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection, Pool
 from turnlog.store.postgres.rows import NO_FENCE, PRESENT, LogEnd, LogRow, LogRows, stamp
 from turnlog.store.postgres.watch import Watch
+from turnlog.store.refusal import came_after, entry_id_taken, session_gone
 
 _FIRST_PAGE, _PAGE = 64, 1024
 _PAGE_BYTES = 1 << 20
@@ -41,7 +42,7 @@ _READ_BACKWARDS = _READ.format(order="desc")
 
 
 class _Append(Struct, frozen=True):
-    """One append while it is tried: what the caller asked for, and every set of lines that was sent."""
+    """One append in progress: the caller's request, and every set of lines that was sent."""
 
     drafts: list[Draft]
     after: int
@@ -51,7 +52,7 @@ class _Append(Struct, frozen=True):
     sent: list[list[bytes]] = []
 
     def limit(self, drafts: list[Draft]) -> int:
-        """The last fence behind which these drafts may come."""
+        """Return the last fence that the log may have for these drafts to be appended."""
         return self.after if any(draft.is_fence for draft in drafts) else NO_FENCE
 
 
@@ -69,7 +70,7 @@ class PostgresLog:
         renew_after_fork(self)
 
     def after_fork(self) -> None:
-        """In a child process: the holder of the lock is not here."""
+        """Replace the lock in a child process: its holder may be a thread of the parent."""
         self._mutex = threading.RLock()
 
     # ── appending ─────────────────────────────────────────────────────────────────────────────────
@@ -77,7 +78,7 @@ class PostgresLog:
     def append(
         self, drafts: list[Draft], *, after: int, head: int, once: bool = False, alone: bool = False
     ) -> list[AnyEntry]:
-        """See `Log.append`. It is durable at once: to come back for that would cost a second round trip."""
+        """See `Log.append`. The append is durable at once, because a separate sync would cost a second round trip."""
         rows = self._rows
         asked = _Append(drafts, after, head, once, alone)
         limit = asked.limit(drafts)
@@ -92,29 +93,28 @@ class PostgresLog:
                         return new.entries
                 except psycopg.errors.UniqueViolation:
                     asked.sent.pop()  # it was refused whole: the id was there before
-            # Another writer was here, or an answer of ours was lost, or there is something to refuse: look closely.
+            # Another writer appended, an answer of ours was lost, or something must be refused: check with a lock.
             rows.tail = None
             with connection.transaction():
-                return self._settle(connection, asked)
+                return self._append_locked(connection, asked)
 
         with self._mutex:
             return rows.run(job)
 
-    def _settle(self, connection: Connection, asked: _Append) -> list[AnyEntry]:
-        """The same with the session's row locked, so that what we find out stays true until we have written."""
+    def _append_locked(self, connection: Connection, asked: _Append) -> list[AnyEntry]:
+        """Append with the session's row locked, so that all checks stay valid until the lines are written."""
         lease = self._watch.leases.kept_in(connection)
-        row = self._rows.lock(connection)
-        if row is None or row[0] != "live":
-            raise NotFound(f"session {self.id} is gone from its place", hint="it was deleted")
-        _, last_seq, last_at, last_fence = row
+        log = self._rows.lock(connection)
+        if log is None or log.place != "live":
+            raise session_gone(self.id)
         present = self._known(connection, asked)
         rest = [draft for draft in asked.drafts if draft.id not in present]
         if not rest:
-            return list(present.values())
+            return in_order(asked.drafts, present, [])
         limit = asked.limit(rest)
-        if last_fence > limit or (asked.alone and last_seq > asked.after):
+        if log.last_fence > limit or (asked.alone and log.last_seq > asked.after):
             raise self._conflict(connection, asked)
-        tail = LogEnd(last_seq, last_at)
+        tail = LogEnd(log.last_seq, log.last_ms)
         new = stamp(rest, floor=tail.seq, at=tail.at, now=self._clock(), head=asked.head)
         asked.sent.append(new.lines)
         try:
@@ -127,13 +127,13 @@ class PostgresLog:
         return in_order(asked.drafts, present, new.entries)
 
     def _known(self, connection: Connection, asked: _Append) -> dict[str, AnyEntry]:
-        """Entries that are there already under the ids of its drafts."""
+        """Return the entries that are already in the log under the drafts' ids."""
         keys = {draft.id: key_of(draft.id) for draft in asked.drafts}
-        there = self._rows.present(connection, list(keys.values()))
-        lines = {entry_id: there[key] for entry_id, key in keys.items() if key in there}
-        # What we sent before the connection broke is ours.
+        existing = self._rows.present(connection, list(keys.values()))
+        lines = {entry_id: existing[key] for entry_id, key in keys.items() if key in existing}
+        # Lines that we sent before the connection broke are our own.
         if asked.once and lines and list(lines.values()) not in asked.sent:
-            raise AlreadyExists(f"the entry id {next(iter(lines))!r} is already in session {self.id}")
+            raise entry_id_taken(self.id, next(iter(lines)))
         return {entry_id: _entry(line, self.id) for entry_id, line in lines.items()}
 
     def _conflict(self, connection: Connection, asked: _Append) -> Conflict:
@@ -143,22 +143,18 @@ class PostgresLog:
             if asked.alone or is_fence(entry):
                 newest = entry
                 break
-        what = f"entry {newest.seq} ({newest.type}, {newest.id})" if newest is not None else "an entry"
-        return Conflict(
-            f"{what} of another writer came after entry {asked.after}",
-            hint="call refresh() on the session and append again, or append with rebase=True",
-        )
+        return came_after(asked.after, newest)
 
     def _pages(self, connection: Connection, low: int, high: int) -> Iterator[tuple[int, bytes]]:
         while rows := connection.execute(
-            _READ_FORWARDS, (*self._rows.place, low, high, _PAGE, _PAGE_BYTES), binary=True
+            _READ_FORWARDS, (*self._rows.key_columns, low, high, _PAGE, _PAGE_BYTES), binary=True
         ).fetchall():
             for seq, line in rows:
                 yield seq, bytes(line)
             low = rows[-1][0]
 
     def sync(self, seq: int) -> None:
-        """See `Log.sync`. Whatever anybody can see is durable already."""
+        """See `Log.sync`. Every visible entry is already durable."""
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
@@ -173,9 +169,9 @@ class PostgresLog:
 
     def _lines(self, low: int, high: int, *, reverse: bool) -> Iterator[tuple[int, bytes]]:
         seen = pages = 0
-        size = _FIRST_PAGE  # many want no more than the newest few
+        size = _FIRST_PAGE  # many readers want only the newest few
         while low + 1 < high:
-            values = (*self._rows.place, low, high, size, _PAGE_BYTES)
+            values = (*self._rows.key_columns, low, high, size, _PAGE_BYTES)
             query = _READ_BACKWARDS if reverse else _READ_FORWARDS
             rows = self._pool.rows(f"reading session {self.id}", query, values)
             pages += 1
@@ -190,7 +186,7 @@ class PostgresLog:
             else:
                 low = rows[-1][0]
         if pages > 1 or not seen:
-            self._end()  # raises if the log went away meanwhile, which must not look like its end
+            self._end()  # raises if the log was removed meanwhile, which must not look like its end
 
     def _end(self) -> int:
         rows = self._pool.rows(
@@ -199,11 +195,11 @@ class PostgresLog:
             (self._rows.tenant, self._rows.num),
         )
         if not rows:
-            raise NotFound(f"session {self.id} is gone from its place", hint="it was purged")
+            raise session_gone(self.id)
         return rows[0][0]
 
     def find(self, entry_id: str) -> AnyEntry | None:
-        values = (*self._rows.place, [key_of(entry_id)])
+        values = (*self._rows.key_columns, [key_of(entry_id)])
         rows = self._pool.rows(f"looking in session {self.id}", PRESENT, values)
         return _entry(bytes(rows[0][1]), self.id) if rows else None
 
@@ -216,29 +212,29 @@ class PostgresLog:
         return rows[0][0] if rows else None
 
     def wait(self, seq: int, *, seconds: float = 0) -> bool:
-        """See `Log.wait`. Longer than asked, because it is notified; but notifications may be lost."""
+        """See `Log.wait`. Waits longer than `seconds`, as it is notified; but polls, too: notifications get lost."""
         if seconds:
             closings = self._closings
             self._watch.wait(self._rows.num, max(seconds, _LOOK_S), lambda: self._closings != closings)
         return self._end() != seq
 
-    def listen(self, tell: Callable[[], None]) -> Callable[[], None]:
-        return self._watch.subscribe(self._rows.num, tell)
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._watch.subscribe(self._rows.num, callback)
 
-    def speak(self, text: LiveText) -> Callable[[], None]:
+    def publish(self, text: LiveText) -> Callable[[], None]:
         return self._watch.publish(self._rows.num, text)
 
-    def hear(self) -> NoticeInbox | None:
+    def open_inbox(self) -> NoticeInbox | None:
         return self._watch.open_inbox(self._rows.num)
 
     def close(self) -> None:
-        """See `Log.close`. It holds nothing open."""
+        """See `Log.close`. Nothing is held open; this ends waiting readers."""
         self._closings += 1
         self._watch.wake(self._rows.num)
 
 
 def read_line(line: bytes, seq: int) -> Iterator[AnyEntry | Damage]:
-    """The entry of a row, or what is wrong with it. There are no offsets here: the `seq` says where."""
+    """Yield the entry of a row, or its damage. Rows have no offsets: `Damage.offset` is the `seq`."""
     try:
         item = decode(line)
     except Unreadable as why:

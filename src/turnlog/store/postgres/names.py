@@ -11,13 +11,13 @@ LONGEST = 63
 
 
 def key_of(name: str) -> bytes:
-    """The id itself, or a digest of a long one. No two ids have the same key: digests are longer than the rest."""
+    """Return the id, or the digest of a long id. Keys are unique: a digest is longer than any id that is a key."""
     data = id_bytes(name)
     return data if len(data) <= LONGEST else b"#" * 32 + hashlib.sha256(data).digest()
 
 
 def alias_of(session_id: str) -> bytes | None:
-    """How a session is looked for where its key does not show it: by its handle, or by how a long id begins."""
+    """Return a second key to search a session by: its handle, or the beginning of a long id; None if there is none."""
     data, handle = id_bytes(session_id), handle_of(session_id)
     if len(data) > LONGEST:
         return data[:LONGEST]
@@ -25,12 +25,12 @@ def alias_of(session_id: str) -> bytes | None:
 
 
 def id_bytes(name: str) -> bytes:
-    """An id as it is stored."""
+    """Return an id as it is stored."""
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"an id is text, not {name!r:.80}")
     return name.encode("utf-8", "surrogatepass")
 
 
 def id_text(data: bytes) -> str:
-    """The id that `id_bytes` stored."""
+    """Return the id that `id_bytes` encoded."""
     return data.decode("utf-8", "surrogatepass")

@@ -1,14 +1,15 @@
-"""Connections: made in the thread that needs one, so that an error says why; kept for the next one, of any tenant."""
+"""Connections: opened in the thread that needs one, so that it gets the error; reused by every tenant."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, LiteralString, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -20,45 +21,60 @@ from turnlog.store.postgres.problem import as_error, may_pass, too_old
 
 _T = TypeVar("_T")
 _OLDEST = 130000
+_PORT = 5432
 _POOLERS = ("transaction", "session")
+_PARAMETERS = ("tenant", "pooler", "connections")
+"""The parameters of a location that are ours, not the driver's."""
 HIDDEN = "\1"
-"""How the names of tenants begin that were given up, and of which something is left to be erased."""
+"""The prefix of the names of dropped tenants whose rows are not all removed yet."""
 
 
 class Location:
-    """A `postgresql://…` location: what the driver needs, what is ours, and what may be shown."""
+    """A `postgresql://…` location: the driver's part, our own parameters, and the part that may be shown."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        parts = urlsplit(text)
-        asked = parse_qsl(parts.query, keep_blank_values=True)
-        ours = {name: value for name, value in asked if name in ("tenant", "pooler", "connections")}
-        self.url = urlunsplit(parts._replace(query=urlencode([pair for pair in asked if pair[0] not in ours])))
+        front, mark, query = text.partition("?")
+        pairs = query.split("&") if query else []
+        our_pairs = [pair for pair in pairs if unquote(pair.partition("=")[0]) in _PARAMETERS]
+        parameters = dict(parse_qsl("&".join(our_pairs), keep_blank_values=True))
+        self.url = front + mark + "&".join(pair for pair in pairs if pair not in our_pairs)
+        """The driver's part, as it was given."""
         try:
             options = conninfo_to_dict(self.url)
-            for port in str(options.get("port") or "5432").split(","):
-                int(port)
+            servers = _servers(options)
         except (psycopg.ProgrammingError, ValueError) as error:
             # libpq repeats the whole location, password included.
             hint = "postgresql://user@host:5432/name, and libpq's parameters behind a question mark"
             raise Invalid("that is not the location of a database", hint=hint) from error.with_traceback(None)
         self.given = frozenset(options)
-        self.tenant = checked(ours.get("tenant", ""))
-        self.pooler = ours.get("pooler")
-        """How a pooler before the server works; None where we find out."""
+        self.tenant = checked(parameters.get("tenant", ""))
+        self.pooler = parameters.get("pooler")
+        """The mode of a pooler in front of the server; None to detect it."""
         if self.pooler not in (None, *_POOLERS):
             raise Invalid(f"pooler={self.pooler:.80}", hint=f"one of {', '.join(_POOLERS)}; or nothing, to find out")
-        self.connections = _number(ours.get("connections"))
-        host, port = options.get("host") or options.get("hostaddr") or "localhost", options.get("port") or "5432"
-        self.place = f"{host}:{port}/{options.get('dbname') or options.get('user') or ''}"
+        self.connections = _number(parameters.get("connections"))
+        self.server = f"{servers}/{options.get('dbname') or options.get('user') or ''}"
+        """The address as people may see it: hosts, ports and the database, without user and password."""
 
     def of(self, tenant: str) -> str:
-        """The location of one of its tenants."""
+        """Return the location of one of the tenants."""
         return f"{self.text}{'&' if '?' in self.text else '?'}tenant={quote(tenant, safe='')}"
 
 
+def _servers(options: Mapping[str, Any]) -> str:
+    """Return hosts with their ports. Raises `ValueError`.
+
+    As for libpq, one port is that of all hosts, and a missing one is the default.
+    """
+    hosts = str(options.get("host") or options.get("hostaddr") or "").split(",")
+    ports = [int(port or _PORT) for port in str(options.get("port") or "").split(",")]
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    return ",".join(f"{host or 'localhost'}:{port}" for host, port in zip_longest(hosts, ports, fillvalue=_PORT))
+
+
 def checked(tenant: str) -> str:
-    """The name of a tenant that can be one."""
+    """Return a tenant's name if it is valid; otherwise raise `Invalid`."""
     try:
         tenant.encode()
     except UnicodeEncodeError:
@@ -75,14 +91,14 @@ def _number(given: str | None) -> int | None:
 
 
 class Connections:
-    """At most `size` connections in use at once, and those that nobody uses: one pool for all tenants."""
+    """One pool for all tenants: at most `size` connections in use at once, and the idle ones."""
 
     def __init__(self, location: Location, *, size: int, patience: float, durable: bool) -> None:
         self.location = location
-        self.place = location.place
+        self.server = location.server
         self.patience = patience
         self.is_pooled: bool | None = None if location.pooler is None else location.pooler == "transaction"
-        """Whether a pooler is before the server; None as long as nobody knows."""
+        """Whether a pooler is in front of the server; None while that is unknown."""
         self._durable = durable
         self.size = location.connections or size
         self.free = self._permits()
@@ -92,21 +108,21 @@ class Connections:
         renew_after_fork(self)
 
     def _permits(self) -> queue.SimpleQueue[None]:
-        """As many as there may be connections in use. A queue is a fast semaphore."""
+        """Return one permit per connection that may be in use. A queue is a fast semaphore."""
         permits: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(self.size):
             permits.put(None)
         return permits
 
     def after_fork(self) -> None:
-        """In a child process: the connections are the parent's, and so is whoever holds a lock."""
+        """Reset in a child process: connections and permits belong to the parent."""
         _inherited.extend(self._idle)  # to close them would end them in the parent as well
         self._idle = []
         self._mutex = threading.Lock()
         self.free = self._permits()
 
     def connect(self) -> Connection:
-        """A new connection; psycopg's error if there is none."""
+        """Open a connection. Raises psycopg's errors."""
         options: dict[str, Any] = {
             "connect_timeout": max(2, int(self.patience / 2)),
             "keepalives_idle": 5,
@@ -120,9 +136,9 @@ class Connections:
         connection.patience, connection.is_durable = self.patience, self._durable
         try:
             if connection.info.server_version < _OLDEST:
-                raise too_old(connection.info.server_version, self.place)
+                raise too_old(connection.info.server_version, self.server)
             if self.is_pooled is None:
-                # A pooler has told us a number of its own.
+                # A pooler reports a process id of its own when the connection begins.
                 row = connection.execute("select pg_backend_pid()", prepare=False).fetchone()
                 self.is_pooled = row is None or row[0] != connection.info.backend_pid
             connection.configure(is_pooled=bool(self.is_pooled))
@@ -132,7 +148,7 @@ class Connections:
         return connection
 
     def take(self) -> Connection:
-        """A connection of one's own, outside the limit; give it back with `give`."""
+        """Return a connection outside the limit; return it with `give`."""
         with self._mutex:
             while self._idle:
                 connection = self._idle.pop()
@@ -141,7 +157,7 @@ class Connections:
         return self.connect()
 
     def give(self, connection: Connection) -> None:
-        """Keep it for the next one, unless it is of no use any more."""
+        """Return the connection to the pool. Close it if it is broken or inside a transaction."""
         if not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE:
             with self._mutex:
                 if not self._is_closed and len(self._idle) < self.size:
@@ -150,7 +166,7 @@ class Connections:
         connection.close()
 
     def drop_idle(self) -> None:
-        """Close what nobody uses."""
+        """Close the idle connections."""
         with self._mutex:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -160,32 +176,32 @@ class Connections:
         self.drop_idle()
 
     def close(self) -> None:
-        """Close everything that nobody uses; what is in use is closed when it is given back."""
+        """Close the idle connections; those in use are closed when they are returned."""
         self._is_closed = True
         self.drop_idle()
 
 
 class Pool:
-    """The connections as one tenant has them: whatever is done on one, is done as that tenant."""
+    """The connections for one tenant: every statement runs as that tenant."""
 
     def __init__(self, connections: Connections, tenant: str) -> None:
         self.connections = connections
         self.tenant = tenant
-        self.place = connections.place
+        self.server = connections.server
 
     @property
     def patience(self) -> float:
-        """So long somebody waits for the server."""
+        """The seconds to wait for the server."""
         return self.connections.patience
 
     def connect(self) -> Connection:
-        """A new connection, outside the limit; psycopg's error if there is none."""
+        """Open a connection outside the limit. Raises psycopg's errors."""
         connection = self.connections.connect()
         connection.tenant = self.tenant
         return connection
 
     def give(self, connection: Connection) -> None:
-        """Keep it for the next one, unless it is of no use any more."""
+        """See `Connections.give`."""
         self.connections.give(connection)
 
     def _take(self) -> Connection:
@@ -195,14 +211,14 @@ class Pool:
 
     @contextmanager
     def connection(self) -> Generator[Connection]:
-        """A connection for a moment. What went wrong on it is psycopg's error."""
-        all_of_them = self.connections
-        free = all_of_them.free
+        """Borrow a connection. Its errors are psycopg's."""
+        connections = self.connections
+        free = connections.free
         try:
             free.get(timeout=self.patience)
         except queue.Empty:
             raise Unavailable(
-                f"all {all_of_them.size} connections to {self.place} were busy for {self.patience:g} seconds",
+                f"all {connections.size} connections to {self.server} were busy for {self.patience:g} seconds",
                 hint="a retry is safe",
             ) from None
         try:
@@ -213,7 +229,7 @@ class Pool:
             except psycopg.OperationalError as error:
                 if connection.closed or may_pass(error):
                     connection.close()
-                    all_of_them.drop_idle()  # what ended this one will have ended them
+                    connections.drop_idle()  # they have probably failed for the same reason
                 raise
             finally:
                 self.give(connection)
@@ -223,16 +239,16 @@ class Pool:
     # ── work ──────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, doing: str, job: Callable[[Connection, bool], _T]) -> _T:
-        """Do something that may be done again. The job is told whether an answer of it may have been lost."""
+        """Run a job, with retries. Its second argument says whether the answer of an earlier attempt may be lost."""
 
         def attempt(again: bool) -> _T:
             with self.connection() as connection:
                 return job(connection, again)
 
-        return self._insist(doing, attempt)
+        return self._retry(doing, attempt)
 
     def own(self, doing: str, job: Callable[[Connection], _T]) -> tuple[Connection, _T]:
-        """A connection of one's own on which this was done first; `give` takes it back."""
+        """Return a connection outside the limit, and the result of `job` on it. Return it with `give`."""
 
         def attempt(again: bool) -> tuple[Connection, _T]:
             connection = self._take()
@@ -243,9 +259,9 @@ class Pool:
                 self.connections.drop_idle()
                 raise
 
-        return self._insist(doing, attempt)
+        return self._retry(doing, attempt)
 
-    def _insist(self, doing: str, attempt: Callable[[bool], _T]) -> _T:
+    def _retry(self, doing: str, attempt: Callable[[bool], _T]) -> _T:
         deadline = time.monotonic() + self.patience
         pause, again = 0.02, False
         while True:
@@ -253,13 +269,13 @@ class Pool:
                 return attempt(again)
             except psycopg.Error as error:
                 if not may_pass(error) or time.monotonic() + pause > deadline:
-                    raise as_error(error, doing, self.place) from error
+                    raise as_error(error, doing, self.server) from error
             again = True
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
 
     def rows(self, doing: str, query: LiteralString, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """The answer to a question."""
+        """Return the rows of a query."""
         return self.run(doing, lambda connection, _: connection.execute(query, values, binary=True).fetchall())
 
 

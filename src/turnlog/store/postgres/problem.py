@@ -1,4 +1,4 @@
-"""What the database says, in our words: which error, and whether to try again."""
+"""Mapping of database errors to Turnlog's errors, and whether to retry."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from turnlog.errors import OutOfSpace, TurnlogError, Unavailable, Unsupported
 
 
 class Slow(psycopg.OperationalError):
-    """No answer within the time we give the server."""
+    """The server did not answer within the time limit."""
 
 
 class Reason(NamedTuple):
-    """A kind of trouble."""
+    """A kind of database error."""
 
     word: str
-    """What `health` calls it."""
+    """The name of this kind in `health`."""
     states: tuple[str, ...]
     words: tuple[str, ...]
-    """What stands for the sqlstates where there is no connection yet, and so no state."""
+    """Texts that identify it without an SQLSTATE, before there is a connection."""
     hint: str
     passes: bool
     """Whether the same may work in a moment, on a new connection."""
@@ -83,7 +83,7 @@ _REASONS = (
 
 
 def reason(error: psycopg.Error) -> Reason:
-    """What kind of trouble it is."""
+    """Return the kind of a database error."""
     if isinstance(error, Slow):
         return _SLOW
     state, text = error.sqlstate or "", str(error)
@@ -106,22 +106,22 @@ def may_pass(error: psycopg.Error) -> bool:
     return reason(error).passes
 
 
-def as_error(error: psycopg.Error, doing: str, place: str) -> TurnlogError:
-    """The error to raise for what went wrong while `doing`."""
+def as_error(error: psycopg.Error, doing: str, server: str) -> TurnlogError:
+    """Return the error to raise for a database error; `doing` says what failed."""
     text = " ".join(str(error.diag.message_primary or error).split())
     cause = reason(error)
     kind = _KINDS.get(cause.word, Unavailable)
-    return kind(f"{doing}: {text}", hint=cause.hint.format(place))
+    return kind(f"{doing}: {text}", hint=cause.hint.format(server))
 
 
 def word_of(error: TurnlogError) -> str:
-    """What `health` calls the trouble that was raised as this."""
+    """Return the name in `health` of the kind of error that was raised as this one."""
     return reason(error.__cause__).word if isinstance(error.__cause__, psycopg.Error) else error.code
 
 
-def too_old(version: int, place: str) -> Unsupported:
-    """The server is older than what we use."""
+def too_old(version: int, server: str) -> Unsupported:
+    """Return the error for a server that is too old."""
     return Unsupported(
-        f"the database at {place} is PostgreSQL {version // 10000}; turnlog needs 13 or newer",
+        f"the database at {server} is PostgreSQL {version // 10000}; turnlog needs 13 or newer",
         hint="upgrade the server",
     )

@@ -1,14 +1,26 @@
-"""Removing a session for good, and what was only kept aside for it."""
+"""Purging a session, and the logs that are kept aside only for it."""
 
 from __future__ import annotations
 
-from typing import LiteralString
+from typing import LiteralString, NamedTuple
 
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
-from turnlog.store.refusal import refuse_longer
+from turnlog.store.refusal import refuse_other_end
 
-# Always from a fork to what it builds on, so that two of them never wait for each other.
+
+class _PurgedRow(NamedTuple):
+    """The columns of `_ROW`."""
+
+    num: int
+    root: int
+    place: str
+    fork_of: bytes | None
+    first: bytes
+    last_seq: int
+
+
+# Rows are always locked from a fork to its parent, so that two purges cannot deadlock.
 _ROW: LiteralString = (
     "select num, root, place, fork_of, coalesce(first_key, key), last_seq from turnlog.session where tenant = %s"
 )
@@ -19,37 +31,42 @@ _NEEDED = "select max(fork_seq) from turnlog.session where tenant = %s and fork_
 
 
 def purge(connection: Connection, tenant: int, session_id: str, places: list[str], after: int | None) -> int:
-    """Inside a transaction. How many such sessions there were; where there were two, nothing is done."""
+    """Purge a session, inside a transaction. Returns how many sessions matched; if two did, nothing is removed."""
     rows = connection.execute(_NAMED, (tenant, key_of(session_id), places), binary=True).fetchall()
     if len(rows) != 1:
         return len(rows)
-    num, root, _, above, first, last = rows[0]
-    refuse_longer(session_id, last, after)
-    connection.execute("select turnlog.own_forget(%s)", (num,))
-    # Others may count from now on what it counted.
+    log = _PurgedRow(*rows[0])
+    refuse_other_end(session_id, log.last_seq, after)
+    connection.execute("select turnlog.own_forget(%s)", (log.num,))
+    # What counted for this session may now count for another one.
     connection.execute("insert into turnlog.own_meta (key, value) values ('unsettled', 1) on conflict do nothing")
-    needed = _needed(connection, tenant, first)
+    needed = _needed(connection, tenant, log.first)
     if needed:
-        connection.execute(_DROP, (root, num, needed))
+        connection.execute(_DROP, (log.root, log.num, needed))
         connection.execute(
             "update turnlog.session set place = 'base', last_seq = least(last_seq, %s), "
             "wide_seq = case when wide_seq <= %s then wide_seq end, bytes = ("
             "select coalesce(sum(octet_length(line) + 1), 0) from turnlog.entry "
             "where tenant = %s and root = %s and session = %s) where tenant = %s and num = %s",
-            (needed, needed, tenant, root, num, tenant, num),
+            (needed, needed, tenant, log.root, log.num, tenant, log.num),
         )
         return 1
     while True:
-        # What it builds on is locked before it goes: of two last forks, the second one sees that it is the last.
-        base = connection.execute(_FIRST, (tenant, above), binary=True).fetchone() if above is not None else None
-        connection.execute(_DROP, (root, num, 0))
-        connection.execute("select turnlog.drop_session(%s)", (num,))
-        if above is None or base is None or base[2] != "base" or _needed(connection, tenant, above):
+        # The parent is locked first: of the last two forks, the one that is purged second then removes the parent.
+        parent = None if log.fork_of is None else _locked(connection, tenant, log.fork_of)
+        connection.execute(_DROP, (log.root, log.num, 0))
+        connection.execute("select turnlog.drop_session(%s)", (log.num,))
+        if parent is None or parent.place != "base" or _needed(connection, tenant, parent.first):
             return 1
-        num, root, _, above, _, _ = base
+        log = parent
+
+
+def _locked(connection: Connection, tenant: int, first: bytes) -> _PurgedRow | None:
+    row = connection.execute(_FIRST, (tenant, first), binary=True).fetchone()
+    return None if row is None else _PurgedRow(*row)
 
 
 def _needed(connection: Connection, tenant: int, first: bytes) -> int:
-    """Up to where forks need the log with that first entry."""
+    """Return the last entry that forks need of the log with that first entry."""
     row = connection.execute(_NEEDED, (tenant, first)).fetchone()
     return (row[0] or 0) if row is not None else 0

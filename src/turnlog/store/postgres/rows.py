@@ -1,11 +1,11 @@
-"""The rows of one log. An append is one statement, which finds the log as we know it or changes nothing."""
+"""The rows of one log. An append is one statement, which changes nothing unless the log ends where expected."""
 
 from __future__ import annotations
 
 import struct
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -30,7 +30,7 @@ with {held}moved as (
 )
 insert into turnlog.entry (root, session, tenant, seq, key, line)
 """
-# What refers to blobs is written by who keeps them, and by nobody who only believes that.
+# Lines that refer to blobs are only inserted while our lease on the blobs still has its row.
 _HELD = "held as (select from turnlog.lease where tenant = $9 and name = ${} for key share), "
 _IF_HELD = " and exists (select from held)"
 _UNWATCHED = """
@@ -38,8 +38,8 @@ returning not exists (
     select from turnlog.lease
     where tenant = $9 and name > $10 || ' ' and name < $10 || '!' and until > clock_timestamp())
 """
-_ASK_AGAIN_S = 0.05
-"""How long a writer trusts the answer that nobody watches."""
+_RECHECK_S = 0.05
+"""How long a writer relies on the answer that there are no watchers."""
 _END = ("int8",) * 8 + ("int4",)
 _ONE, _MANY = ("int8", "bytea", "bytea"), ("int8[]", "bytea[]", "bytea[]")
 _PLAIN = _MOVE.format(held="", if_held="")
@@ -67,7 +67,7 @@ select key, line from turnlog.entry where tenant = %s and root = %s and session 
 
 
 class Stamped(Struct, frozen=True):
-    """Drafts with their place: what a statement needs to bring them into the table."""
+    """Stamped entries: what a statement needs to insert them."""
 
     entries: list[AnyEntry]
     lines: list[bytes]
@@ -80,7 +80,7 @@ class Stamped(Struct, frozen=True):
 
 
 def stamp(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> Stamped:
-    """Give drafts their numbers and times, and seal them."""
+    """Give drafts their numbers and times, and encode them as lines."""
     with_stamps = stamp_drafts(drafts, floor=floor, at=at, now=now, head=head)
     sealed = [one.draft.sealed(one.stamps) for one in with_stamps]
     keys, last_at = [key_of(draft.id) for draft in drafts], with_stamps[-1].at if with_stamps else at
@@ -88,7 +88,7 @@ def stamp(drafts: list[Draft], *, floor: int, at: int, now: int, head: int) -> S
 
 
 def stamped(entries: list[AnyEntry], lines: list[bytes], keys: list[bytes], last_at: int) -> Stamped:
-    """Entries with their bare lines and keys."""
+    """Return entries with their bare lines and keys, ready to be inserted."""
     seqs, size = [entry.seq for entry in entries], sum(len(line) + 1 for line in lines)
     fence = max((entry.seq for entry in entries if is_fence(entry)), default=0)
     wide = max((entry.seq for entry in entries if is_wide(entry)), default=None)
@@ -96,34 +96,43 @@ def stamped(entries: list[AnyEntry], lines: list[bytes], keys: list[bytes], last
 
 
 class LogEnd(Struct, frozen=True):
-    """Where a log ends, as far as we know."""
+    """The end of a log, as far as it is known."""
 
     seq: int
     at: int
 
 
+class LockedLog(NamedTuple):
+    """Where a locked log is, and its end."""
+
+    place: str
+    last_seq: int
+    last_ms: int
+    last_fence: int
+
+
 class LogRow(Struct, frozen=True):
-    """A log as the table of sessions has it."""
+    """A row of the table of sessions."""
 
     id: str
     num: int
     root: int
     """The number of the session at the root of its forks."""
     tail: LogEnd | None = None
-    """Where it ends; None where that was not read."""
+    """The end of the log; None if it was not read."""
 
 
 class LogRows:
-    """The rows of one log. Not for two threads at once."""
+    """The rows of one log. Not thread-safe."""
 
     def __init__(self, pool: Pool, watch: Watch, row: LogRow) -> None:
         self.id = row.id
         self.num = num = row.num
         self.tenant = watch.leases.tenant
-        self.place = (self.tenant, row.root, num)
-        """What its rows have in common."""
+        self.key_columns = (self.tenant, row.root, num)
+        """The key columns that all rows of the log share."""
         self.tail = row.tail
-        """Where it ends; None where we do not know."""
+        """The end of the log; None if it is unknown."""
         self._pool = pool
         self._watch = watch
         self._is_watched = False
@@ -131,24 +140,25 @@ class LogRows:
         self._number, self._owner, self._watched = _int8(num), _int4(self.tenant), watches_of(num).encode()
 
     def run(self, job: Callable[[Connection, bool], _T]) -> _T:
-        """Do a job that appends, again if need be, and notify watchers."""
+        """Run a job that appends, with retries, and notify watchers."""
         self._is_watched = False
         result = self._pool.run(f"appending to session {self.id}", job)
         if self._is_watched:
-            self._watch.note_append(self.num)
+            self._watch.notify_append(self.num)
         return result
 
-    def lock(self, connection: Connection) -> tuple[Any, ...] | None:
-        """Its place, last `seq`, time and fence, which stay so until the transaction ends; None if it is gone."""
-        return connection.execute(_LOCK, (self.tenant, self.num)).fetchone()
+    def lock(self, connection: Connection) -> LockedLog | None:
+        """Lock the log for the transaction. Returns None if it is gone."""
+        row = connection.execute(_LOCK, (self.tenant, self.num)).fetchone()
+        return None if row is None else LockedLog(*row)
 
     def present(self, connection: Connection, keys: list[bytes]) -> dict[bytes, bytes]:
-        """The lines that are there under these keys."""
-        rows = connection.execute(PRESENT, (*self.place, keys), binary=True).fetchall()
+        """Return the existing lines with these keys."""
+        rows = connection.execute(PRESENT, (*self.key_columns, keys), binary=True).fetchall()
         return {bytes(key): bytes(line) for key, line in rows}
 
     def write(self, connection: Connection, new: Stamped, tail: LogEnd, limit: int, lease: Lease | None) -> bool:
-        """One statement: whether the log was as we thought, and took them."""
+        """Insert the lines in one statement. Returns whether the log ended as expected, so that they were inserted."""
         values: list[bytes | None] = [
             self._number, _int8(new.seqs[-1]), _int8(new.last_at), _int8(new.last_fence),
             None if new.wide_seq is None else _int8(new.wide_seq), _int8(new.size), _int8(tail.seq), _int8(limit),
@@ -172,5 +182,5 @@ class LogRows:
         self.tail = LogEnd(new.seqs[-1], new.last_at)
         self._is_watched = result.get_value(0, 0) == b"\0"
         if not self._is_watched and now >= self._unwatched_until:
-            self._unwatched_until = now + _ASK_AGAIN_S
+            self._unwatched_until = now + _RECHECK_S
         return True

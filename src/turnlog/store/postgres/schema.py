@@ -1,4 +1,4 @@
-"""The tables, made and brought up to date by numbered files of plain SQL."""
+"""The tables, created and migrated by numbered files of plain SQL."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _FIRST = """
 create schema if not exists turnlog;
 create table if not exists turnlog.migration (number int primary key, applied timestamptz not null default now())
 """
-# Nobody but the owner of the tables can hold this lock, and nobody who only reads is in its way.
+# Only the owner of the tables can take this lock, and readers do not wait for it.
 _LOCK = "lock table turnlog.migration in share row exclusive mode"
 _IN_USE_S = 10.0
-"""Somebody may be at work in a table. To wait for long would make everybody else wait behind us."""
+"""How long to wait for a table that is in use. A longer wait would block everyone else behind us."""
 _PATIENCE_S = 3600.0
-"""A change may have to go through all sessions. Others who come meanwhile wait no longer than ever."""
+"""How long a migration may take: it may process all sessions. Other processes keep their usual limit meanwhile."""
 
 
 @cache
 def migrations() -> dict[int, str]:
-    """What there is, by number."""
+    """Return the migrations by number."""
     migrations = {
         int(item.name[:4]): item.read_text(encoding="utf-8")
         for item in (files("turnlog.store.postgres") / "migrations").iterdir()
@@ -34,12 +34,12 @@ def migrations() -> dict[int, str]:
 
 
 def newest() -> int:
-    """The number of the last one."""
+    """Return the number of the newest migration."""
     return max(migrations())
 
 
 def version(connection: Connection) -> int:
-    """The number of the newest migration in the database; 0 if there are no tables yet."""
+    """Return the number of the newest migration in the database; 0 if there are no tables yet."""
     row = connection.execute("select to_regclass('turnlog.migration') is not null").fetchone()
     if row is None or not row[0]:
         return 0
@@ -47,8 +47,8 @@ def version(connection: Connection) -> int:
     return int(row[0] or 0) if row else 0
 
 
-def bring_up_to_date(connection: Connection, place: str) -> None:
-    """Apply what is missing, one process at a time, whole or not at all; refuse what a newer turnlog made."""
+def bring_up_to_date(connection: Connection, server: str) -> None:
+    """Apply missing migrations atomically, one process at a time; refuse tables of a newer turnlog."""
     installed = version(connection)
     if installed < newest():
         if not installed:
@@ -64,13 +64,13 @@ def bring_up_to_date(connection: Connection, place: str) -> None:
             connection.patience = patience
     if installed > newest():
         raise Unsupported(
-            f"the tables at {place} are of version {installed}; this turnlog knows version {newest()}",
+            f"the tables at {server} are of version {installed}; this turnlog knows version {newest()}",
             hint="upgrade turnlog",
         )
 
 
 def _begin(connection: Connection) -> None:
-    """Make what the lock is on. Of several who do that at once, the later ones find it made."""
+    """Create the table that is locked during a migration. Several processes may try at once."""
     try:
         _make(connection)
     except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable, psycopg.errors.DuplicateSchema):
@@ -93,7 +93,7 @@ def _migrate(connection: Connection) -> int:
 
 
 def tenant_if_current(connection: Connection, name: str) -> int | None:
-    """The number of a tenant that is there, in tables of the version we know: usually, one question is enough."""
+    """Return the number of an existing tenant if the tables are current, else None: usually, one query is enough."""
     query = "select (select max(number) from turnlog.migration), (select num from turnlog.tenant where name = %s)"
     try:
         row = connection.execute(query, (name,)).fetchone()
@@ -103,7 +103,7 @@ def tenant_if_current(connection: Connection, name: str) -> int | None:
 
 
 def tenant_of(connection: Connection, name: str) -> int:
-    """The number of a tenant, who is new if need be."""
+    """Return the number of a tenant, which is created if necessary."""
     query = "select num from turnlog.tenant where name = %s"
     row = connection.execute(query, (name,)).fetchone()
     if row is None:

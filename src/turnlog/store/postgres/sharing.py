@@ -1,4 +1,4 @@
-"""Many keep blobs together, or one collects alone: across threads by counting, across machines by leases."""
+"""The lock of the blobs, shared or exclusive: between threads by counting, between machines by leases."""
 
 from __future__ import annotations
 
@@ -26,92 +26,102 @@ class BlobLease:
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
-        self._together = 0
-        self._alone: int | None = None
-        self._is_locking = False
+        self._sharers = 0
+        """The number of shared holds by threads of this process."""
+        self._owner: int | None = None
+        """The thread that holds the lock exclusively."""
+        self._locking: int | None = None
+        """The thread that is taking or releasing the lease."""
         self._lease: Lease | None = None
 
     def after_fork(self) -> None:
-        """In a child process: the lock is the parent's."""
+        """Reset in a child process: the lock is the parent's."""
         self._begin()
 
-    def alone_in(self, connection: Connection) -> None:
-        """Inside a transaction: nobody keeps blobs until it ends, or this raises."""
-        if self._lease is None or self._alone is None:
-            raise Unavailable("nobody holds the lock of the blobs", hint="take it before you collect")
+    def renew_exclusive_in(self, connection: Connection) -> None:
+        """Inside a transaction: renew the exclusive lock, so that no one else adds blobs until it ends, or raise."""
+        if self._lease is None or self._owner is None:
+            raise Unavailable("the blobs are not locked", hint="lock them before you collect")
         if not self._lease.renew(connection):
             raise Unavailable(
-                "somebody else took over the blobs while this process did not answer",
+                "another process took over the blobs while this one did not answer",
                 hint="collect again: nothing was removed that is needed",
             )
 
     @contextmanager
-    def together(self) -> Generator[None]:
-        """Nobody is alone meanwhile, except this thread itself."""
+    def shared(self) -> Generator[None]:
+        """Hold the lock shared: no other thread or process holds it exclusively meanwhile."""
         me = threading.get_ident()
-        with self._changed:
-            self._wait_for(lambda: self._alone in (None, me) and not self._is_locking)
-            within = self._alone == me
-            is_first = not within and not self._together
+        with self._locking_ends():
+            with self._changed:
+                self._wait_for(lambda: self._owner in (None, me) and self._locking is None)
+                within = self._owner == me
+                is_first = not within and not self._sharers
+                if is_first:
+                    self._locking = me
+                elif not within:
+                    self._sharers += 1
             if is_first:
-                self._is_locking = True
-            elif not within:
-                self._together += 1
-        if is_first:
-            self._enter(shared=True)
+                self._enter(shared=True)
         try:
             yield
         finally:
             if not within:
-                self._leave_together()
+                self._leave_shared()
 
-    def _leave_together(self) -> None:
-        with self._changed:
-            self._together -= 1
-            is_last = not self._together
+    def _leave_shared(self) -> None:
+        with self._locking_ends():
+            with self._changed:
+                self._sharers -= 1
+                is_last = not self._sharers
+                if is_last:
+                    self._locking = threading.get_ident()
             if is_last:
-                self._is_locking = True
-        if is_last:
-            self._leave(shared=True)
+                self._leave(shared=True)
 
     @contextmanager
-    def alone(self) -> Generator[None]:
-        """Nobody else is here."""
-        with self._changed:
-            self._wait_for(lambda: self._alone is None and not self._together and not self._is_locking)
-            self._is_locking = True
-        self._enter(shared=False)
+    def exclusive(self) -> Generator[None]:
+        """Hold the lock exclusively."""
+        with self._locking_ends():
+            with self._changed:
+                self._wait_for(lambda: self._owner is None and not self._sharers and self._locking is None)
+                self._locking = threading.get_ident()
+            self._enter(shared=False)
+        try:
+            yield
+        finally:
+            with self._locking_ends():
+                with self._changed:
+                    self._locking = threading.get_ident()
+                    self._owner = None
+                self._leave(shared=False)
+
+    @contextmanager
+    def _locking_ends(self) -> Generator[None]:
+        """Let other threads go on afterwards, wherever an interrupt occurs."""
         try:
             yield
         finally:
             with self._changed:
-                self._is_locking = True
-                self._alone = None
-            self._leave(shared=False)
+                if self._locking == threading.get_ident():
+                    self._locking = None
+                    self._changed.notify_all()
 
     def _wait_for(self, is_free: Callable[[], bool]) -> None:
         if not self._changed.wait_for(is_free, timeout=self.limit_s):
             raise _busy("another thread of this process", self.limit_s)
 
     def _enter(self, *, shared: bool) -> None:
-        try:
-            self._lock(shared=shared)
-        except BaseException:
-            with self._changed:
-                self._is_locking = False
-                self._changed.notify_all()
-            raise
+        self._lock(shared=shared)
         with self._changed:
-            self._is_locking = False
             if shared:
-                self._together += 1
+                self._sharers += 1
                 self._leases.kept = self._lease
             else:
-                self._alone = threading.get_ident()
-            self._changed.notify_all()
+                self._owner = threading.get_ident()
 
     def _lock(self, *, shared: bool) -> None:
-        lease = Lease(self._leases, "blobs", together=shared)
+        lease = Lease(self._leases, "blobs", shared=shared)
 
         def job(connection: Connection, again: bool) -> str | int:
             del again
@@ -120,7 +130,7 @@ class BlobLease:
             except READ_ONLY:
                 if not shared:
                     raise
-                who = None  # a standby cannot take leases and needs none: collection runs on the primary
+                who = None  # a standby cannot take leases and needs none: collections run on the primary
             return self._leases.collections(connection) if who is None else who
 
         deadline, pause = time.monotonic() + self.limit_s, 0.005
@@ -138,19 +148,14 @@ class BlobLease:
 
     def _leave(self, *, shared: bool) -> None:
         lease, self._lease = self._lease, None
-        try:
-            if lease is not None:
-                self._leases.kept = None
-                self._leases.leave(lease)
-                if not self._drop(lease) and shared:
-                    # That is fine as long as nobody collected anything.
-                    now = self._pool.run("looking after the blobs", lambda one, _: self._leases.collections(one))
-                    if now != lease.collections:
-                        raise lost()
-        finally:
-            with self._changed:
-                self._is_locking = False
-                self._changed.notify_all()
+        if lease is not None:
+            self._leases.kept = None
+            self._leases.leave(lease)
+            if not self._drop(lease) and shared:
+                # That does no harm if no blobs were collected.
+                now = self._pool.run("checking for collections", lambda one, _: self._leases.collections(one))
+                if now != lease.collections:
+                    raise lost()
 
     def _drop(self, lease: Lease) -> bool:
         def job(connection: Connection, again: bool) -> bool:
@@ -160,7 +165,7 @@ class BlobLease:
                 return False
 
         try:
-            return self._pool.run("letting go of the blobs", job)
+            return self._pool.run("releasing the lock of the blobs", job)
         except TurnlogError:
             return False
 

@@ -1,4 +1,4 @@
-"""The tenants of a database, for who serves them all: found, counted off, dropped."""
+"""The tenants of a database: finding, listing and dropping them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from turnlog.store.postgres.schema import tenant_of
 from turnlog.store.refusal import tenant_missing
 from turnlog.store.tenant import DroppedTenant
 
-_THERE = "select num from turnlog.tenant where name = %s"
+_NUMBER_OF = "select num from turnlog.tenant where name = %s"
 _PORTION = 5000
-"""So many rows go at once: the server has to answer in time."""
+"""The number of rows that are deleted at once, so that the server answers in time."""
 
 
 def number_of(pool: Pool, *, create: bool) -> int:
-    """The number of the tenant that this pool is for; a new one if need be and told so."""
+    """Return the number of this pool's tenant, which is created if necessary and `create`."""
 
     def job(connection: Connection, again: bool) -> int | None:
         del again
         if create:
             return tenant_of(connection, pool.tenant)
-        row = connection.execute(_THERE, (pool.tenant,)).fetchone()
+        row = connection.execute(_NUMBER_OF, (pool.tenant,)).fetchone()
         return None if row is None else row[0]
 
     number = pool.run(f"looking for tenant {pool.tenant!r:.80}", job)
@@ -32,21 +32,23 @@ def number_of(pool: Pool, *, create: bool) -> int:
 
 
 def names(pool: Pool) -> list[str]:
-    """All of them."""
+    """Return the names of all tenants."""
     return [name for (name,) in pool.rows("listing tenants", "select turnlog.tenants()")]
 
 
 def drop(pool: Pool, name: str) -> DroppedTenant:
-    """Give a tenant up, then erase it portion by portion. Who was interrupted goes on by doing it again."""
+    """Hide a tenant, then delete its rows portion by portion. After an interruption, call this again."""
     doing = f"dropping tenant {name!r:.80}"
     hidden = pool.rows(doing, "select turnlog.give_up_tenant(%s)", (checked(name),))
     if not hidden:
         raise tenant_missing(name)
-    went: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
     for (one,) in hidden:
         for what, number in _erased(Pool(pool.connections, one), doing):
-            went[what] += number
-    return DroppedTenant(name, went["live"], went["deleted"], went["entries"], went["blobs"], went["bytes"])
+            dropped[what] += number
+    return DroppedTenant(
+        name, dropped["live"], dropped["deleted"], dropped["entries"], dropped["blobs"], dropped["bytes"]
+    )
 
 
 def _erased(pool: Pool, doing: str) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Waking those who follow a session. Only a hint: a follower looks again by itself before long.
+"""Notifying followers of a session. Notifications are only hints: a follower also polls.
 
 A watcher renews a row with the session's number as long as it watches. The append statement checks for that row, which
 costs no extra round trip. If it is there, a thread of the writer notifies the watchers after the commit, for all
@@ -28,9 +28,9 @@ from turnlog.store.postgres.pool import Connection, Connections
 _logger = logging.getLogger("turnlog")
 
 _PAUSE_S = 0.05
-"""Between two notifications of one process, and between two rounds of its listener."""
-_ASK_S = 0.2
-"""Between two polls, where listening is not possible."""
+"""The pause between two notifications of one process, and between two rounds of its listener."""
+_POLL_S = 0.2
+"""The pause between two polls, if listening is not possible."""
 _UNUSED_S = 10.0
 """After this long without a waiting reader, or without an append to notify of, a thread stops."""
 _WATCH = """
@@ -39,73 +39,75 @@ select %s, name, '', clock_timestamp() + make_interval(secs => %s) from unnest(%
 on conflict (tenant, name) do update set until = excluded.until
 """
 _ENDS = "select num, last_seq from turnlog.session where tenant = %s and num = any(%s)"
-_TELL = "select pg_notify(%s, num::text) from unnest(%s::bigint[]) as num"
+_NOTIFY = "select pg_notify(%s, num::text) from unnest(%s::bigint[]) as num"
 
 
 class Listener(BackgroundThread):
-    """Knows which readers in this process wait for which session."""
+    """The subscribers to new entries and the listeners to live text in this process, of all sessions."""
 
     def after_fork(self) -> None:
-        """In a child process no reader waits yet."""
+        """Reset in a child process: no reader waits yet."""
         super().after_fork()
         self._used: dict[Watched, float] = {}
         """When a reader last waited for a session."""
         self._rows: dict[str, Watched] = {}
-        """The rows by which writers know that a session is watched."""
+        """The names of the rows by which writers know that a session is watched, and their sessions."""
         self._ends: dict[Watched, int] = {}
-        """Where the logs ended at the last poll."""
+        """The ends of the logs at the last poll."""
         self._renew_at = 0.0
         self._id = uuid.uuid4().hex
         self._news: dict[Watched, int] = {}
-        """How many notifications came for a session."""
+        """The number of notifications for each session."""
         self._callbacks: dict[Watched, list[Callable[[], None]]] = {}
-        """The callbacks for a notification."""
+        """The callbacks of the subscribers to each session."""
         self._inboxes: dict[str, NoticeInbox] = {}
-        """The listeners to live text, by their names."""
-        self._has_said = False
+        """The inboxes of listeners to live text, by their names."""
+        self._has_warned = False
 
     @property
     def watched(self) -> set[Watched]:
-        """The sessions that it listens for."""
+        """Return the sessions that this listener watches."""
         return set(self._rows.values())
 
     def _use(self, leases: Leases, num: int) -> Watched:
-        what = self._watched_by(leases, num)
-        if self._connections.is_pooled and not self._has_said:
-            self._has_said = True
-            place = self._connections.place
-            _logger.warning("following asks every %g s: a pooler before %s keeps messages from us", _ASK_S, place)
-        self._used[what] = time.monotonic()
+        session = self._watched_by(leases, num)
+        if self._connections.is_pooled and not self._has_warned:
+            self._has_warned = True
+            server = self._connections.server
+            _logger.warning(
+                "following polls every %g s: the pooler before %s passes on no notifications", _POLL_S, server
+            )
+        self._used[session] = time.monotonic()
         self._wake()
-        return what
+        return session
 
     def wait(self, leases: Leases, num: int, seconds: float, is_over: Callable[[], bool]) -> None:
-        """Until a notification for that session comes, `is_over` says so, or `seconds` have passed."""
+        """Wait for a notification for that session, until `is_over` returns True or `seconds` have passed."""
         with self._changed:
-            what = self._use(leases, num)
-            counted = self._news.get(what, 0)
+            session = self._use(leases, num)
+            counted = self._news.get(session, 0)
             self._changed.wait_for(
-                lambda: self._news.get(what, 0) != counted or self._is_over or is_over(), timeout=seconds
+                lambda: self._news.get(session, 0) != counted or self._is_over or is_over(), timeout=seconds
             )
 
-    def subscribe(self, leases: Leases, num: int, tell: Callable[[], None]) -> Callable[[], None]:
-        """Have `tell` called at each notification for a session, until what this returns is called."""
+    def subscribe(self, leases: Leases, num: int, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` at each notification for a session. Returns a function that ends this."""
         with self._changed:
-            what = self._use(leases, num)
-            self._callbacks.setdefault(what, []).append(tell)
+            session = self._use(leases, num)
+            self._callbacks.setdefault(session, []).append(callback)
 
         def stop() -> None:
             with self._changed:
-                listeners = self._callbacks.get(what, [])
-                if tell in listeners:
-                    listeners.remove(tell)
-                if not listeners:
-                    self._callbacks.pop(what, None)
+                callbacks = self._callbacks.get(session, [])
+                if callback in callbacks:
+                    callbacks.remove(callback)
+                if not callbacks:
+                    self._callbacks.pop(session, None)
 
         return stop
 
     def open_inbox(self, leases: Leases, num: int) -> NoticeInbox:
-        """The live text of that session, from now on."""
+        """Return an inbox for the live text of that session, from now on."""
         with self._changed:
             inbox = NoticeInbox(self._use(leases, num), self._leave)
             self._inboxes[inbox.name] = inbox
@@ -116,12 +118,12 @@ class Listener(BackgroundThread):
             self._inboxes = {name: one for name, one in self._inboxes.items() if one is not inbox}
 
     def wake(self, tenant: int, num: int) -> None:
-        """Have every reader that waits for that session look whether it is over."""
+        """Wake every reader that waits for that session, to check whether its wait is over."""
         with self._changed:
             self._changed.notify_all()
-            listeners = list(self._callbacks.get(Watched(tenant, num), ()))
-        for tell in listeners:
-            tell()
+            callbacks = list(self._callbacks.get(Watched(tenant, num), ()))
+        for callback in callbacks:
+            callback()
 
     def _has_work(self) -> bool:
         with self._changed:
@@ -133,49 +135,49 @@ class Listener(BackgroundThread):
     def _work(self, connection: Connection) -> None:
         with self._changed:
             limit = time.monotonic() - _UNUSED_S
-            needed = self._callbacks.keys() | {inbox.what for inbox in self._inboxes.values()}
-            for what in [what for what, used in self._used.items() if used < limit and what not in needed]:
-                self._forget(what)
-            self._begin_again()
-            wanted = {watch_name(what.num, self._id): what for what in self._used}
-            wanted |= {watch_name(inbox.what.num, name): inbox.what for name, inbox in self._inboxes.items()}
+            needed = self._callbacks.keys() | {inbox.session for inbox in self._inboxes.values()}
+            for session in [session for session, used in self._used.items() if used < limit and session not in needed]:
+                self._forget(session)
+            self._rename_inboxes()
+            wanted = {watch_name(session.num, self._id): session for session in self._used}
+            wanted |= {watch_name(inbox.session.num, name): inbox.session for name, inbox in self._inboxes.items()}
         try:
             if connection.is_pooled:
-                self._ask(connection, set(wanted.values()))
+                self._poll(connection, set(wanted.values()))
             else:
                 self._listen(connection, wanted)
         except (NotFound, psycopg.errors.InsufficientPrivilege):
             self._give_up(connection.tenant)
 
     def _give_up(self, tenant: str) -> None:
-        """That tenant is gone: readers of its sessions find out when they look."""
+        """Forget a dropped tenant: readers of its sessions get an error when they poll."""
         with self._changed:
             gone = {number for number, leases in self._tenants.items() if leases.pool.tenant == tenant}
-            for what in [what for what in self._used if what.tenant in gone]:
-                self._forget(what)
-            self._inboxes = {name: one for name, one in self._inboxes.items() if one.what.tenant not in gone}
-            self._rows = {name: what for name, what in self._rows.items() if what.tenant not in gone}
+            for session in [session for session in self._used if session.tenant in gone]:
+                self._forget(session)
+            self._inboxes = {name: one for name, one in self._inboxes.items() if one.session.tenant not in gone}
+            self._rows = {name: session for name, session in self._rows.items() if session.tenant not in gone}
 
-    def _forget(self, what: Watched) -> None:
-        del self._used[what]
-        self._news.pop(what, None)
-        self._ends.pop(what, None)
+    def _forget(self, session: Watched) -> None:
+        del self._used[session]
+        self._news.pop(session, None)
+        self._ends.pop(session, None)
 
-    def _ask(self, connection: Connection, wanted: set[Watched]) -> None:
-        for tenant, those in by_tenant(wanted):
+    def _poll(self, connection: Connection, wanted: set[Watched]) -> None:
+        for tenant, nums in by_tenant(wanted):
             self._as(connection, tenant)
-            rows = connection.execute(_ENDS, (tenant, those), binary=True).fetchall()
+            rows = connection.execute(_ENDS, (tenant, nums), binary=True).fetchall()
             ends = {Watched(tenant, num): seq for num, seq in rows}
-            now = {Watched(tenant, num): ends.get(Watched(tenant, num), -1) for num in those}
-            news = {what for what, seq in now.items() if self._ends.get(what) != seq}
+            now = {Watched(tenant, num): ends.get(Watched(tenant, num), -1) for num in nums}
+            news = {session for session, seq in now.items() if self._ends.get(session) != seq}
             self._ends.update(now)
             self._notify(news)
         with self._changed:
-            self._changed.wait_for(lambda: self._is_over or self._used.keys() - wanted, timeout=_ASK_S)
+            self._changed.wait_for(lambda: self._is_over or self._used.keys() - wanted, timeout=_POLL_S)
 
     def _listen(self, connection: Connection, wanted: dict[str, Watched]) -> None:
         new, gone, now = wanted.keys() - self._rows.keys(), self._rows.keys() - wanted.keys(), time.monotonic()
-        before, after = ({what.tenant for what in rows.values()} for rows in (self._rows, wanted))
+        before, after = ({session.tenant for session in rows.values()} for rows in (self._rows, wanted))
         for tenant in after - before:
             connection.execute(f"listen {self._as(connection, tenant).channel(connection)}", prepare=False)
         is_due = now > self._renew_at
@@ -187,35 +189,35 @@ class Listener(BackgroundThread):
         self._unwatch(connection, rows, gone)
         for tenant in before - after:
             connection.execute(f"unlisten {self._as(connection, tenant).channel(connection)}", prepare=False)
-        self._notify({wanted[name] for name in new})  # what came before we listened was not notified
-        self._hear(connection)
+        self._notify({wanted[name] for name in new})  # nobody notified us of entries from before we listened
+        self._receive(connection)
 
-    def _hear(self, connection: Connection) -> None:
+    def _receive(self, connection: Connection) -> None:
         channels = {
             self._tenants[tenant].channel(connection): tenant for tenant in {one.tenant for one in self.watched}
         }
         notices: list[tuple[str, str]] = []
-        while (notice := connection.pgconn.notifies()) is not None:  # what came with the answers
+        while (notice := connection.pgconn.notifies()) is not None:  # notifications that came with the answers
             notices.append((notice.relname.decode(), notice.extra.decode()))
         if not notices:
             notices = [(one.channel, one.payload) for one in connection.notifies(timeout=_PAUSE_S, stop_after=1)]
         for channel, payload in notices:
             if channel in channels:
-                self._take(channels[channel], payload)
+                self._dispatch(channels[channel], payload)
 
-    def _take(self, tenant: int, payload: str) -> None:
+    def _dispatch(self, tenant: int, payload: str) -> None:
         if payload.isdecimal():
             self._notify({Watched(tenant, int(payload))})
             return
         name, _, frame = payload.partition(" ")
         with self._changed:
             inbox = self._inboxes.get(name)
-        if inbox is not None and inbox.what.tenant == tenant:
-            inbox.put(frame.encode())
-            self._notify({inbox.what})
+        if inbox is not None and inbox.session.tenant == tenant:
+            inbox.put(name, frame.encode())
+            self._notify({inbox.session})
 
-    def _begin_again(self) -> None:
-        """With the lock: an inbox that lost something has a new name, so that it is sent all of it again."""
+    def _rename_inboxes(self) -> None:
+        """With the lock: register the new names of inboxes that lost frames, so that the whole text is sent again."""
         for name, inbox in list(self._inboxes.items()):
             if inbox.name != name:
                 self._inboxes[inbox.name] = self._inboxes.pop(name)
@@ -229,15 +231,15 @@ class Listener(BackgroundThread):
         rows, self._rows = self._rows, {}
         self._unwatch(connection, rows, rows)
 
-    def _notify(self, heard: set[Watched]) -> None:
-        if heard:
+    def _notify(self, notified: set[Watched]) -> None:
+        if notified:
             with self._changed:
-                for what in heard & self._used.keys():
-                    self._news[what] = self._news.get(what, 0) + 1
+                for session in notified & self._used.keys():
+                    self._news[session] = self._news.get(session, 0) + 1
                 self._changed.notify_all()
-                listeners = [tell for what in heard for tell in self._callbacks.get(what, ())]
-            for tell in listeners:
-                tell()
+                callbacks = [callback for session in notified for callback in self._callbacks.get(session, ())]
+            for callback in callbacks:
+                callback()
 
     def _on_disconnect(self) -> None:
         self._rows, self._renew_at = {}, 0.0
@@ -246,16 +248,16 @@ class Listener(BackgroundThread):
                 inbox.reset()
 
 
-class Teller(BackgroundThread):
+class Notifier(BackgroundThread):
     """Notifies watchers of what this process wrote, after it was committed."""
 
     def after_fork(self) -> None:
-        """In a child process no reader waits yet."""
+        """Reset in a child process: there is nothing to notify of yet."""
         super().after_fork()
         self._marked: set[Watched] = set()
 
-    def note_append(self, leases: Leases, num: int) -> None:
-        """Something was written to a watched session."""
+    def notify_append(self, leases: Leases, num: int) -> None:
+        """Record an append to a watched session."""
         with self._changed:
             self._marked.add(self._watched_by(leases, num))
             self._wake()
@@ -276,11 +278,11 @@ class Teller(BackgroundThread):
                 channel = self._as(connection, tenant).channel(connection)
             except NotFound:
                 continue  # the tenant was dropped
-            connection.execute(_TELL, (channel, nums))
+            connection.execute(_NOTIFY, (channel, nums))
         time.sleep(_PAUSE_S)
 
     def _on_disconnect(self) -> None:
-        pass  # a watcher finds by itself what was not notified
+        pass  # watchers also poll
 
     def _end(self, connection: Connection) -> None:
         pass
@@ -300,13 +302,13 @@ class ServerThreads:
         self.connections = connections
         self.renewal = Renewal()
         self.listener = Listener(connections, "turnlog listener")
-        self.teller = Teller(connections, "turnlog teller")
+        self.notifier = Notifier(connections, "turnlog notifier")
         self.broadcast = PostgresBroadcast(connections, "turnlog broadcast")
 
     def close(self) -> None:
         """End the threads."""
         self.listener.close()
-        self.teller.close()
+        self.notifier.close()
         self.broadcast.close()
         self.renewal.close()
 
@@ -317,24 +319,24 @@ class Watch:
     def __init__(self, leases: Leases, threads: ServerThreads) -> None:
         self.leases = leases
         self.listener = threads.listener
-        self.teller = threads.teller
+        self.notifier = threads.notifier
         self.broadcast = threads.broadcast
 
     def wait(self, num: int, seconds: float, is_over: Callable[[], bool]) -> None:
         """See `Listener.wait`."""
         self.listener.wait(self.leases, num, seconds, is_over)
 
-    def subscribe(self, num: int, tell: Callable[[], None]) -> Callable[[], None]:
+    def subscribe(self, num: int, callback: Callable[[], None]) -> Callable[[], None]:
         """See `Listener.subscribe`."""
-        return self.listener.subscribe(self.leases, num, tell)
+        return self.listener.subscribe(self.leases, num, callback)
 
     def wake(self, num: int) -> None:
         """See `Listener.wake`."""
         self.listener.wake(self.leases.tenant, num)
 
-    def note_append(self, num: int) -> None:
-        """See `Teller.note_append`."""
-        self.teller.note_append(self.leases, num)
+    def notify_append(self, num: int) -> None:
+        """See `Notifier.notify_append`."""
+        self.notifier.notify_append(self.leases, num)
 
     def open_inbox(self, num: int) -> NoticeInbox | None:
         """See `Listener.open_inbox`; None behind a pooler."""
@@ -342,5 +344,5 @@ class Watch:
         return None if connections.is_pooled else self.listener.open_inbox(self.leases, num)
 
     def publish(self, num: int, text: LiveText) -> Callable[[], None]:
-        """See `CarryLiveText.speak`."""
+        """See `CarryLiveText.publish`."""
         return self.broadcast.publish(self.leases, num, text)

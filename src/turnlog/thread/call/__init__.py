@@ -1,1 +1,1 @@
-"""Tool calls that are open: which they are, and what is said of them before they have a result."""
+"""Open tool calls: which there are, and the questions, answers and starts that are recorded before a result."""

@@ -1,4 +1,4 @@
-"""Asking whether a tool may be run, answering that, and saying that it is about to be."""
+"""Appending a question about a tool call, its answer, and the start of its execution."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from turnlog.thread.call.pending import open_calls
 
 
 def ask(appender: Appender, draft: Ask) -> Ask:
-    """Append the question about an open call."""
+    """Append a question about an open call."""
     opened = _open_call(appender, draft.call)
     return appender.append([replace(draft, entry=opened.entry)])[0]
 
 
 def answer(appender: Appender, draft: Answer) -> Answer:
-    """Append the answer to an open question. Raises `Conflict` where somebody else was faster."""
-    opened = _asked(appender, draft.ask)
+    """Append the answer to an open question. Raises `Conflict` if it was answered before."""
+    opened = _call_with_ask(appender, draft.ask)
     if opened is None:
         raise NotFound(
             f"entry {draft.ask} asks nothing that is still open",
@@ -27,7 +27,7 @@ def answer(appender: Appender, draft: Answer) -> Answer:
         )
     if not opened.answer:
         answered = appender.append([draft])[0]
-        opened = _asked(appender, draft.ask)
+        opened = _call_with_ask(appender, draft.ask)
         if opened is None or opened.answer == answered.seq:
             return answered
     first = appender.history.at(opened.answer)
@@ -37,7 +37,7 @@ def answer(appender: Appender, draft: Answer) -> Answer:
 
 
 def start(appender: Appender, draft: Started) -> Started:
-    """Append that an open call is about to be run. Raises `Conflict` where it waits for an answer, or may not be."""
+    """Append that an open call is about to be run. Raises `Conflict` if the call waits for an answer or was denied."""
     opened = _open_call(appender, draft.call)
     if opened.state in ("waiting", "denied"):
         why = "waits for an answer" if opened.state == "waiting" else "was denied"
@@ -45,18 +45,18 @@ def start(appender: Appender, draft: Started) -> Started:
     return appender.append([replace(draft, entry=opened.entry)])[0]
 
 
-def _known(appender: Appender) -> list[OpenCall]:
-    """The open calls, with what others wrote meanwhile."""
+def _open_calls(appender: Appender) -> list[OpenCall]:
+    """The open calls, including what other writers appended meanwhile."""
     appender.catch_up()
     return [opened for opened, _ in open_calls(appender.history)]
 
 
 def _open_call(appender: Appender, call: str) -> OpenCall:
-    opened = newest(_known(appender), call)
+    opened = newest(_open_calls(appender), call)
     if opened is None:
         raise NotFound(f"no open tool call {call!r:.80}", hint="session.pending() has those without a result")
     return opened
 
 
-def _asked(appender: Appender, ask: int) -> OpenCall | None:
-    return next((opened for opened in _known(appender) if opened.ask == ask), None)
+def _call_with_ask(appender: Appender, ask: int) -> OpenCall | None:
+    return next((opened for opened in _open_calls(appender) if opened.ask == ask), None)

@@ -1,4 +1,4 @@
-"""How the last turn of a conversation ended, and by what it was cut off."""
+"""How the last turn of a conversation ended, or what cut it off."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from turnlog.log.entry import Message, Turn
 from turnlog.log.ids import word_of
-from turnlog.machine.process import lives
+from turnlog.machine.process import runs
 from turnlog.thread.call.pending import open_calls
 from turnlog.thread.history import History
 
@@ -19,20 +19,20 @@ class LastTurn(Struct, frozen=True):
     """The last turn of a conversation."""
 
     state: TurnEnding
-    """`open` where nobody ended it and nobody is known to be gone; `none` where nothing was said."""
+    """`open` if it has no end, and its process is not known to be gone; `none` if the conversation is empty."""
     turn: str | None = None
-    """Its name, where it was begun as one."""
+    """The turn's id, if it began with a turn mark."""
     why: str | None = None
-    """What went wrong, as far as that is known."""
+    """What went wrong, if that is known."""
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether it came to no end of its own."""
+        """Whether the turn did not complete."""
         return self.state in ("aborted", "failed", "cut off")
 
 
 def last_turn(history: History) -> LastTurn:
-    """From the marks of turns, and where there are none from the last thing that was said."""
+    """The last turn, from the marks of turns, or from the last message if there are no marks."""
     begun = history.state.turn
     if begun is not None:
         return _unfinished(history, begun, begun)
@@ -59,16 +59,16 @@ def _of_message(history: History, message: Message) -> LastTurn:
     return _unfinished(history, None, message.id)
 
 
-def _unfinished(history: History, turn: str | None, made: str) -> LastTurn:
-    """By whoever made that id: is the process still there?"""
-    who = history.state.writers.get(word_of(made))
-    if who is None or lives(who) is not False:
+def _unfinished(history: History, turn: str | None, entry_id: str) -> LastTurn:
+    """The ending of a turn without an end: `cut off` if the process that made the id `entry_id` is known to be gone."""
+    who = history.state.writers.get(word_of(entry_id))
+    if who is None or runs(who) is not False:
         return LastTurn("open", turn)
     return LastTurn("cut off", turn, f"process {who['pid']} on {who['host']} is gone")
 
 
 def error_text(error: Any) -> str | None:
-    """An error as text: its message, or what kind it is."""
+    """An error as text: its message, or its type."""
     fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
     message = fields.get("message") or fields.get("type")
     return None if message is None else str(message)

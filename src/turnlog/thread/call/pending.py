@@ -1,13 +1,14 @@
-"""The tool calls that have no result yet: which they are, and how far each of them came."""
+"""The tool calls that have no result yet, and how far each of them came."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from turnlog.log.block import ToolCall, calls_in
-from turnlog.log.context import unanswered, visible
+from turnlog.log.context import visible
+from turnlog.log.context.toolturn import unanswered
 from turnlog.log.entry import Answer, AnyEntry, Ask, Custom, Head, Message, Started
-from turnlog.log.fold.opencall import OpenCall, PendingCall, pending_call, with_mark
+from turnlog.log.fold.opencall import OpenCall, PendingCall, add_mark, pending_call
 from turnlog.thread.history import History
 
 
@@ -17,7 +18,10 @@ def pending_calls(history: History) -> list[PendingCall]:
 
 
 def open_calls(history: History) -> list[tuple[OpenCall, ToolCall]]:
-    """The same as the state has them. What it does not know is looked up, once."""
+    """The open calls of the conversation, as pairs of state and call.
+
+    If the state does not have them, they are read once.
+    """
     state = history.state
     if state.calls is not None:
         pairs_now = ((opened, _call_at(history, opened)) for opened in state.calls)
@@ -27,16 +31,16 @@ def open_calls(history: History) -> list[tuple[OpenCall, ToolCall]]:
     unanswered_calls = unanswered(replaced + kept)
     calls = [OpenCall(message.seq, call.id) for message, call in unanswered_calls]
     for mark in _marks(history, min((opened.entry for opened in calls), default=None)):
-        with_mark(calls, mark)
+        add_mark(calls, mark)
     pairs = [(opened, call) for opened, (_, call) in zip(calls, unanswered_calls, strict=True)]
     is_plain = not any(calls_in(message.blocks) for message in replaced)
     if is_plain and all(_call_at(history, opened) == call for opened, call in pairs):
-        state.calls = calls  # neither edited nor in a summary: what follows can be folded
+        state.calls = calls  # neither edited nor in a summary: later entries can be folded into this list
     return pairs
 
 
 def is_waiting(history: History) -> bool:
-    """Whether somebody has to say whether a tool may be run."""
+    """Whether a tool call waits for an answer."""
     return any(opened.state == "waiting" for opened, _ in open_calls(history))
 
 
@@ -47,7 +51,7 @@ def _call_at(history: History, opened: OpenCall) -> ToolCall | None:
 
 
 def _marks(history: History, after: int | None) -> Iterator[AnyEntry]:
-    """What was said about calls since entry `after`, oldest first; not what a rewind left behind."""
+    """The questions, answers and starts after entry `after`, oldest first, without those that a rewind left behind."""
     marks: list[AnyEntry] = []
     if after is not None:
         last: int | None = None
@@ -58,6 +62,6 @@ def _marks(history: History, after: int | None) -> Iterator[AnyEntry]:
                 continue
             if isinstance(entry, Head):
                 last = entry.asof
-            elif isinstance(entry, (Ask, Answer, Started)) and not history.is_repeat(entry):
+            elif isinstance(entry, (Ask, Answer, Started)):
                 marks.append(entry)
     return reversed(marks)

@@ -1,1 +1,1 @@
-"""Removing for good: sessions with what was made of them, what is past its time, single entries."""
+"""Removing for good: sessions with their forks and subagents, expired sessions, single entries."""

@@ -1,4 +1,4 @@
-"""Erasing entries: which lines say the same, which blobs go with them, and what the receipt says of it all."""
+"""Erasing entries: which lines repeat them, which blobs go with them, and the receipt."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import Corrupt, Invalid, NotFound
+from turnlog.errors import Corrupt, Invalid
 from turnlog.log.block import Thinking
+from turnlog.log.context.nativecompaction import compacted
 from turnlog.log.entry import AnyEntry, Compaction, Entry, Fold, Head, Message, Set, Start
 from turnlog.log.erasure.content import FACT, STATE, ErasedLog, ErasingPlan, Erasure, refuse_unerasable, stripped
-from turnlog.log.shown.nativecompaction import compacted
 from turnlog.store import Freed, Store, derived
-from turnlog.thread.garbage import forget_unneeded
 from turnlog.thread.history import History, opened
-from turnlog.thread.removal.purging import PlacedLog, everything, forks_of
+from turnlog.thread.removal.purging import PlacedLog, all_logs, forks_of
+from turnlog.thread.space.garbage import forget_unneeded
 
 
 class EntryPlace(Struct, frozen=True):
-    """An entry of which nothing is left but its place."""
+    """An entry whose content was erased: only its place is left."""
 
     session: str
     seq: int
@@ -36,52 +36,62 @@ class NeededBlob(Struct, frozen=True):
 
     digest: str
     entries: list[EntryPlace]
-    """Those that do; none where it is a file of a checkpoint."""
+    """The entries that refer to the blob; empty if the blob is a file of a checkpoint."""
 
 
 class ErasureReceipt(Struct, frozen=True):
-    """What an erasure did, and what it cannot reach."""
+    """What an erasure did, and what it could not reach."""
 
     at: datetime
     by: str
     reason: str
     entries: list[EntryPlace]
     also: list[EntryPlace]
-    """Lines that repeated it, and were changed for it: folds, and those that repeat facts."""
+    """Lines that repeated the content and were changed, too: folds, and lines that repeat facts."""
     blobs: int
     freed_bytes: int
     needed: list[NeededBlob]
     summaries: list[EntryPlace]
-    """Compactions that came later, also those of providers: nobody can tell whether they quote it."""
+    """Later compactions, including those of providers: they may quote the content."""
     copies: list[str]
-    """Where else it was written to or read from, and is as it was."""
+    """Where else the content was exported to or imported from, and is unchanged."""
     left: list[str]
-    """What stands in the way of finishing it."""
+    """What prevents the erasure from being finished."""
 
 
 def plan_of(store: Store, history: History, wanted: Iterable[Erasure]) -> tuple[list[ErasedLog], dict[str, str]]:
-    """What has to be erased, log by log: these entries, and the lines that repeat what they say. Their types by id."""
+    """The erasures per log, for these entries and the lines that repeat their content; the types of all, by id."""
     types: dict[str, str] = {}
     erasures: dict[tuple[str, str], dict[tuple[int, str], Erasure]] = {}
     logs: list[PlacedLog] | None = None
-    for one in wanted:
-        owner, entry = history.owner_of(one.seq), history.at(one.seq)
+    for erasure in wanted:
+        owner, entry = history.owner_of(erasure.seq), history.at(erasure.seq)
         assert entry is not None
-        erasures.setdefault((owner.id, owner.first), {})[one.seq, ""] = replace(one, id=entry.id)
+        erasures.setdefault((owner.id, owner.first), {})[erasure.seq, ""] = replace(erasure, id=entry.id)
         types[entry.id] = entry.type
+        for twin in _twins(store, owner, entry):
+            erasures[owner.id, owner.first][twin.seq, ""] = replace(erasure, seq=twin.seq, id=twin.id)
         if isinstance(entry, (Set, Start)) and not entry.void:
-            logs = everything(store) if logs is None else logs
-            for which, other, part in _repeats(store, logs, owner, history.whole(entry)):
-                erasures.setdefault(which, {})[other.seq, part] = replace(one, seq=other.seq, id=other.id, part=part)
-                types[other.id] = other.type
+            logs = all_logs(store) if logs is None else logs
+            for key, repeating, part in _repeats(store, logs, owner, history.whole(entry)):
+                erasures.setdefault(key, {})[repeating.seq, part] = replace(
+                    erasure, seq=repeating.seq, id=repeating.id, part=part
+                )
+                types[repeating.id] = repeating.type
     return [ErasedLog(session, first, list(some.values())) for (session, first), some in erasures.items()], types
 
 
+def _twins(store: Store, owner: History, entry: AnyEntry) -> Iterator[AnyEntry]:
+    """The other lines of the same entry: it was written again after a failed sync, and both can be read."""
+    with closing(store.open(owner.id, read_only=True, first=owner.first)) as log:
+        for item in log.read(after=(entry.again or entry.seq) - 1):
+            if isinstance(item, Entry) and item.id == entry.id and item.seq != entry.seq and not item.void:
+                yield item
+
+
 def _erasable_at(history: History, seq: int) -> AnyEntry:
-    """The entry, or why nothing can be erased of it."""
-    entry = history.at(seq)
-    if entry is None:
-        raise NotFound(f"no entry {seq} in session {history.id}", hint="`turnlog log` shows what there is")
+    """The entry with that `seq`. Raises `NotFound` or `Invalid` if it cannot be erased."""
+    entry = history.get(seq)
     refuse_unerasable(entry)
     if not entry.void and stripped(entry) == entry:
         raise Invalid(f"entry {seq} ({entry.type}) holds nothing that could be erased")
@@ -89,7 +99,7 @@ def _erasable_at(history: History, seq: int) -> AnyEntry:
 
 
 def erase_there(store: Store, session: str, first: str, erasures: list[Erasure]) -> None:
-    """Erase what was erased in another copy of a session, as it was done there."""
+    """Repeat an erasure that was made in another copy of the session."""
     with opened(store, store.open(session, read_only=True, first=first)) as history:
         logs, _ = plan_of(store, history, erasures)
         derived.erases(store).erase(ErasingPlan(logs, sorted(_blobs_of(store, logs))))
@@ -99,29 +109,29 @@ def erase_there(store: Store, session: str, first: str, erasures: list[Erasure])
 def _repeats(
     store: Store, logs: list[PlacedLog], owner: History, entry: Set | Start
 ) -> Iterator[tuple[tuple[str, str], AnyEntry, str]]:
-    """The lines that say a fact again, in its log and in those that go on from there, and which part of them."""
+    """The lines that repeat a fact, in its log and in forks of it, and which part of each."""
     name, value = fact_of(entry)
     waiting = [((owner.id, owner.first), entry.seq)]
-    for (session, first), after in waiting:  # grows while it is gone through
-        waiting += [(one.which, 0) for one in forks_of(logs, first) if _inherits(one, entry.seq)]
+    for (session, first), after in waiting:  # grows during the iteration
+        waiting += [(fork.key, 0) for fork in forks_of(logs, first) if _inherits(fork, entry.seq)]
         with closing(store.open(session, read_only=True, first=first)) as log:
             reader = History(store, log)
-            for other in log.read(after=after):
-                if isinstance(other, Entry) and (part := repeated_part(reader.whole(other), name, value)):
-                    yield (session, first), other, part
+            for item in log.read(after=after):
+                if isinstance(item, Entry) and (part := repeated_part(reader.whole(item), name, value)):
+                    yield (session, first), item, part
 
 
 def fact_of(entry: Set | Start) -> tuple[str, Any]:
-    """What an entry says that others may repeat."""
+    """The name and the value of the fact that an entry sets, which other lines may repeat."""
     return (entry.key, entry.value) if isinstance(entry, Set) else ("title", entry.title)
 
 
-def _inherits(one: PlacedLog, seq: int) -> bool:
-    return one.row.start is not None and one.row.start.fork is not None and one.row.start.fork.seq >= seq
+def _inherits(placed: PlacedLog, seq: int) -> bool:
+    return placed.row.start is not None and placed.row.start.fork is not None and placed.row.start.fork.seq >= seq
 
 
 def repeated_part(entry: Entry, name: str, value: Any) -> str:
-    """Which part of an entry says a fact again; empty if none does."""
+    """Which part of an entry repeats a fact; empty if none does."""
     if isinstance(entry, Fold) and entry.state is not None:
         state: dict[str, Any] = msgspec.to_builtins(entry.state)
         copies = [state.get(where, {}).get(name) for where in ("facts", "wide", "start")]
@@ -133,7 +143,7 @@ def repeated_part(entry: Entry, name: str, value: Any) -> str:
 
 
 def erase(store: Store, history: History, seqs: Iterable[int], *, by: str, why: str) -> ErasureReceipt:
-    """Erase entries of a session, inherited ones where they are. See `Session.erase`."""
+    """Erase entries of a session; inherited ones are erased in the log that has them. See `Session.erase`."""
     eraser = derived.erases(store)
     at = datetime.now(UTC).replace(microsecond=0)
     wanted = list(dict.fromkeys(seqs))
@@ -146,11 +156,11 @@ def erase(store: Store, history: History, seqs: Iterable[int], *, by: str, why: 
         eraser.erase(ErasingPlan(logs, sorted(blobs)))
         freed, left = settle(store)
     erased: dict[EntryPlace, bool] = {}
-    """Each once, and whether it was named."""
+    """Every entry once, and whether the caller named it."""
     for log in logs:
-        for one in log.erasures:
-            entry = EntryPlace(log.session, one.seq, one.id, types[one.id])
-            erased[entry] = erased.get(entry, False) or not one.part
+        for erasure in log.erasures:
+            entry = EntryPlace(log.session, erasure.seq, erasure.id, types[erasure.id])
+            erased[entry] = erased.get(entry, False) or not erasure.part
     return ErasureReceipt(
         at, by, why,
         [entry for entry, is_named in erased.items() if is_named],
@@ -160,7 +170,7 @@ def erase(store: Store, history: History, seqs: Iterable[int], *, by: str, why: 
 
 
 def settle(store: Store) -> tuple[Freed, list[str]]:
-    """Finish what was begun: remove the blobs that nothing else needs, and report what prevents that."""
+    """Finish erasures that were begun: remove the blobs that nothing else needs, and report what prevents that."""
     eraser = derived.erases(store)
     blobs = size = 0
     left: list[str] = []
@@ -176,7 +186,7 @@ def settle(store: Store) -> tuple[Freed, list[str]]:
 
 
 def _blobs_of(store: Store, logs: list[ErasedLog]) -> set[str]:
-    """What the lines refer to that go."""
+    """The blobs that the erased lines refer to."""
     digests: set[str] = set()
     for one in logs:
         ids = {gone.id for gone in one.erasures}
@@ -188,7 +198,7 @@ def _blobs_of(store: Store, logs: list[ErasedLog]) -> set[str]:
 
 
 def _needed(store: Store, blobs: set[str]) -> list[NeededBlob]:
-    """Those that are still there, and who refers to them."""
+    """The blobs that are still there, and the entries that refer to them."""
     there = blobs - derived.lacking(store, blobs) if blobs else set[str]()
     if not there:
         return []
@@ -203,7 +213,7 @@ def _needed(store: Store, blobs: set[str]) -> list[NeededBlob]:
 
 
 def _sums_up(history: History, entry: AnyEntry) -> bool:
-    """Whether it is a compaction, or a provider compacted in it."""
+    """Whether the entry is a compaction, or contains a provider's compaction."""
     if isinstance(entry, Message) and any(isinstance(block, Thinking) for block in entry.blocks):
         return any(map(compacted, history.whole(entry).blocks))
     return isinstance(entry, Compaction)
@@ -214,11 +224,11 @@ def _summaries(history: History, seqs: list[int]) -> list[EntryPlace]:
     return [EntryPlace(history.owner_of(entry.seq).id, entry.seq, entry.id, entry.type) for entry in later]
 
 
-def containing(history: History, text: str) -> tuple[list[AnyEntry], list[AnyEntry]]:
-    """The entries in which that text stands: those that can be erased, and those that cannot."""
+def split_by_erasability(history: History, text: str) -> tuple[list[AnyEntry], list[AnyEntry]]:
+    """The entries that contain the text: those that can be erased, and those that cannot."""
     can: list[AnyEntry] = []
     cannot: list[AnyEntry] = []
-    for entry in history.forward():
+    for entry in history.lines():
         whole = history.whole(entry)
         if (
             entry.void

@@ -1,4 +1,4 @@
-"""Which sessions are past their time: together with what was made of them, or not at all."""
+"""Expired sessions: a session is removed together with its forks and subagents, or not at all."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ from turnlog.errors import Conflict, Invalid, NotFound
 from turnlog.log.entry import Entry
 from turnlog.log.ids import MARKS
 from turnlog.store import Listed, Store
-from turnlog.thread.removal.purging import PlacedLog, Purged, Remnant, Removal, Removed, everything
+from turnlog.thread.home.settings import check_stay
+from turnlog.thread.removal.purging import (
+    PlacedLog,
+    Purged,
+    Remnant,
+    Removal,
+    Removed,
+    all_logs,
+    logs_by_id,
+    spawner_of,
+)
 from turnlog.thread.report import Info, info_of
 
 Keep = Collection[str] | Callable[[Info], bool]
-"""Sessions that stay, by their ids; or what says of each whether it does."""
+"""Sessions that stay: their ids, or a function that decides for each."""
 
 
 def expire(
@@ -26,36 +36,40 @@ def expire(
     only_deleted: bool = False,
     dry_run: bool = False,
 ) -> Purged:
-    """Remove for good what nothing happened in for that long; of what is in the trash, what was deleted before that.
+    """Remove for good the sessions without activity for that long; in the trash, those that were deleted before that.
 
-    Sessions that were made of each other (forks, subagents) go together, when the last of them is past its time.
+    A session goes together with its forks and subagents, when the last of them has expired.
     """
-    if not isinstance(older_than, timedelta) or older_than < timedelta(0):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Invalid(
-            f"{older_than!r:.80} is not how long sessions stay", hint="a timedelta, such as timedelta(days=90)"
-        )
+    check_stay(older_than)
+    if isinstance(keep, str):
+        raise Invalid(f"the sessions to keep are a list of ids, not {keep!r:.80}", hint=f"[{keep!r:.40}]")
     moment = now or datetime.now(UTC)
-    limit = moment - older_than
+    try:
+        limit = moment - older_than
+    except OverflowError:  # before the first year
+        limit = datetime.min.replace(tzinfo=UTC)
 
     def is_kept(info: Info) -> bool:
         return keep(info) if callable(keep) else info.id in keep
 
     going: list[list[PlacedLog]] = []
     left: list[Remnant] = []
-    for family in _families(everything(store)):
-        reasons = {one.which: _reason(one, limit, is_kept, only_deleted) for one in family}
-        past = [one for one in family if not reasons[one.which]]
-        stays = next(((one, why) for one in family if (why := reasons[one.which])), None)
+    for family in _families(all_logs(store)):
+        reasons = {placed.key: _reason(placed, limit, is_kept, only_deleted) for placed in family}
+        past = [placed for placed in family if not reasons[placed.key]]
+        stays = next(((placed, why) for placed in family if (why := reasons[placed.key])), None)
         if stays is None:
             going.append(family)
             continue
-        for one in past:
-            if one.place != "aside":
+        for placed in past:
+            if placed.place != "aside":
                 why = f"kept with {stays[0].row.id}, its fork or subagent or what it came from, which {stays[1]}"
-                left.append(Remnant(one.row.id, "session", why))
+                left.append(Remnant(placed.row.id, "session", why))
     if dry_run:
         removed = [
-            Removed(one.row.id, "session", one.last_seq, one.row.size_bytes) for family in going for one in family
+            Removed(placed.row.id, "session", placed.last_seq, placed.row.size_bytes)
+            for family in going
+            for placed in family
         ]
         return Purged(moment, removed, left, 0, 0)
     removal = Removal(store)
@@ -65,46 +79,46 @@ def expire(
 
 
 def _remove_unused(store: Store, removal: Removal, family: list[PlacedLog]) -> list[Remnant]:
-    """Remove a family, unless one of them was used since it was listed: to read them all may have taken long."""
-    for one in family:
-        removal.look(one)
-    used = next((one for one in family if _has_grown(store, one)), None)
+    """Remove a family, unless one of its sessions was used since it was listed: reading them may take long."""
+    for placed in family:
+        removal.note_blobs_of(placed)
+    used = next((placed for placed in family if _has_grown(store, placed)), None)
     for index in range(len(family) if used is None else 0, 0, -1):
-        one = family[index - 1]
+        placed = family[index - 1]
         try:
-            removal.take(one, "session", after=one.last_seq)
+            removal.remove(placed, "session", after=placed.last_seq)
         except NotFound:
-            continue  # somebody else removed it
+            continue  # another process removed it
         except Conflict:
-            used, family = one, family[:index]
+            used, family = placed, family[:index]
             break
     if used is None:
         return []
     why = f"{used.row.id} was used meanwhile"
-    return [Remnant(one.row.id, "session", why) for one in family if one.place != "aside"]
+    return [Remnant(placed.row.id, "session", why) for placed in family if placed.place != "aside"]
 
 
-def _has_grown(store: Store, one: PlacedLog) -> bool:
-    if one.place == "aside":
+def _has_grown(store: Store, placed: PlacedLog) -> bool:
+    if placed.place == "aside":
         return False
     try:
-        with closing(store.open(one.row.id, read_only=True, first=one.row.first)) as log:
-            return any(isinstance(item, Entry) for item in log.read(after=one.last_seq))
+        with closing(store.open(placed.row.id, read_only=True, first=placed.row.first)) as log:
+            return any(isinstance(item, Entry) for item in log.read(after=placed.last_seq))
     except NotFound:
         return False
 
 
-def _reason(one: PlacedLog, limit: datetime, is_kept: Callable[[Info], bool], only_deleted: bool) -> str:
-    """Why a session stays; empty if it need not."""
-    if one.place == "aside":
+def _reason(placed: PlacedLog, limit: datetime, is_kept: Callable[[Info], bool], only_deleted: bool) -> str:
+    """Why a session stays; empty if it has expired."""
+    if placed.place == "aside":
         return ""
-    if only_deleted and one.place == "live":
+    if only_deleted and placed.place == "live":
         return "is not in the trash"
-    if one.row.start is None:
+    if placed.row.start is None:
         return "cannot be read"
-    if one.row.id == MARKS or is_kept(info_of(one.row)):
+    if placed.row.id == MARKS or is_kept(info_of(placed.row)):
         return "is kept"
-    return "is newer" if _last_used(one.row) > limit else ""
+    return "is newer" if _last_used(placed.row) > limit else ""
 
 
 def _last_used(row: Listed) -> datetime:
@@ -113,27 +127,27 @@ def _last_used(row: Listed) -> datetime:
 
 
 def _families(logs: list[PlacedLog]) -> Iterator[list[PlacedLog]]:
-    """Those that were made of each other; whatever builds on another comes behind it."""
-    by_first = {one.row.first: one for one in logs}
-    by_id = {one.row.id: one for one in logs}
+    """Sessions that were forked or spawned from each other, each after the one it builds on."""
+    by_first = {placed.row.first: placed for placed in logs}
+    by_id = logs_by_id(logs)
     above: dict[tuple[str, str], PlacedLog] = {}
     below: dict[tuple[str, str], list[PlacedLog]] = {}
-    for one in logs:
-        start = one.row.start
+    for placed in logs:
+        start = placed.row.start
         parent = by_first.get(start.fork.base) if start and start.fork else None
-        if parent is None and start and start.spawned:
-            parent = by_id.get(start.spawned.session)
-        if parent is not None and parent.which != one.which:
-            above[one.which] = parent
-            below.setdefault(parent.which, []).append(one)
+        if parent is None:
+            parent = spawner_of(by_id, start)
+        if parent is not None and parent.key != placed.key:
+            above[placed.key] = parent
+            below.setdefault(parent.key, []).append(placed)
     seen: set[tuple[str, str]] = set()
-    for one in sorted(logs, key=lambda one: one.which in above):
+    for placed in sorted(logs, key=lambda placed: placed.key in above):
         family: list[PlacedLog] = []
-        waiting = [one]
-        for member in waiting:  # grows while it is gone through
-            if member.which not in seen:
-                seen.add(member.which)
+        waiting = [placed]
+        for member in waiting:  # grows during the iteration
+            if member.key not in seen:
+                seen.add(member.key)
                 family.append(member)
-                waiting += below.get(member.which, [])
+                waiting += below.get(member.key, [])
         if family:
             yield family

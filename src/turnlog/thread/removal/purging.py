@@ -1,17 +1,18 @@
-"""Removing sessions for good, with what was made of them if asked; and saying what went and what stayed."""
+"""Removing sessions for good, with their forks and subagents if requested; and the receipt."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, get_args
 
 from msgspec import Struct
 
-from turnlog.errors import Corrupt, NotFound
+from turnlog.errors import Ambiguous, Corrupt, NotFound
+from turnlog.log.entry import Start
 from turnlog.store import Freed, Listed, Place, Store
-from turnlog.store.refusal import refuse_longer
-from turnlog.thread.garbage import forget_unneeded, refers_to
+from turnlog.store.refusal import refuse_other_end
+from turnlog.thread.space.garbage import forget_unneeded, refers_to
 
 
 class Removed(Struct, frozen=True):
@@ -19,9 +20,9 @@ class Removed(Struct, frozen=True):
 
     id: str
     kind: str
-    """`session`: the one that was named; `fork` or `subagent`: one that went with it."""
+    """`session`: the one that was named; `fork` or `subagent`: removed with it."""
     entries: int
-    """The number of its last entry."""
+    """The `seq` of its last entry."""
     size_bytes: int
 
 
@@ -41,40 +42,71 @@ class Purged(Struct, frozen=True):
     removed: list[Removed]
     left: list[Remnant]
     blobs: int
-    """How many contents of files and long texts went with them."""
+    """How many blobs were removed: contents of files, and long texts."""
     freed_bytes: int
 
 
 class PlacedLog(NamedTuple):
-    """A log, and where it is."""
+    """A log, and in which place of the store it is."""
 
     place: Place
     row: Listed
 
     @property
-    def which(self) -> tuple[str, str]:
-        """What tells it from others that are or were called the same."""
+    def key(self) -> tuple[str, str]:
+        """The id of the session and of its first entry, because ids of sessions can be used again."""
         return self.row.id, self.row.first
 
     @property
     def last_seq(self) -> int:
-        """The number of its last entry."""
+        """The `seq` of its last entry."""
         return 0 if self.row.last is None else self.row.last.seq
 
 
-def everything(store: Store) -> list[PlacedLog]:
-    """Every log there is."""
+def all_logs(store: Store) -> list[PlacedLog]:
+    """Every log in the store."""
     return [PlacedLog(place, row) for place in get_args(Place) for row in store.listing(place)]
 
 
 def forks_of(logs: Iterable[PlacedLog], first: str) -> list[PlacedLog]:
-    """Those that continue the session with that first entry."""
-    return [one for one in logs if one.row.start and one.row.start.fork and one.row.start.fork.base == first]
+    """The sessions that were forked from the session with that first entry."""
+    return [
+        placed for placed in logs if placed.row.start and placed.row.start.fork and placed.row.start.fork.base == first
+    ]
 
 
-def subagents_of(logs: Iterable[PlacedLog], session: str) -> list[PlacedLog]:
-    """Those that the session with that id started."""
-    return [one for one in logs if one.row.start and one.row.start.spawned and one.row.start.spawned.session == session]
+def logs_by_id(logs: Iterable[PlacedLog]) -> dict[str, list[PlacedLog]]:
+    """The logs by the id of their session, of which there may be several: live before deleted before kept for forks."""
+    places = get_args(Place)
+    by_id: dict[str, list[PlacedLog]] = {}
+    for placed in sorted(logs, key=lambda placed: places.index(placed.place)):
+        by_id.setdefault(placed.row.id, []).append(placed)
+    return by_id
+
+
+def spawner_of(by_id: Mapping[str, Sequence[PlacedLog]], start: Start | None) -> PlacedLog | None:
+    """The session that started a subagent; None if it is gone, or this is no subagent.
+
+    A subagent only names an id, which may be used again: what began after the subagent did not start it.
+    """
+    if start is None or start.spawned is None:
+        return None
+    return next((placed for placed in by_id.get(start.spawned.session, ()) if not _began_after(placed, start)), None)
+
+
+def _began_after(placed: PlacedLog, start: Start) -> bool:
+    if start.origin is not None or placed.row.start is None or placed.row.start.at is None or start.at is None:
+        return False  # imported sessions are written in any order
+    return placed.row.start.at > start.at
+
+
+def subagents_of(logs: Iterable[PlacedLog], by_id: Mapping[str, Sequence[PlacedLog]], of: PlacedLog) -> list[PlacedLog]:
+    """The subagents of a session."""
+    return [
+        placed
+        for placed in logs
+        if (spawner := spawner_of(by_id, placed.row.start)) is not None and spawner.key == of.key
+    ]
 
 
 def purge(
@@ -86,34 +118,46 @@ def purge(
     forks: bool = False,
     after: int | None = None,
 ) -> Purged:
-    """Remove a session for good; its subagents and forks as well, and theirs, if told. The session itself goes last.
+    """Remove a session for good, and all its subagents and forks if requested. The session itself goes last.
 
-    `after` is the last entry that the caller has seen of it.
+    `after` is the `seq` of the last entry that the caller has seen.
     """
-    logs = everything(store)
+    logs = all_logs(store)
     places: tuple[Place, ...] = ("live", "deleted") if deleted is None else ("deleted",) if deleted else ("live",)
-    named = [one for one in logs if one.row.id == session and one.place in places]
+    named = [placed for placed in logs if placed.row.id == session and placed.place in places]
     if len(named) != 1:
-        store.purge(session, deleted=deleted, after=after)  # which says why not, or knows it under another name
+        store.purge(session, deleted=deleted, after=after)  # raises, or finds the session under another name
         return Purged(datetime.now(UTC), [Removed(session, "session", 0, 0)], [], 0, 0)
-    refuse_longer(session, named[0].last_seq, after)
-    going = {named[0].which: (named[0], "session")}
+    refuse_other_end(session, named[0].last_seq, after)
+    by_id = logs_by_id(logs)
+    going = {named[0].key: (named[0], "session")}
     left: dict[tuple[str, str], Remnant] = {}
-    for one, _ in (waiting := [going[named[0].which]]):  # grows while it is gone through
-        for kind, is_wanted, found in (
-            ("fork", forks, forks_of(logs, one.row.first)),
-            ("subagent", subagents, subagents_of(logs, one.row.id)),
+    for placed, _ in (waiting := [going[named[0].key]]):  # grows during the iteration
+        for kind, is_wanted, followers in (
+            ("fork", forks, forks_of(logs, placed.row.first)),
+            ("subagent", subagents, subagents_of(logs, by_id, placed)),
         ):
-            for other in found:
-                if other.which in going:
+            if kind == "subagent" and is_wanted and followers:
+                _refuse_doubt(by_id[placed.row.id])
+            for follower in followers:
+                if follower.key in going:
                     continue
                 if is_wanted:
-                    going[other.which] = (other, kind)
-                    waiting.append(going[other.which])
-                elif other.place != "aside":
-                    left[other.which] = Remnant(other.row.id, kind, _why(kind, other.row))
-    stays = [one for which, one in left.items() if which not in going]
+                    going[follower.key] = (follower, kind)
+                    waiting.append(going[follower.key])
+                elif follower.place != "aside":
+                    left[follower.key] = Remnant(follower.row.id, kind, _why(kind, follower.row))
+    stays = [placed for key, placed in left.items() if key not in going]
     return remove(store, list(going.values()), stays, after=after)
+
+
+def _refuse_doubt(candidates: list[PlacedLog]) -> None:
+    """Raise `Ambiguous` if another session could have started the subagents: clocks may have been wrong."""
+    if len({placed.key for placed in candidates if placed.place != "aside"}) > 1:
+        raise Ambiguous(
+            f"there are two sessions {candidates[0].row.id!r}, and either may have started the subagents of that name",
+            hint="purge the session without its subagents, and then those by their own ids",
+        )
 
 
 def _why(kind: str, row: Listed) -> str:
@@ -125,16 +169,16 @@ def _why(kind: str, row: Listed) -> str:
 def remove(
     store: Store, going: list[tuple[PlacedLog, str]], left: list[Remnant], *, after: int | None = None
 ) -> Purged:
-    """Those that build on others first, so that an interrupted purge can be repeated."""
+    """Remove sessions, those that build on others first, so that an interrupted purge can be repeated."""
     removal = Removal(store)
-    for one, kind in reversed(going):
-        removal.look(one)
-        removal.take(one, kind, after=after if kind == "session" else None)
+    for placed, kind in reversed(going):
+        removal.note_blobs_of(placed)
+        removal.remove(placed, kind, after=after if kind == "session" else None)
     return removal.receipt(left)
 
 
 class Removal:
-    """Sessions that go one after the other, and then what nobody else needs of their blobs."""
+    """A removal of several sessions, one by one, and then of the blobs that nothing else needs."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -142,21 +186,21 @@ class Removal:
         self._removed: list[Removed] = []
         self._doubt: list[str] = []
 
-    def look(self, one: PlacedLog) -> None:
-        """Which blobs may go with it. Reads all of it."""
+    def note_blobs_of(self, placed: PlacedLog) -> None:
+        """Collect the blobs that may go with a session. Reads its whole log."""
         try:
-            self._blobs |= refers_to(self._store, one.row.id, one.row.first)
+            self._blobs |= refers_to(self._store, placed.row.id, placed.row.first)
         except Corrupt as error:
             self._doubt.append(error.message)
 
-    def take(self, one: PlacedLog, kind: str, *, after: int | None) -> None:
-        """Remove it. What is only kept for others goes with the last of them."""
-        if one.place != "aside":
-            self._store.purge(one.row.id, deleted=one.place == "deleted", after=after)
-        self._removed.append(Removed(one.row.id, kind, one.last_seq, one.row.size_bytes))
+    def remove(self, placed: PlacedLog, kind: str, *, after: int | None) -> None:
+        """Remove a session. A log that is only kept for others goes with the last of them."""
+        if placed.place != "aside":
+            self._store.purge(placed.row.id, deleted=placed.place == "deleted", after=after)
+        self._removed.append(Removed(placed.row.id, kind, placed.last_seq, placed.row.size_bytes))
 
     def receipt(self, left: list[Remnant]) -> Purged:
-        """What went, and what stayed; the last that was taken comes first."""
+        """Remove the blobs and return the receipt: what was removed, in reverse order, and what stayed."""
         freed = Freed()
         try:
             freed = forget_unneeded(self._store, self._blobs) if self._blobs else freed

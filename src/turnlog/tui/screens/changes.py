@@ -7,26 +7,28 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen as Full
 
 from turnlog.reader.takeback import carry_out, turns_in
 from turnlog.tui.canvas import Canvas
-from turnlog.tui.changed import ShownPlan, ask_plan, done_lines, file_line, lines_in, total_line
-from turnlog.tui.errand import Errands, words_for
-from turnlog.tui.footline import FootLine, KeyHint, foot_line
-from turnlog.tui.paper import PAPER
+from turnlog.tui.changelist import ShownPlan, ask_plan, done_lines, total_line
+from turnlog.tui.changeview import FilesView, LinesView, PlanView
+from turnlog.tui.errand import Errands
+from turnlog.tui.framedscreen import FramedScreen
+from turnlog.tui.style import STYLE
 from turnlog.view.visible import clip, one_line
 
 if TYPE_CHECKING:
-    from turnlog.log.entry import Head
-    from turnlog.reader.desk import LookedAt
-    from turnlog.tui.stage import Stage
+    from turnlog.reader.takeback import DoneRewind, TurnRow
+    from turnlog.reader.viewing.viewedsession import ViewedSession
+    from turnlog.tui.application import Application
+    from turnlog.tui.footline import KeyHint
     from turnlog.workspace.diff import Difference
 
-_PATIENCE_S = 0.3
+_KEEPS_PLAN = ("down", "up", "pagedown", "pageup", "space", "j", "k", "ctrl+c", "ctrl+z")
+"""Keys that do not dismiss a plan."""
 
 
-class ChangesScreen(Full[None]):
+class ChangesScreen(FramedScreen):
     """A turn, or the plan of taking it back, or what came of that."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,116 +44,87 @@ class ChangesScreen(Full[None]):
         Binding("question_mark,f1", "explain", "this page"),
     ]
 
-    def __init__(self, stage: Stage, looked: LookedAt, turn: int) -> None:
+    def __init__(self, application: Application, viewed: ViewedSession, turn: int) -> None:
         super().__init__()
-        self.stage, self._looked, self.turn = stage, looked, turn
-        self.found: list[Difference] | None = None
-        self.plan: ShownPlan | None = None
-        self.done: list[str] = []
-        self._label, self._turns = "", 0
-        self.chosen = self._top = 0
-        self._open: set[str] = set()
-        self._problem = ""
-        self._is_late = self._is_acting = False
-        self._foot = FootLine("", [])
-        self._reading = Errands(self.call_later, f"changes of {looked.card.name}")
-        self._head, self._text, self._last = Canvas("head"), Canvas("text"), Canvas("foot")
+        self.application, self._viewed, self.turn = application, viewed, turn
+        self.files: FilesView | None = None
+        """None while files are compared."""
+        self.taking_back: LinesView | None = None
+        """The plan of taking the turn back, or what came of it; None while the files are shown."""
+        self._turns: list[TurnRow] = []
+        self._is_acting = False
+        self._reading = Errands(self.call_later, f"changes of {viewed.card.name}")
+        self._head, self._text = Canvas("head"), Canvas("text")
 
     def compose(self) -> ComposeResult:
         """See `Screen` of Textual."""
-        yield from (self._head, self._text, self._last)
+        yield from (self._head, self._text, self.foot)
 
     def on_mount(self) -> None:
-        """Ask what it changed."""
+        """Ask what the turn changed."""
         self._text.can_focus = True
         self.set_focus(self._text)
         self._ask()
-        self.set_timer(_PATIENCE_S, self._wait)
 
     def on_unmount(self) -> None:
-        """Nobody looks any more."""
+        """Cancel what is read for this screen."""
         self._reading.close()
 
     def _ask(self) -> None:
-        looked, number = self._looked, self.turn
+        viewed, number = self._viewed, self.turn
 
-        def work() -> tuple[list[Difference], str, int]:
-            with looked.mutex:
-                assert looked.session is not None
-                turns = turns_in(looked)
-                return looked.session.diff(turn=number), turns[number - 1].label, len(turns)
+        def work() -> tuple[list[Difference], list[TurnRow]]:
+            with viewed.mutex:
+                assert viewed.session is not None
+                return viewed.session.diff(turn=number), turns_in(viewed)
 
-        self._reading.do(work, self._answered, self._failed, "turn")
-        self._draw()
+        self._reading.do(work, self._answered, self.failed, "turn")
+        self.draw()
 
-    def _answered(self, answer: tuple[list[Difference], str, int]) -> None:
-        self.found, self._label, self._turns = answer
-        self.chosen = self._top = 0
-        self._problem = ""
-        self._draw()
+    def _answered(self, answer: tuple[list[Difference], list[TurnRow]]) -> None:
+        differences, self._turns = answer
+        self.files, self.problem = FilesView(differences), ""
+        self.draw()
 
-    def _failed(self, error: Exception) -> None:
-        self._problem, self._is_acting = words_for(error), False
-        self._draw()
-
-    def _wait(self) -> None:
-        self._is_late = True
-        self._draw()
+    def failed(self, error: Exception) -> None:
+        """See `FramedScreen`."""
+        self._is_acting = False
+        super().failed(error)
 
     # ── drawing ───────────────────────────────────────────────────────────────────────────────────
 
-    def on_resize(self) -> None:
-        """In another size."""
-        self._draw()
+    @property
+    def _view(self) -> LinesView:
+        if self.taking_back is not None:
+            return self.taking_back
+        if self.files is not None:
+            return self.files
+        return LinesView([STYLE.paint("comparing …", "dim") if self.is_late else ""])
 
-    def _lines(self, room: int) -> tuple[list[str], int]:
-        """All lines there are, and which one has to be seen."""
-        if self.done:
-            return self.done, self._top
-        if self.plan is not None:
-            return self.plan.lines, self._top
-        if self.found is None:
-            return [PAPER.paint("comparing …", "dim") if self._is_late else ""], 0
-        lines: list[str] = []
-        at = 0
-        for number, item in enumerate(self.found):
-            if number == self.chosen:
-                at = len(lines)
-            lines.append(file_line(item, room, is_chosen=number == self.chosen))
-            lines += lines_in(item, room) if item.path in self._open else []
-        return lines, at
+    @property
+    def _waits_for_answer(self) -> bool:
+        return isinstance(self.taking_back, PlanView)
 
-    def _draw(self) -> None:
-        room, height = self.size.width, max(1, self.size.height - 2)
-        lines, at = self._lines(room)
-        if self.plan is None and not self.done and not self._top <= at < self._top + height:
-            self._top = at if at < self._top else at - height + 1
-        self._top = max(0, min(self._top, len(lines) - height))
-        told = "" if self.found is None else f" · {total_line(self.found)}"
-        label = f" {self._label}" if self._label else ""
-        self._head.show([PAPER.paint(clip(one_line(f"Turn {self.turn}{told}:{label}"), room), "bold")])
-        self._text.show(lines[self._top : self._top + height])
-        self._foot = foot_line(one_line(self._problem or self._question()), self._hints(), room, PAPER)
-        self._last.show([self._foot.text])
+    @property
+    def _space(self) -> tuple[int, int]:
+        return self.size.width, max(1, self.size.height - 2)
 
-    def _question(self) -> str:
-        if self._is_acting:
-            return "taking it back …"
-        if self.plan is not None and not self.done:
-            return "nothing to do" if self.plan.is_empty else "Do exactly this? y, or any other key"
-        return ""
+    def draw(self) -> None:
+        """See `FramedScreen`."""
+        room, height = self._space
+        total = "" if self.files is None else f" · {total_line(self.files.files)}"
+        label = next((f" {turn.label}" for turn in self._turns if turn.number == self.turn and turn.label), "")
+        self._head.show([STYLE.paint(clip(one_line(f"Turn {self.turn}{total}:{label}"), room), "bold")])
+        self._text.show(self._view.shown(room, height))
+        self.draw_foot()
 
-    def _hints(self) -> list[KeyHint]:
-        if self._is_acting:
-            return []
-        if self.done or self.plan is not None:
-            return [KeyHint("q", "back", "back")]
-        return [
-            KeyHint("q", "back", "back"),
-            KeyHint("?", "keys", "explain"),
-            KeyHint("Enter", "lines", "unfold"),
-            KeyHint("R", "take back", "plan"),
-        ]
+    def foot_message(self) -> str:
+        """See `FramedScreen`."""
+        return self.problem or ("taking it back …" if self._is_acting else self._view.question())
+
+    def foot_hints(self) -> list[KeyHint]:
+        """See `FramedScreen`."""
+        return [] if self._is_acting else self._view.hints()
 
     # ── keys ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -160,118 +133,96 @@ class ChangesScreen(Full[None]):
         if self._is_acting:
             event.stop()
             event.prevent_default()
-        elif self.plan is not None and not self.done and event.key not in _SCROLLING:
+        elif isinstance(self.taking_back, PlanView) and event.key not in _KEEPS_PLAN:
             event.stop()
             event.prevent_default()
-            if event.key == "y" and not self.plan.is_empty:
-                self._act(self.plan.stamp)
+            if event.key == "y" and not self.taking_back.plan.is_empty:
+                self._act(self.taking_back.plan)
             else:
-                self._forget_plan()
+                self.action_forget()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Of a plan only scrolling is left to the keys below."""
-        return not (self._is_acting or (self.plan is not None and not self.done and action in ("unfold", "back")))
-
-    def _forget_plan(self) -> None:
-        self.plan, self.done, self._problem = None, [], ""
-        self._draw()
-
-    def action_plan(self) -> None:
-        """What taking it back would do."""
-        stage, id, target, room = self.stage, self._looked.card.id, f"turn:{self.turn}", self.size.width
-        self._reading.do(lambda: ask_plan(stage.home, id, target, room), self._planned, self._failed, "plan")
-
-    def _planned(self, plan: ShownPlan) -> None:
-        self.plan, self.done, self._top = plan, [], 0
-        self._draw()
-
-    def _act(self, stamp: str) -> None:
-        self._is_acting = True
-        self._draw()
-        stage, id, target = self.stage, self._looked.card.id, f"turn:{self.turn}"
-        stage.acting.do(lambda: carry_out(stage.home, id, target, stamp).entry, self._acted, self._failed)
-
-    def _acted(self, done: Head) -> None:
-        self._is_acting, self._top, self._problem = False, 0, ""
-        self.done = done_lines(done, self._looked.card.name)
-        self._draw()
-
-    def on_canvas_pressed(self, event: Canvas.Pressed) -> None:
-        """A file is chosen, the chosen one unfolded; a key does what it says."""
-        if event.canvas is self._last and (action := self._foot.action_at(event.x)):
-            self.call_later(self.run_action, action if self.plan is None or self.done else "forget")
-        elif event.canvas is self._text and self.plan is None and self.found:
-            at, number = self._top + event.y, -1
-            for index, item in enumerate(self.found):
-                size = 1 + (len(lines_in(item, self.size.width)) if item.path in self._open else 0)
-                if at < size:
-                    number = index
-                    break
-                at -= size
-            if number >= 0 and number == self.chosen:
-                self.action_unfold()
-            elif number >= 0:
-                self.chosen = number
-                self._draw()
+        return not (self._is_acting or (self._waits_for_answer and action in ("unfold", "back")))
 
     def action_forget(self) -> None:
         """Leave everything as it is."""
-        self._forget_plan()
+        self.taking_back, self.problem = None, ""
+        self.draw()
 
-    def on_canvas_turned(self, event: Canvas.Turned) -> None:
-        """The wheel scrolls."""
-        self._scroll(event.lines)
+    def action_plan(self) -> None:
+        """Show what taking the turn back would do."""
+        application, id, target, room = self.application, self._viewed.card.id, f"turn:{self.turn}", self.size.width
+        self._reading.do(lambda: ask_plan(application.home, id, target, room), self._planned, self.failed, "plan")
 
-    def _scroll(self, by: int) -> None:
-        lines, _ = self._lines(self.size.width)
-        self._top = max(0, min(self._top + by, len(lines) - 1))
-        if self.plan is None and not self.done and self.found:
-            self._choose_seen()
-        self._draw()
+    def _planned(self, plan: ShownPlan) -> None:
+        self.taking_back = PlanView(plan)
+        self.draw()
 
-    def _choose_seen(self) -> None:
-        """The chosen one is on the screen."""
-        assert self.found is not None
-        at = 0
-        for number, item in enumerate(self.found):
-            if at >= self._top:
-                self.chosen = number
-                return
-            at += 1 + (len(lines_in(item, self.size.width)) if item.path in self._open else 0)
+    def _act(self, plan: ShownPlan) -> None:
+        self._is_acting = True
+        self.draw()
+        application, id = self.application, self._viewed.card.id
+        application.acting.do(
+            lambda: carry_out(application.home, id, plan.target, plan.stamp), self._acted, self.failed
+        )
+
+    def _acted(self, done: DoneRewind) -> None:
+        self._is_acting, self.problem = False, ""
+        self.taking_back = LinesView(done_lines(done, self._viewed.card.name))
+        self.draw()
+
+    def foot_action_at(self, x: int) -> str:
+        """See `FramedScreen`. From a plan every key leads back."""
+        action = super().foot_action_at(x)
+        return "forget" if action and self._waits_for_answer else action
+
+    def pressed(self, canvas: Canvas, y: int) -> None:
+        """Choose a file; unfold the one that is chosen."""
+        if canvas is not self._text or self.taking_back is not None or self.files is None:
+            return
+        number = self.files.file_at(y, self.size.width)
+        if number is None:
+            return
+        if number == self.files.chosen:
+            self.files.toggle()
+        else:
+            self.files.choose(number, self.size.width)
+        self.draw()
+
+    def wheel(self, lines: int) -> None:
+        """See `FramedScreen`."""
+        self._view.scroll(lines, *self._space)
+        self.draw()
 
     def action_step(self, by: int) -> None:
-        """The next file, or the one before; of a plan, a line."""
-        if self.plan is not None or self.done:
-            self._scroll(by)
-        elif self.found:
-            self.chosen = max(0, min(self.chosen + by, len(self.found) - 1))
-            self._draw()
+        """Go to the next file, or the one before; of a plan, to the next line."""
+        self._view.step(by, *self._space)
+        self.draw()
 
     def action_page(self, by: int) -> None:
-        """A screen."""
-        self._scroll(by * max(1, self.size.height - 3))
+        """Scroll by screens."""
+        self.wheel(by * max(1, self.size.height - 3))
 
     def action_unfold(self) -> None:
-        """The lines of the chosen one."""
-        if self.found and self.plan is None and not self.done:
-            self._open ^= {self.found[self.chosen].path}
-            self._draw()
+        """Show the lines of the chosen file, or hide them."""
+        if self.files is not None and self.taking_back is None:
+            self.files.toggle()
+            self.draw()
 
     def action_turn(self, by: int) -> None:
-        """Another turn."""
-        if self.plan is None and not self.done and 0 < self.turn + by <= self._turns:
-            self.turn += by
-            self.found = None
-            self._open.clear()
+        """Show the next turn, or the one before."""
+        beyond = [turn.number for turn in self._turns if (turn.number - self.turn) * by > 0]
+        if self.taking_back is None and beyond:
+            self._reading.give_up("plan")
+            self.turn = min(beyond) if by > 0 else max(beyond)
+            self.files = None
             self._ask()
 
     def action_back(self) -> None:
-        """Back."""
+        """Return to the conversation."""
         self.dismiss()
 
     def action_explain(self) -> None:
-        """The keys."""
-        self.stage.explain(self)
-
-
-_SCROLLING = ("down", "up", "pagedown", "pageup", "space", "j", "k", "ctrl+c", "ctrl+z")
+        """Show the keys."""
+        self.application.explain(self)

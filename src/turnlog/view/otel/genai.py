@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Answer, AnyEntry, Ask, Compaction, Custom, Edit, Message
-from turnlog.log.text import json_bytes
+from turnlog.log.plainjson import json_bytes
 from turnlog.log.usage import Usage
 from turnlog.thread.call.ending import error_text
 
@@ -31,14 +31,14 @@ _WHOLE = {
 _FINISHED = {"end": "stop", "tool_use": "tool_call", "length": "length", "error": "error"}
 _INT64 = 1 << 63
 OTHER_ERROR = "_OTHER"
-"""What the conventions call an error that nobody says the type of."""
+"""The name that the conventions have for an error of unknown type."""
 
 
 # ── what was asked, and what it cost ──────────────────────────────────────────────────────────────
 
 
 def provider_of(provider: str | None, model: str | None) -> str:
-    """Of whom it was asked, by the name that the conventions have; guessed from the model where nobody says."""
+    """The provider of a request, by its name in the conventions; guessed from the model if it is not recorded."""
     if provider is not None:
         return _PROVIDERS.get(provider, provider)
     name = (model or "").rpartition("/")[2].lower()
@@ -46,33 +46,41 @@ def provider_of(provider: str | None, model: str | None) -> str:
 
 
 def request(message: Message) -> dict[str, Any]:
-    """What a request said beside the conversation."""
+    """The attributes of a request, without the conversation."""
     options = cast("dict[str, Any]", message.options) if isinstance(message.options, dict) else {}
     model = options.get("model")
-    found: dict[str, Any] = {"gen_ai.request.model": model if isinstance(model, str) else message.model}
+    attributes: dict[str, Any] = {"gen_ai.request.model": model if isinstance(model, str) else message.model}
     for name, known in _NUMBERS.items():
         number = _number(options, known)
-        found[f"gen_ai.request.{name}"] = None if number is None else float(number)
+        attributes[f"gen_ai.request.{name}"] = None if number is None else _double(number)
     for name, known in _WHOLE.items():
         number = _number(options, known)
         if isinstance(number, int) and abs(number) < _INT64 and (name, number) != ("choice.count", 1):
-            found[f"gen_ai.request.{name}"] = number
+            attributes[f"gen_ai.request.{name}"] = number
     stop = options.get("stop_sequences", options.get("stop"))
     stop = [stop] if isinstance(stop, str) else stop
     if isinstance(stop, list) and all(isinstance(one, str) for one in cast("list[Any]", stop)):
-        found["gen_ai.request.stop_sequences"] = stop
+        attributes["gen_ai.request.stop_sequences"] = stop
     if message.first_token_ms is not None:
-        found["gen_ai.request.stream"] = True
-    return found
+        attributes["gen_ai.request.stream"] = True
+    return attributes
 
 
 def _number(options: dict[str, Any], names: Iterable[str]) -> int | float | None:
-    found = (options[name] for name in names if name in options)
-    return next((one for one in found if isinstance(one, (int, float)) and not isinstance(one, bool)), None)
+    numbers = (options[name] for name in names if name in options)
+    return next((one for one in numbers if isinstance(one, (int, float)) and not isinstance(one, bool)), None)
+
+
+def _double(number: float) -> float | None:
+    """The number as OTLP has it; None if it is too large for that."""
+    try:
+        return float(number)
+    except OverflowError:
+        return None
 
 
 def response(message: Message) -> dict[str, Any]:
-    """What came back, without what was said."""
+    """The attributes of a response, without its content."""
     reason = _FINISHED.get(message.stop or "")
     first = message.first_token_ms
     return {
@@ -98,13 +106,13 @@ def used(usage: Usage | None) -> dict[str, Any]:
 
 
 def failure(message: Message) -> tuple[str, str] | None:
-    """What kind of error a request ended with, and its text; None where it came to its end."""
-    told: Any = message.error
-    if message.stop != "error" and told is None:
+    """The type and the text of the error that ended a request; None if it completed."""
+    error_value: Any = message.error
+    if message.stop != "error" and error_value is None:
         return ("aborted", "the answer broke off") if message.stop == "aborted" else None
-    error = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    error = cast("dict[str, Any]", error_value) if isinstance(error_value, dict) else {}
     kind = next((error[name] for name in ("type", "code", "status") if isinstance(error.get(name), (str, int))), None)
-    return str(kind or OTHER_ERROR), error_text(told) or ""
+    return str(kind or OTHER_ERROR), error_text(error_value) or ""
 
 
 # ── what was said ─────────────────────────────────────────────────────────────────────────────────
@@ -112,13 +120,13 @@ def failure(message: Message) -> tuple[str, str] | None:
 
 def messages(said: list[Message], *, is_output: bool = False) -> str | None:
     """The text of JSON for `gen_ai.input.messages` and `gen_ai.output.messages`; None where there are none."""
-    found = [{"role": message.role, "parts": parts(message.blocks)} for message in said]
+    rows = [{"role": message.role, "parts": parts(message.blocks)} for message in said]
     if is_output:
-        found = [
+        rows = [
             {**one, "finish_reason": _FINISHED.get(message.stop or "", "stop")}
-            for one, message in zip(found, said, strict=True)
+            for one, message in zip(rows, said, strict=True)
         ]
-    return to_json(found) if found else None
+    return to_json(rows) if rows else None
 
 
 def parts(blocks: Iterable[AnyBlock]) -> list[dict[str, Any]]:
@@ -167,7 +175,7 @@ def to_json(value: Any) -> str:
 
 
 def bare(entry: AnyEntry) -> AnyEntry:
-    """An entry without anything that was said in it."""
+    """An entry without its content."""
     match entry:
         case Message():
             return replace(entry, blocks=_bare(entry.blocks), meta=None, display=None, origin=None, unknown={})

@@ -43,31 +43,31 @@ class TraceSpan(Struct):
     """What kind of error it ended with, and its text."""
 
     def to_otlp(self) -> dict[str, Any]:
-        """As OTLP has it. It ends when it begins, where the clock says that it did so before."""
-        told = {"error.type": self.error[0]} if self.error is not None else {}
-        found: dict[str, Any] = {"traceId": self.trace_id, "spanId": self.id}
+        """The span in OTLP. If the clock went back, it ends when it begins."""
+        error_attribute = {"error.type": self.error[0]} if self.error is not None else {}
+        span: dict[str, Any] = {"traceId": self.trace_id, "spanId": self.id}
         if self.parent_id:
-            found["parentSpanId"] = self.parent_id
-        found |= {
+            span["parentSpanId"] = self.parent_id
+        span |= {
             "name": as_unicode(self.name), "kind": self.kind,
             "startTimeUnixNano": _nanoseconds(self.start),
             "endTimeUnixNano": _nanoseconds(max(self.start, self.end)),
-            "attributes": attributes({**self.attributes, **told}),
+            "attributes": attributes({**self.attributes, **error_attribute}),
         }  # fmt: skip
         if self.events:
-            found["events"] = [_event(event) for event in self.events]
+            span["events"] = [_event(event) for event in self.events]
         if self.error is not None:
-            found["status"] = {"code": _FAILED, "message": as_unicode(self.error[1])}
-        return found
+            span["status"] = {"code": _FAILED, "message": as_unicode(self.error[1])}
+        return span
 
 
 def span_id(*parts: object) -> str:
-    """An id that is the same whenever these are."""
+    """An id for a span that depends only on `parts`."""
     return _digest(parts)[:16]
 
 
 def trace_id(*parts: object) -> str:
-    """The same for a trace."""
+    """An id for a trace that depends only on `parts`."""
     return _digest(parts)[-32:]
 
 
@@ -76,20 +76,22 @@ def _digest(parts: tuple[object, ...]) -> str:
 
 
 def request(service: str, spans: Iterable[bytes]) -> bytes:
-    """What is sent to a collector, of spans that are encoded: also a line in a file that one reads."""
+    """The request to a collector with encoded spans; also a line of a file that a collector reads."""
     scope = {"name": "turnlog", "version": __version__}
-    told = {"scope": scope, "schemaUrl": SCHEMA, "spans": [msgspec.Raw(span) for span in spans]}
+    scope_spans = {"scope": scope, "schemaUrl": SCHEMA, "spans": [msgspec.Raw(span) for span in spans]}
     resource = {"attributes": attributes({"service.name": service})}
-    return msgspec.json.encode({"resourceSpans": [{"resource": resource, "schemaUrl": SCHEMA, "scopeSpans": [told]}]})
+    return msgspec.json.encode(
+        {"resourceSpans": [{"resource": resource, "schemaUrl": SCHEMA, "scopeSpans": [scope_spans]}]}
+    )
 
 
 def attributes(pairs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Names and values as OTLP has them; None is left out."""
+    """Names and values as attributes in OTLP; None is left out."""
     return [{"key": name, "value": _value(value)} for name, value in pairs.items() if value is not None]
 
 
 def as_unicode(text: str) -> str:
-    """A text that UTF-8 can say: what it cannot is escaped."""
+    """The text with lone surrogates escaped, so that UTF-8 can encode it."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -24,7 +24,7 @@ from turnlog.log.entry import (
     Turn,
 )
 from turnlog.log.fold import note_request
-from turnlog.log.shown.promptmessage import is_prompt
+from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 from turnlog.view.otel import genai
 from turnlog.view.otel.otlp import CLIENT, INTERNAL, SpanEvent, TraceSpan, span_id, trace_id
@@ -60,21 +60,21 @@ class _Chat(Struct):
 class SessionSpans:
     """Takes the own entries of a session, in order; `finish` has its spans then.
 
-    `look` finds one that is not among them. `clean` gives an entry as it may be shown. Places and ids come from the
+    `entry_at` finds one that is not among them. `shown` gives an entry as it may be shown. Places and ids come from the
     entries as they are, so that no two become one because a secret was removed.
     """
 
     def __init__(
         self,
         session: TracedSession,
-        look: Callable[[int], AnyEntry | None],
-        clean: Callable[[AnyEntry], AnyEntry],
+        entry_at: Callable[[int], AnyEntry | None],
+        shown: Callable[[AnyEntry], AnyEntry],
         *,
         has_content: bool,
     ) -> None:
         self._session = session
-        self._look = look
-        self._clean = clean
+        self._entry_at = entry_at
+        self._shown = shown
         self._has_content = has_content
         self._turns: dict[str, _Turn] = {}
         self._turn_of: dict[int, str] = {}
@@ -90,7 +90,7 @@ class SessionSpans:
         self._moved = NEVER
 
     def take(self, entry: AnyEntry) -> None:
-        """One more entry."""
+        """Take the next entry."""
         if entry.is_node:
             self._turn_of[entry.seq] = self._key(entry)
             self._nodes[entry.seq] = _node(entry)
@@ -98,12 +98,12 @@ class SessionSpans:
             case Message():
                 self._message(entry)
             case Custom() | Edit() if entry.blocks:
-                self._told(entry)
+                self._take_custom(entry)
             case Compaction():
                 self._compacted(entry)
             case Spent():
                 self._payments += 1  # its id is another one whenever a total is read anew
-                self._pay(entry, entry.usage, entry.why, f"#{self._payments}")
+                self._add_usage(entry, entry.usage, entry.why, f"#{self._payments}")
             case Turn():
                 self._mark(entry)
             case Head():
@@ -113,7 +113,7 @@ class SessionSpans:
             case Ask():
                 self._tools.asked(entry)
             case Answer():
-                self._tools.answered(entry, self._clean(entry))
+                self._tools.answered(entry, self._shown(entry))
             case Child():
                 self._tools.spawned(entry, self._turn(entry).span)
             case _:
@@ -161,9 +161,9 @@ class SessionSpans:
         turn.is_ended = True
         turn.span.end = max(turn.span.end, at_of(entry))
         if entry.state != "completed":
-            shown = self._clean(entry)
-            told = shown.error if isinstance(shown, Turn) else None
-            turn.span.error = ("aborted" if entry.state == "aborted" else genai.OTHER_ERROR, told or "")
+            shown = self._shown(entry)
+            error_text = shown.error if isinstance(shown, Turn) else None
+            turn.span.error = ("aborted" if entry.state == "aborted" else genai.OTHER_ERROR, error_text or "")
 
     def _finish_turn(self, turn: _Turn) -> None:
         agent = self._session.agent
@@ -182,7 +182,7 @@ class SessionSpans:
     # ── requests ──────────────────────────────────────────────────────────────────────────────────
 
     def _message(self, entry: Message) -> None:
-        shown = self._clean(entry)
+        shown = self._shown(entry)
         assert isinstance(shown, Message)
         if entry.role == "assistant":
             self._answer(entry, shown)
@@ -192,10 +192,10 @@ class SessionSpans:
             turn.span.end = max(turn.span.end, at_of(entry))
             self._tools.results(entry, shown, self._began(entry), turn.span)
             if entry.usage is not None:
-                self._pay(entry, entry.usage, None, entry.id)
-        self._hear(shown)
+                self._add_usage(entry, entry.usage, None, entry.id)
+        self._add_input(shown)
 
-    def _hear(self, shown: Message) -> None:
+    def _add_input(self, shown: Message) -> None:
         """What the next request says that the one before did not."""
         if self._has_content and shown.blocks:
             self._asked.append(shown)
@@ -220,10 +220,10 @@ class SessionSpans:
 
     def _chat(self, turn: _Turn, key: str, start: datetime, end: datetime) -> _Chat:
         root = turn.span
-        made = _Chat(TraceSpan(root.trace_id, span_id(self._session.id, key), "chat", CLIENT, start, end, root.id))
-        self._chats.append(made)
-        turn.chats.append(made)
-        return made
+        chat = _Chat(TraceSpan(root.trace_id, span_id(self._session.id, key), "chat", CLIENT, start, end, root.id))
+        self._chats.append(chat)
+        turn.chats.append(chat)
+        return chat
 
     def _began(self, entry: Message | Compaction) -> datetime:
         """When the request was made; where nobody says, when there was something to ask."""
@@ -238,43 +238,43 @@ class SessionSpans:
     def _before(self, seq: int) -> tuple[datetime, bool]:
         """An entry that is asked about: of this session, or of the one that it was forked from."""
         if seq not in self._nodes:
-            found = self._look(seq)
-            self._nodes[seq] = (NEVER, True) if found is None else _node(found)
+            entry = self._entry_at(seq)
+            self._nodes[seq] = (NEVER, True) if entry is None else _node(entry)
         return self._nodes[seq]
 
     def _compacted(self, entry: Compaction) -> None:
         turn = self._turn(entry)
-        told: dict[str, Any] = {
+        sizes: dict[str, Any] = {
             "turnlog.compaction.trigger": entry.trigger,
             "turnlog.compaction.tokens_before": entry.tokens_before,
             "turnlog.compaction.tokens_after": entry.tokens_after,
         }
-        turn.span.events.append(SpanEvent(at_of(entry), "turnlog.compaction", told))
+        turn.span.events.append(SpanEvent(at_of(entry), "turnlog.compaction", sizes))
         if entry.usage is None or not note_request(self._paid, entry.request):
             return
         chat = self._chat(turn, f"chat {entry.id}", self._began(entry), at_of(entry))
         chat.usage = entry.usage
-        shown = self._clean(entry)
+        shown = self._shown(entry)
         assert isinstance(shown, Compaction)
         summary = [block for one in shown.replacement if isinstance(one, Message) for block in one.blocks]
         chat.said.append(Message(role="assistant", blocks=summary, model=shown.model, request=shown.request))
         chat.span.attributes["turnlog.spent.why"] = "compaction"
 
-    def _pay(self, entry: Spent | Message, usage: Usage, why: str | None, key: str) -> None:
+    def _add_usage(self, entry: Spent | Message, usage: Usage, why: str | None, key: str) -> None:
         """Spending that is in no answer: that of the answer before it, unless something is said of what it was for."""
         if not note_request(self._paid, entry.request) or usage == Usage():
             return
         turn = self._turn(entry)
-        known = self._requests.get(entry.request or "")
-        if known is None and why is None and turn.chats and turn.chats[-1].usage is None:
-            known = turn.chats[-1]
-        if known is None:
-            known = self._chat(turn, f"spent {key}", at_of(entry), at_of(entry))
-            shown = self._clean(entry)
+        chat = self._requests.get(entry.request or "")
+        if chat is None and why is None and turn.chats and turn.chats[-1].usage is None:
+            chat = turn.chats[-1]
+        if chat is None:
+            chat = self._chat(turn, f"spent {key}", at_of(entry), at_of(entry))
+            shown = self._shown(entry)
             assert isinstance(shown, (Spent, Message))
-            known.said.append(Message(role="assistant", model=shown.model, request=shown.request))
-            known.span.attributes["turnlog.spent.why"] = shown.why if isinstance(shown, Spent) else None
-        known.usage = (known.usage or Usage()) + usage
+            chat.said.append(Message(role="assistant", model=shown.model, request=shown.request))
+            chat.span.attributes["turnlog.spent.why"] = shown.why if isinstance(shown, Spent) else None
+        chat.usage = (chat.usage or Usage()) + usage
 
     def _finish_chat(self, chat: _Chat) -> None:
         message = _whole(chat)
@@ -294,12 +294,12 @@ class SessionSpans:
             said = [message] if message.blocks else []
             span.attributes["gen_ai.output.messages"] = genai.messages(said, is_output=True)
 
-    def _told(self, entry: Custom | Edit) -> None:
-        shown = self._clean(entry)
+    def _take_custom(self, entry: Custom | Edit) -> None:
+        shown = self._shown(entry)
         assert isinstance(shown, (Custom, Edit))
         blocks = shown.blocks or []
         if isinstance(shown, Custom):
-            self._hear(Message(role=shown.role, blocks=blocks))
+            self._add_input(Message(role=shown.role, blocks=blocks))
         else:
             self._tools.called(entry, entry.blocks or [], blocks, self._turn(entry).span)
 

@@ -44,46 +44,48 @@ class ToolSpans:
 
     def called(self, entry: AnyEntry, blocks: list[AnyBlock], shown: list[AnyBlock], turn: TraceSpan) -> None:
         """The calls that an entry has, in a turn; an edit repeats those of before."""
-        for block, told in zip(calls_in(blocks), calls_in(shown), strict=True):
+        for block, shown_block in zip(calls_in(blocks), calls_in(shown), strict=True):
             if isinstance(entry, Message) or block.id not in self._newest:
-                made = _Call(entry.id, block.id, told, at_of(entry), turn)
-                self._newest[block.id] = made
-                self._calls.append(made)
+                call = _Call(entry.id, block.id, shown_block, at_of(entry), turn)
+                self._newest[block.id] = call
+                self._calls.append(call)
 
     def started(self, entry: Started) -> None:
-        """A call is about to be run."""
+        """Record that a call is about to run."""
         if entry.call in self._newest:
             self._newest[entry.call].started = at_of(entry)
 
     def asked(self, entry: Ask) -> None:
-        """Somebody has to say whether it may be."""
+        """Record that a call needs approval."""
         call = self._newest.get(entry.call)
         if call is not None:
             self._asks[entry.seq] = call
             call.events.append(SpanEvent(at_of(entry), "turnlog.approval.asked", {}))
 
     def answered(self, entry: Answer, shown: AnyEntry) -> None:
-        """Somebody did."""
+        """Record the answer to a request for approval."""
         call = self._asks.get(entry.ask)
         if call is not None and isinstance(shown, Answer):
-            told = {"turnlog.approval.allow": shown.allow, "turnlog.approval.by": shown.by}
-            call.events.append(SpanEvent(at_of(entry), "turnlog.approval.answered", told))
+            attributes = {"turnlog.approval.allow": shown.allow, "turnlog.approval.by": shown.by}
+            call.events.append(SpanEvent(at_of(entry), "turnlog.approval.answered", attributes))
 
     def spawned(self, entry: Child, turn: TraceSpan) -> None:
-        """A subagent was started, by a call where that is known."""
+        """Record a subagent, and the call that started it, if known."""
         self._below.setdefault(entry.session, self._newest.get(entry.call or "") or turn)
 
     def results(self, entry: Message, shown: Message, began: datetime, turn: TraceSpan) -> None:
-        """What tools answered. `began` is for a call that nobody knows of."""
-        found, clean = ([block for block in one.blocks if isinstance(block, ToolResult)] for one in (entry, shown))
-        for block, told in zip(found, clean, strict=True):
-            named = ToolCall(id=told.call, name=told.name or "unknown")
+        """Record results. `began` is the start of calls that were not seen."""
+        own, shown_results = (
+            [block for block in one.blocks if isinstance(block, ToolResult)] for one in (entry, shown)
+        )
+        for block, shown_block in zip(own, shown_results, strict=True):
+            named = ToolCall(id=shown_block.call, name=shown_block.name or "unknown")
             call = self._newest.get(block.call) or _Call(entry.id, block.call, named, began, turn)
             start, end = call.started or call.at, at_of(entry)
             if call.started is None and block.duration_ms:
                 start = end - timedelta(milliseconds=block.duration_ms)
-            said = genai.to_json(genai.result(told)) if self._has_content else None
-            span = self._run(call, start, end, {"gen_ai.tool.call.result": said})
+            result_text = genai.to_json(genai.result(shown_block)) if self._has_content else None
+            span = self._run(call, start, end, {"gen_ai.tool.call.result": result_text})
             if block.is_error:
                 span.error = genai.OTHER_ERROR, ""
             if block.child is not None:
@@ -118,11 +120,11 @@ class ToolSpans:
 
 
 def at_of(entry: AnyEntry) -> datetime:
-    """When it was said."""
+    """The time of an entry."""
     return entry.at or NEVER
 
 
 def cover(turn: TraceSpan, span: TraceSpan) -> None:
-    """A turn takes as long as what is in it."""
+    """Extend the time of a turn to include a span."""
     turn.start = min(turn.start, span.start)
     turn.end = max(turn.end, span.end)

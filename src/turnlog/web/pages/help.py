@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from starlette.routing import Route
 
 from turnlog.catalog.ask.query import HELP
-from turnlog.web.frame import esc, page, table
+from turnlog.web.element import esc, table
+from turnlog.web.frame import page
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,7 +28,7 @@ KEYS = (
 
 
 def show(request: Request) -> Response:
-    """The page; its keys are also shown on top of any other."""
+    """The page about keys; the script also shows them on top of any other page."""
     rows = [(f"<kbd>{esc(keys)}</kbd>", esc(what)) for keys, what in KEYS]
     body = (
         f'<h1>Help</h1><div id="keys">{table(("Key", "does"), rows, caption="Keys")}</div>'

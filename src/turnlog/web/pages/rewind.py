@@ -6,24 +6,26 @@ from shlex import join
 from typing import TYPE_CHECKING
 
 import msgspec
-from anyio.to_thread import run_sync
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from turnlog.errors import Invalid, NotFound
+from turnlog.errors import NotFound
 from turnlog.log.entry import Head
-from turnlog.reader.takeback import BACK, carry_out, propose
+from turnlog.reader.part import numbered
+from turnlog.reader.takeback import BACK, carry_out, propose, shown_path
 from turnlog.thread.reader import history_of
 from turnlog.view.number import came_out, count
-from turnlog.web.frame import address_of, button, esc, link, page, table, tabs
-from turnlog.web.pages.writing import decoded
-from turnlog.web.viewer import Viewer, name_in, viewer_of
+from turnlog.web.address import address_of
+from turnlog.web.change import Answer, apply_change, decoded
+from turnlog.web.element import button, esc, link, table
+from turnlog.web.frame import page, tabs
+from turnlog.web.viewer import Viewer, check_ours, name_in, viewer_of
 from turnlog.workspace.plan import Plan, Step
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+    from turnlog.catalog import Card
     from turnlog.session.readonly import ReadOnlySession
 
 
@@ -32,29 +34,29 @@ class _Confirmed(msgspec.Struct):
 
 
 def show(request: Request) -> Response:
-    """The plan, or what was done. Nothing is touched."""
+    """The page with the plan, or with what was done. Nothing is touched."""
     viewer = viewer_of(request)
-    looked = viewer.open(name_in(request))
-    with looked.mutex:
-        card, session, title = looked.card, looked.session, looked.title
+    viewed = viewer.open(name_in(request))
+    with viewed.mutex:
+        card, title = viewed.card, viewed.title
     head = f"<h1>{esc(title)}</h1>{tabs(card.name, 'changes', is_ours=card.is_ours)}"
-    if session is None:
-        raise Invalid(f"{card.name} is a session of {card.agent}, which is only read",
-                      hint=f"`turnlog import {card.name}` imports it first")  # fmt: skip
-    done = request.query_params.get("done", "")
-    with viewer.home.read(card.id) as found:
-        body = _done(found, done) if done.isdecimal() else _planned(request, viewer, found)
+    check_ours(card)
+    done = numbered(request.query_params.get("done", ""))
+    with viewer.home.read(card.id) as session:
+        body = _planned(request, viewer, session) if done is None else _done(viewer, session, done)
     return page(request, f"Rewind · {title} · turnlog", head + body)
 
 
 def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
     target = request.query_params.get("to", "")
     if session.interrupted():
-        told = "A rewind of this session was begun and not finished: "
-        return f'<p role="alert">{told}<code>turnlog rewind --continue</code> finishes it.</p>'
+        return (
+            '<p role="alert">A rewind of this session was begun and not finished: '
+            "<code>turnlog rewind --continue</code> finishes it.</p>"
+        )
     proposed = propose(session, target)
     plan, words, leaving = proposed.plan, proposed.words, proposed.leaving
-    told = [
+    summary = [
         f"<p>{esc(words.capitalize())}.</p>" if proposed.place is None else f"<p>Goes back to {esc(words)}.</p>",
         f"<p>{count(leaving, 'message')} of the conversation stay as a branch.</p>" if leaving else "",
         f'<p class="note">{esc(plan.note)}</p>' if plan.note else "",
@@ -63,16 +65,15 @@ def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
     confirm = without_script = ""
     if not viewer.is_read_only:
         post = address_of(session.handle, "rewind", to=target)
-        made = button("Do exactly this", "confirm", command=post, testid="confirm")
-        confirm = made.replace("<button", f'<button data-plan="{proposed.stamp}"', 1).replace(
-            "needs-script", "needs-script confirm"
+        confirm = button(
+            "Do exactly this", "confirm", command=post, plan=proposed.stamp, testid="confirm", kind="confirm"
         )
         verb = [target] if target in BACK.values() else ["rewind", *filter(None, [target])]
         typed = join(["turnlog", *verb, "-s", session.handle])
         without_script = f"<noscript><p><code>{esc(typed)}</code></p></noscript>"
     nothing = "<p>There is nothing to do.</p>" if proposed.is_empty else ""
     return (
-        f'<h2>What would be done</h2>{"".join(told)}<div data-testid="plan">{steps}</div>{nothing}{without_script}'
+        f'<h2>What would be done</h2>{"".join(summary)}<div data-testid="plan">{steps}</div>{nothing}{without_script}'
         f"<p>{confirm} {link(address_of(session.handle, 'changes'), 'Leave everything as it is')}</p>"
         "<p><small>Before anything is touched, everything is kept in a checkpoint: an undo brings it back.</small></p>"
     )
@@ -82,26 +83,26 @@ def _steps(session: ReadOnlySession, plan: Plan) -> str:
     if not plan.steps:
         return "<p>No file changes.</p>"
     rows = [_row(session, step) for step in plan.to_do]
-    made = table(("", "path", "why"), rows, caption=f"{count(len(rows), 'path')} would change") if rows else ""
+    html = table(("", "path", "why"), rows, caption=f"{count(len(rows), 'path')} would change") if rows else ""
     stays = [_row(session, step) for step in plan.staying]
     if stays:
-        made += table(("", "path", "why"), stays, caption=f"{count(len(stays), 'path')} would stay as they are")
-    return made
+        html += table(("", "path", "why"), stays, caption=f"{count(len(stays), 'path')} would stay as they are")
+    return html
 
 
 def _row(session: ReadOnlySession, step: Step) -> tuple[str, str, str]:
-    path = step.path if step.root in ("", session.workspace) else f"{step.root}/{step.path}"
-    return esc(step.action), f'<code data-path="{esc(path)}">{esc(path or ".")}</code>', esc(step.reason)
+    path = shown_path(step, session.workspace)
+    return esc(step.action), f'<code data-path="{esc(path)}">{esc(path)}</code>', esc(step.reason)
 
 
-def _done(session: ReadOnlySession, word: str) -> str:
-    entry = history_of(session).at(int(word)) if len(word) < 19 else None
+def _done(viewer: Viewer, session: ReadOnlySession, seq: int) -> str:
+    entry = history_of(session).at(seq)
     if not isinstance(entry, Head):
-        raise NotFound(f"entry {word:.20} of session {session.handle} is no rewind")
+        raise NotFound(f"entry {seq} of session {session.handle} is no rewind")
     back = BACK.get(entry.why, "undo")
-    way = link(address_of(session.handle, "rewind", to=back), back.capitalize() + " …")
-    way = way.replace("<a ", '<a data-testid="undo" ', 1)
-    kept = "".join(f"<li><code>{esc(path)}</code> stays as it is</li>" for path in entry.kept)
+    way = link(address_of(session.handle, "rewind", to=back), back.capitalize() + " …", testid="undo")
+    staying = viewer.problems.get((session.id, entry.seq)) or [f"{path} stays as it is" for path in entry.kept]
+    kept = "".join(f"<li>{esc(one)}</li>" for one in staying)
     return (
         f"<h2>Done: {esc(entry.why)}, entry {entry.seq}</h2><p>Files: {came_out(entry.files)}</p>"
         f"{f'<ul>{kept}</ul>' if kept else ''}<p>{way} {link(address_of(session.handle), 'The conversation')}</p>"
@@ -113,16 +114,14 @@ async def act(request: Request) -> Response:
     given = decoded(await request.body(), _Confirmed)
     target = request.query_params.get("to", "")
 
-    def work() -> dict[str, str]:
-        viewer = viewer_of(request)
-        card = viewer.card(name_in(request))
-        if not card.is_ours:
-            raise Invalid(f"{card.name} is a session of {card.agent}, which is only read")
-        entry = carry_out(viewer.home, card.id, target, given.plan).entry
+    def change(viewer: Viewer, card: Card) -> Answer:
+        done = carry_out(viewer.home, card.id, target, given.plan)
+        entry = done.entry
+        viewer.problems[card.id, entry.seq] = done.staying()
         viewer.catalog.sync()
         return {"address": address_of(card.name, "rewind", done=entry.seq)}
 
-    return JSONResponse(await run_sync(work))
+    return await apply_change(request, change)
 
 
 ROUTES = [Route("/s/{name}/rewind", show), Route("/s/{name}/rewind", act, methods=["POST"])]

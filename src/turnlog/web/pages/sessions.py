@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -13,12 +13,16 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from turnlog.catalog.ask.detail import how_many
+from turnlog.catalog.ask.detail import count_listed
 from turnlog.catalog.ask.query import HELP, Filter, Query, parse
 from turnlog.errors import Invalid
-from turnlog.view.number import count, dollars
-from turnlog.web.frame import address_of, esc, link, page, when
-from turnlog.web.stream import LIST
+from turnlog.reader.part import numbered
+from turnlog.view.number import count
+from turnlog.web.address import address_of
+from turnlog.web.element import esc, link
+from turnlog.web.frame import page, standing_note
+from turnlog.web.sessionrow import marked, session_row
+from turnlog.web.stream import LIST, version_in
 from turnlog.web.viewer import Viewer, viewer_of
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 _ROWS, _FOUND = 400, 20
 """How many sessions are on a page: without a query, and with one."""
+_PAGES = 99_999
 _PLACES = 1_500
 """The maximum number of places counted for a page."""
 _CHIPS = 4
@@ -37,12 +42,12 @@ SORTS = {"age": "Age", "cost": "Cost", "turns": "Turns"}
 
 
 def sessions(request: Request) -> Response:
-    """The page."""
+    """The list of sessions."""
     viewer = viewer_of(request)
     query = request.query_params.get("q", "").strip()
     sort = request.query_params.get("sort", "age")
-    number = request.query_params.get("page", "1")
-    number = int(number) if number.isdecimal() and 0 < len(number) < 6 and int(number) else 1
+    number = numbered(request.query_params.get("page", "")) or 1
+    number = number if number <= _PAGES else 1
     asked = Query()
     try:
         asked = parse(query)
@@ -60,8 +65,7 @@ def sessions(request: Request) -> Response:
 
 async def stream(request: Request) -> Response:
     """Tells when there is another list."""
-    since = request.headers.get("last-event-id", "")
-    events = viewer_of(request).streams.listen(LIST, int(since) if since.isdecimal() and len(since) < 20 else None)
+    events = viewer_of(request).streams.listen(LIST, version_in(request.headers.get("last-event-id", "")))
     return StreamingResponse(events, media_type="text/event-stream")
 
 
@@ -72,56 +76,47 @@ ROUTES = [Route("/", sessions), Route("/stream", stream)]
 
 
 def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -> str:
-    told = standing_of(viewer)
+    standing = standing_note(viewer)
     if asked.every_term:
         query, found = _found_by(viewer, query, number)
-        total = viewer.catalog.ask(how_many, query) if found.is_more else found.total
+        total = viewer.catalog.ask(count_listed, query) if found.is_more else found.total
         if not found.sessions:
-            return told + _nothing(viewer, query)
+            return standing + _nothing(viewer, query)
         plus = "+" if found.is_more else ""
         rows = "".join(_found(one.card, one.hits, one.more, query, plus) for one in found.sessions)
         return (
-            f"{told}{_count(total)}{_instead(found)}"
+            f"{standing}{_count(total)}{_instead(found)}"
             f'<ol class="sessions">{rows}</ol>{_more(query, sort, number, is_more=found.next is not None)}'
         )
     cards = viewer.catalog.cards(query)
     if not cards:
-        return told + (_nothing(viewer, query) if query else _empty())
+        return standing + (_nothing(viewer, query) if query else _empty())
     if sort == "cost":
-        cards.sort(key=lambda card: -_micros(card))
+        cards.sort(key=lambda card: -card.cost_micros)
     elif sort == "turns":
         cards.sort(key=lambda card: -card.turns)
     some = cards[(number - 1) * _ROWS : number * _ROWS]
-    rows = "".join(_row(card) for card in some)
+    rows = "".join(map(session_row, some))
     is_more = number * _ROWS < len(cards)
     return (
-        f"{told}{_count(len(cards))}{_sorting(query, sort)}"
+        f"{standing}{_count(len(cards))}{_sorting(query, sort)}"
         f'<ol class="sessions">{rows}</ol>{_more(query, sort, number, is_more=is_more)}'
     )
 
 
 def _found_by(viewer: Viewer, query: str, number: int) -> tuple[str, FoundPage]:
     """What fits; where nothing does, what has words that begin with the last one: it may be still being typed."""
-    found = viewer.catalog.found(query, limit=_FOUND, page=number, counted=_PLACES * number)
-    is_near = bool(found.instead or found.missing)
-    if (is_near or not found.sessions) and _TYPED.search(query):
+    results = viewer.catalog.found(query, limit=_FOUND, page=number, counted=_PLACES * number)
+    is_near = bool(results.instead or results.missing)
+    if (is_near or not results.sessions) and _TYPED.search(query):
         begun = viewer.catalog.found(f"{query}*", limit=_FOUND, page=number, counted=_PLACES * number)
         if begun.sessions and not (begun.instead or begun.missing):
             return f"{query}*", begun
-    return query, found
+    return query, results
 
 
 def _count(total: int) -> str:
     return f'<p class="count" data-testid="count" role="status">{count(total, "session")}</p>'
-
-
-def standing_of(viewer: Viewer) -> str:
-    """How far the index is, while it is made."""
-    standing = viewer.catalog.standing()
-    if not standing.pending:
-        return ""
-    told = f"{standing.indexed:,} of {standing.sessions:,} sessions are read so far, the newest first."
-    return f'<p class="note" role="status">{told} The others come by themselves.</p>'
 
 
 def _sorting(query: str, sort: str) -> str:
@@ -134,8 +129,8 @@ def _sorting(query: str, sort: str) -> str:
 
 def _address(query: str, *, sort: str = "", page: int = 1) -> str:
     asked = {"q": query, "sort": "" if sort == "age" else sort, "page": page if page > 1 else ""}
-    told = urlencode({key: value for key, value in asked.items() if value})
-    return f"/?{told}" if told else "/"
+    query = urlencode({key: value for key, value in asked.items() if value})
+    return f"/?{query}" if query else "/"
 
 
 def _more(query: str, sort: str, number: int, *, is_more: bool) -> str:
@@ -147,44 +142,12 @@ def _more(query: str, sort: str, number: int, *, is_more: bool) -> str:
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _micros(card: Card) -> int:
-    return card.own.cost_micros + card.subagents.cost_micros
-
-
-def dot(state: str) -> str:
-    """Whether it is running or waiting for somebody; anything else has no colour."""
-    if state not in ("running", "waiting"):
-        return '<span class="dot"></span>'
-    return f'<span class="dot {state}" role="img" aria-label="{state}" title="{state}"></span>'
-
-
-def _row(card: Card, *, below: str = "", title: str = "") -> str:
-    updated = round(card.updated_at.timestamp() * 1000) if card.updated_at is not None else None
-    project = card.workspace.rstrip("/").rpartition("/")[2] if card.workspace else ""
-    turns = count(card.turns, "turn") if card.turns else ""
-    cost = dollars(_micros(card), is_partial=bool(card.unpriced)) if card.is_indexed and _is_paid(card) else ""
-    tags = "".join(f"<i>{esc(tag)}</i>" for tag in card.tags)
-    name = title or esc(card.title or card.preview or "(no title)")
-    return (
-        f'<li data-testid="session" data-name="{esc(card.name)}" data-updated="{updated or 0}">{dot(card.state)}'
-        f'<a href="{esc(address_of(card.name))}">{name}</a>{tags}'
-        f'<span class="agent">{esc(card.agent or "")}</span>'
-        f'<span class="project" title="{esc(card.workspace or "")}">{esc(project)}</span>'
-        f'<span class="turns">{turns}</span><span class="cost">{cost}</span>'
-        f'<span class="age">{when(updated)}</span>{below}</li>\n'
-    )
-
-
-def _is_paid(card: Card) -> bool:
-    return bool(_micros(card) or card.unpriced)
-
-
 def _found(card: Card, hits: Sequence[Hit], more: int, query: str, plus: str) -> str:
     title = next((marked(hit.snippet, hit.marks) for hit in hits if not hit.entry and card.title), "")
     places = "".join(_hit(card, hit, query) for hit in hits if hit.entry)
     rest = f'<li class="rest">{link(address_of(card.name, q=query), f"{more:,}{plus} more")}</li>' if more else ""
     below = f'<ol class="hits">{places}{rest}</ol>' if places or rest else ""
-    return _row(card, below=below, title=title)
+    return session_row(card, below=below, title=title)
 
 
 def _hit(card: Card, hit: Hit, query: str) -> str:
@@ -196,22 +159,13 @@ def _hit(card: Card, hit: Hit, query: str) -> str:
     )
 
 
-def marked(text: str, marks: Iterable[tuple[int, int]]) -> str:
-    """A text with marks where something was found."""
-    made, at = "", 0
-    for start, end in marks:
-        made += f"{esc(text[at:start])}<mark>{esc(text[start:end])}</mark>"
-        at = end
-    return made + esc(text[at:])
-
-
 def _instead(found: FoundPage) -> str:
-    told = [f"nothing has “{esc(word)}”: these have “{esc(other)}”" for word, other in found.instead]
+    notes = [f"nothing has “{esc(word)}”: these have “{esc(other)}”" for word, other in found.instead]
     if found.missing:
-        told.append(f"nothing has all of the words: these lack {esc(', '.join(found.missing))}")
+        notes.append(f"nothing has all of the words: these lack {esc(', '.join(found.missing))}")
     if found.is_cut:
-        told.append("there is more text than was looked through: add a word, since: or workspace:")
-    return "".join(f'<p class="note">{one}</p>' for one in told)
+        notes.append("there is more text than was looked through: add a word, since: or workspace:")
+    return "".join(f'<p class="note">{one}</p>' for one in notes)
 
 
 # ── chips ─────────────────────────────────────────────────────────────────────────────────────────
@@ -269,14 +223,14 @@ def _nothing(viewer: Viewer, query: str) -> str:
             continue
         if fits:
             ways.append(f"<li>without {esc(part)}: {link(_address(rest), count(fits, 'session'))}</li>")
-    told = f"<ul>{''.join(ways)}</ul>" if ways else f"<p>{link('/', 'All sessions')}</p>"
-    return f'{_count(0)}<div data-testid="empty"><p>Nothing fits <code>{esc(query)}</code>.</p>{told}</div>'
+    other_queries = f"<ul>{''.join(ways)}</ul>" if ways else f"<p>{link('/', 'All sessions')}</p>"
+    return f'{_count(0)}<div data-testid="empty"><p>Nothing fits <code>{esc(query)}</code>.</p>{other_queries}</div>'
 
 
 def _empty() -> str:
     """A machine without a session: where they were looked for."""
     from turnlog.formats import every
-    from turnlog.machine.folder import places_of
+    from turnlog.machine.formatplaces import places_of
 
     rows: list[str] = []
     for name, form in every():

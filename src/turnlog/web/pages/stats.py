@@ -11,58 +11,60 @@ from starlette.routing import Route
 
 from turnlog.catalog.ask import detail
 from turnlog.view.number import count, dollars, tokens
+from turnlog.web.address import address_of
 from turnlog.web.chart import bars, line
-from turnlog.web.frame import address_of, esc, link, moment, page, table, tabs
-from turnlog.web.pages.sessions import standing_of
+from turnlog.web.element import esc, link, moment, table
+from turnlog.web.frame import page, standing_note, tabs
 from turnlog.web.viewer import Viewer, name_in, viewer_of
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from turnlog.catalog import Card
-    from turnlog.reader.desk import LookedAt
+    from turnlog.catalog import Card, TokenSums
+    from turnlog.reader.viewing.viewedsession import ViewedSession
+    from turnlog.thread.outline import OutlineItem
 
 _BARS = 400
 _ROWS = 50
-_DRAWN: WeakKeyDictionary[LookedAt, tuple[object, str]] = WeakKeyDictionary()
-"""What was drawn of sessions that lie open."""
+_DRAWN: WeakKeyDictionary[ViewedSession, tuple[object, str]] = WeakKeyDictionary()
+"""What was drawn of sessions that lie open, and for which state of them."""
 
 
 def show(request: Request) -> Response:
-    """The page."""
+    """The page about the numbers of a session."""
     viewer = viewer_of(request)
-    looked = viewer.open(name_in(request))
-    with looked.mutex:
-        card, title = looked.card, looked.title
-        numbers = _numbers(viewer, looked)
-    head = f"<h1>{esc(title)}</h1>{tabs(card.name, 'stats', is_ours=card.is_ours)}{standing_of(viewer)}"
+    viewed = viewer.open(name_in(request))
+    with viewed.mutex:
+        card, title = viewed.card, viewed.title
+        state = (card, viewed.version, viewer.catalog.standing().pending)
+        prompts = [item for _, item in viewed.pieces.landmarks() if item.is_prompt]
+    kept = _DRAWN.get(viewed)
+    if kept is None or kept[0] != state:  # who reads further does not wait for it
+        kept = _DRAWN[viewed] = (state, _numbers(viewer, card, prompts))
+    numbers = kept[1]
+    head = f"<h1>{esc(title)}</h1>{tabs(card.name, 'stats', is_ours=card.is_ours)}{standing_note(viewer)}"
     return page(request, f"Stats · {title} · turnlog", head + numbers, kind="stats")
 
 
-def _numbers(viewer: Viewer, looked: LookedAt) -> str:
-    """All of them, drawn once for what the session and the catalog say of it now."""
-    card = looked.card
-    state = (card, looked.version, viewer.catalog.standing().pending)
-    kept = _DRAWN.get(looked)
-    if kept is None or kept[0] != state:
-        drawn = f"{_sums(card)}{_context(viewer, card)}{_costs(viewer, looked)}{_tools(viewer, card)}"
-        kept = _DRAWN[looked] = (state, drawn + _files(viewer, card))
-    return kept[1]
+def _numbers(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
+    drawn = f"{_sums(card)}{_context(viewer, card)}{_costs(viewer, card, prompts)}{_tools(viewer, card)}"
+    return drawn + _files(viewer, card)
 
 
 def _sums(card: Card) -> str:
     rows = [_row("its own", card.own), _row("of its subagents", card.subagents), _row("inherited", card.inherited)]
-    read, cached = sum(card.own[:4]), card.own.cache_read_tokens
+    read, cached = card.own.all_input_tokens, card.own.cache_read_tokens
     share = f"<p>{cached / read:.0%} of what was read came from a cache.</p>" if cached else ""
     heads = ("Tokens", "In", "Cache read", "Cache write", "Out", "Cost")
     return f"<h2>Tokens</h2>{table(heads, [row for row in rows if row], caption='Tokens', right=range(1, 6))}{share}"
 
 
-def _row(name: str, spent: tuple[int, ...]) -> tuple[str, ...]:
+def _row(name: str, spent: TokenSums) -> tuple[str, ...]:
     if not any(spent):
         return ()
-    cells = (spent[0], spent[1], spent[2] + spent[3], spent[4])
-    return esc(name), *(f"{cell:,}" for cell in cells), esc(dollars(spent[6]))
+    cache_write_tokens = spent.cache_write_tokens + spent.cache_write_1h_tokens
+    cells = (spent.input_tokens, spent.cache_read_tokens, cache_write_tokens, spent.output_tokens)
+    return esc(name), *(f"{cell:,}" for cell in cells), esc(dollars(spent.cost_micros))
 
 
 def _context(viewer: Viewer, card: Card) -> str:
@@ -72,7 +74,7 @@ def _context(viewer: Viewer, card: Card) -> str:
         return ""
     values = [point.tokens for point in requests]
     cuts = [bisect_left([one.seq for one in requests], point.seq) for point in points if point.is_compaction]
-    drawn = line(
+    chart = line(
         "Context per request", values, cuts, most=tokens(max(values)), first=moment(requests[0].at_ms),
         last=moment(requests[-1].at_ms),
     )  # fmt: skip
@@ -81,19 +83,18 @@ def _context(viewer: Viewer, card: Card) -> str:
          "compacted" if point.is_compaction else f"{point.tokens:,}", esc(point.model))
         for point in points
     ]  # fmt: skip
-    beside = table(("Entry", "Time", "Tokens", "Model"), rows, caption="Context per request", right=(2,))
-    told = f", {count(len(cuts), 'compaction')}" if cuts else ""
-    more = f"<details><summary>The same as a table</summary>{beside}</details>"
-    return f"<h2>Context, at most {tokens(max(values))} tokens{told}</h2>{drawn}{more}"
+    as_table = table(("Entry", "Time", "Tokens", "Model"), rows, caption="Context per request", right=(2,))
+    compactions = f", {count(len(cuts), 'compaction')}" if cuts else ""
+    more = f"<details><summary>The same as a table</summary>{as_table}</details>"
+    return f"<h2>Context, at most {tokens(max(values))} tokens{compactions}</h2>{chart}{more}"
 
 
-def _costs(viewer: Viewer, looked: LookedAt) -> str:
-    prompts = [item for _, item in looked.pieces.landmarks() if item.is_prompt]
+def _costs(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
     if not prompts:
         return ""
     seqs = [item.seq for item in prompts]
     sums = [0] * len(prompts)
-    for seq, cost in viewer.catalog.ask(detail.spent_by_entry, looked.card):
+    for seq, cost in viewer.catalog.ask(detail.spent_by_entry, card):
         index = bisect_left(seqs, seq + 1) - 1
         sums[max(index, 0)] += cost
     if not any(sums):
@@ -102,26 +103,26 @@ def _costs(viewer: Viewer, looked: LookedAt) -> str:
     shown = [[sum(sums[begin : begin + size])] for begin in range(0, len(sums), size)]
     most = max(row[0] for row in shown)
     what = "Cost per prompt" if size == 1 else f"Cost per {size} prompts"
-    drawn = bars(what, shown, most=dollars(most), first="1", last=f"{len(sums):,}")
+    chart = bars(what, shown, most=dollars(most), first="1", last=f"{len(sums):,}")
     dear = sorted(range(len(sums)), key=lambda index: -sums[index])[:_ROWS]
     rows = [
         (
-            link(address_of(looked.card.name, at=seqs[index]), prompts[index].label or str(seqs[index])),
+            link(address_of(card.name, at=seqs[index]), prompts[index].label or str(seqs[index])),
             esc(dollars(sums[index])),
         )
         for index in dear
         if sums[index]
     ]
-    beside = table(("Prompt", "Cost"), rows, caption="The dearest prompts", right=(1,))
-    return f"<h2>{what}</h2>{drawn}<details><summary>The dearest</summary>{beside}</details>"
+    as_table = table(("Prompt", "Cost"), rows, caption="The dearest prompts", right=(1,))
+    return f"<h2>{what}</h2>{chart}<details><summary>The dearest</summary>{as_table}</details>"
 
 
 def _tools(viewer: Viewer, card: Card) -> str:
-    found = viewer.catalog.ask(detail.tools, card)
-    if not found:
+    tools = viewer.catalog.ask(detail.tools, card)
+    if not tools:
         return ""
     rows = [
-        (esc(one.tool), f"{one.calls:,}", f"{one.errors:,}" if one.errors else "", _time(one.took_ms)) for one in found
+        (esc(one.tool), f"{one.calls:,}", f"{one.errors:,}" if one.errors else "", _time(one.took_ms)) for one in tools
     ]
     return f"<h2>Tools</h2>{table(('Tool', 'Calls', 'Errors', 'Time'), rows, caption='Tools', right=(1, 2, 3))}"
 
@@ -132,14 +133,14 @@ def _time(took_ms: int) -> str:
 
 
 def _files(viewer: Viewer, card: Card) -> str:
-    found = viewer.catalog.ask(detail.files, card)
-    if not found:
+    files = viewer.catalog.ask(detail.files, card)
+    if not files:
         return ""
     rows = [
         (f"<code>{esc(one.path)}</code>", link(address_of(card.name, at=one.seq), f"{one.times:,}"))
-        for one in found[:_ROWS]
+        for one in files[:_ROWS]
     ]
-    more = f"<p>… and {len(found) - _ROWS:,} more</p>" if len(found) > _ROWS else ""
+    more = f"<p>… and {len(files) - _ROWS:,} more</p>" if len(files) > _ROWS else ""
     return (
         f"<h2>Files that tools were called with</h2>{table(('File', 'Times'), rows, caption='Files', right=(1,))}{more}"
     )

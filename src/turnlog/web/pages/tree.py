@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from starlette.requests import Request
 from starlette.routing import Route
 
+from turnlog.reader.forkparent import fork_parents
 from turnlog.view.number import count, dollars
-from turnlog.web.frame import address_of, esc, link, page, tabs, when
-from turnlog.web.pages.compare import compare_address
-from turnlog.web.viewer import name_in, viewer_of
+from turnlog.web.address import address_of, compare_address
+from turnlog.web.element import esc, link, when
+from turnlog.web.frame import page, tabs
+from turnlog.web.viewer import Viewer, name_in, viewer_of
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from turnlog.catalog import Card
-    from turnlog.reader.desk import LookedAt
+    from turnlog.reader.viewing.viewedsession import ViewedSession
 
 _MOST = 300
 
@@ -32,41 +34,41 @@ class BranchRow(NamedTuple):
     is_current: bool
 
 
-def branches_of(looked: LookedAt) -> list[BranchRow]:
+def branches_of(viewed: ViewedSession) -> list[BranchRow]:
     """Every end of the conversation, the newest first; none where there is only one."""
-    outline = looked.pieces.outline
+    outline = viewed.pieces.outline
     nodes = [
         index
         for index, (parent, kind) in enumerate(zip(outline.parents, outline.kinds, strict=True))
         if parent >= 0 and kind != "head"
     ]
     inner = {outline.parents[index] for index in nodes}
-    if all(outline.seqs[index] in inner or outline.seqs[index] == looked.pieces.head for index in nodes):
+    if all(outline.seqs[index] in inner or outline.seqs[index] == viewed.pieces.head for index in nodes):
         return []  # one way, and no other
-    main = set(outline.path(looked.pieces.head))
-    found: list[BranchRow] = []
+    main = set(outline.path(viewed.pieces.head))
+    branches: list[BranchRow] = []
     for index in reversed(nodes):
         seq = outline.seqs[index]
-        is_current = seq == looked.pieces.head
-        if (seq in inner and not is_current) or len(found) >= _MOST:
+        is_current = seq == viewed.pieces.head
+        if (seq in inner and not is_current) or len(branches) >= _MOST:
             continue
         own = [place for place in outline.path(seq) if is_current or place not in main]
         label = next(
             (outline.labels[outline.seqs[place]] for place in own if outline.seqs[place] in outline.labels), ""
         )
         left = outline.parents[own[0]] if own and not is_current else 0
-        found.append(BranchRow(seq, left, len(own), label, outline.times[index], is_current))
-    return found
+        branches.append(BranchRow(seq, left, len(own), label, outline.times[index], is_current))
+    return branches
 
 
 def show(request: Request) -> Response:
-    """The page."""
+    """The page about where a session branched."""
     viewer = viewer_of(request)
-    looked = viewer.open(name_in(request))
-    with looked.mutex:
-        card, title = looked.card, looked.title
-        branches = branches_of(looked)
-    cards = viewer.catalog.cards(everything=True)
+    viewed = viewer.open(name_in(request))
+    with viewed.mutex:
+        card, title = viewed.card, viewed.title
+        branches = branches_of(viewed)
+    card, *cards = _with_parents(viewer, [card, *viewer.catalog.cards(everything=True)])
     top = _top(card, cards)
     body = (
         f"<h1>{esc(title)}</h1>{tabs(card.name, 'tree', is_ours=card.is_ours)}"
@@ -75,17 +77,23 @@ def show(request: Request) -> Response:
     return page(request, f"Tree · {title} · turnlog", body)
 
 
+def _with_parents(viewer: Viewer, cards: list[Card]) -> list[Card]:
+    """The sessions without the forks' parents that only have the id of the session which was forked."""
+    parents = fork_parents(viewer.home, viewer.home.sessions())
+    return [card._replace(fork=parents.get(card.id)) if card.is_ours and card.fork else card for card in cards]
+
+
 def _top(card: Card, cards: list[Card]) -> Card:
     """The session that it was forked from, or started by, in the end."""
     known = {card.id}
     above = card
     while True:
         name = above.fork or above.parent
-        found = next((one for one in cards if one.id == name and one.is_ours == above.is_ours), None) if name else None
-        if found is None or found.id in known:
+        parent = next((one for one in cards if one.id == name and one.is_ours == above.is_ours), None) if name else None
+        if parent is None or parent.id in known:
             return above
-        known.add(found.id)
-        above = found
+        known.add(parent.id)
+        above = parent
 
 
 def _family(card: Card, cards: list[Card], asked: Card, branches: list[BranchRow], seen: set[str]) -> str:
@@ -102,23 +110,22 @@ def _family(card: Card, cards: list[Card], asked: Card, branches: list[BranchRow
         inner = "".join(_branch(card, branch) for branch in branches) + below
     kind = "fork " if card.fork else "subagent " if card.parent else ""
     cost = card.own.cost_micros
-    updated = round(card.updated_at.timestamp() * 1000) if card.updated_at is not None else None
     facts = " · ".join(
         filter(None, (kind.strip(), count(card.turns, "turn"), dollars(cost) if cost else "", card.agent or ""))
     )
-    name = link(address_of(card.name), card.title or card.preview or "(no title)", current=card.name == asked.name)
+    name = link(address_of(card.name), card.heading, current=card.name == asked.name)
     beside = ""
     if card.name != asked.name:
         beside = f" <small>{link(compare_address(asked.name, card.name), 'compare')}</small>"
     below = f"<ul>{inner}</ul>" if inner else ""
-    return f"<li>{name}<small>{esc(facts)} {when(updated)}</small>{beside}{below}</li>\n"
+    return f"<li>{name}<small>{esc(facts)} {when(card.updated_ms)}</small>{beside}{below}</li>\n"
 
 
 def _branch(card: Card, branch: BranchRow) -> str:
     place = address_of(card.name) if branch.is_current else address_of(card.name, branch=branch.head)
-    told = "the head" if branch.is_current else f"left at {branch.left}" if branch.left else "from the beginning"
+    origin = "the head" if branch.is_current else f"left at {branch.left}" if branch.left else "from the beginning"
     mark = "<b>●</b> " if branch.is_current else ""
-    facts = f"{told} · {count(branch.messages, 'entry', 'entries')}"
+    facts = f"{origin} · {count(branch.messages, 'entry', 'entries')}"
     name = link(place, branch.label or f"entry {branch.head}")
     beside = ""
     if not branch.is_current:

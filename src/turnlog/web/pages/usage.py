@@ -12,8 +12,8 @@ from turnlog.catalog.ask.usage import PERIODS, usage_by_two
 from turnlog.errors import Invalid
 from turnlog.view.number import count, dollars, tokens
 from turnlog.web.chart import COLOURS, bars, key
-from turnlog.web.frame import esc, link, page, table
-from turnlog.web.pages.sessions import standing_of
+from turnlog.web.element import esc, link, table
+from turnlog.web.frame import page, standing_note
 from turnlog.web.viewer import viewer_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _ROWS = 100
 
 
 def show(request: Request) -> Response:
-    """The page."""
+    """The page about what was spent."""
     viewer = viewer_of(request)
     by = request.query_params.get("by", "model")
     since = request.query_params.get("since", "30d").strip()
@@ -42,7 +42,7 @@ def show(request: Request) -> Response:
     stack = by if by in _STACKS else "model"
     days = viewer.catalog.ask(usage_by_two, "day", stack, query=query)
     body = (
-        f"<h1>Usage</h1>{standing_of(viewer)}{_choices(by, since)}"
+        f"<h1>Usage</h1>{standing_note(viewer)}{_choices(by, since)}"
         f'<p data-testid="usage-total" class="facts">{_total(total)}</p>{_unpriced(total)}'
         f"{_chart(days, stack) if days else ''}"
         f"{_table(by, rows, total) if rows else '<p data-testid=empty>Nothing was spent in that time.</p>'}"
@@ -61,10 +61,10 @@ def _choices(by: str, since: str) -> str:
 
 
 def _total(total: Spending) -> str:
-    read = sum(total.tokens[:4])
+    read = total.tokens.all_input_tokens
     cost = dollars(total.tokens.cost_micros, is_partial=bool(total.unpriced))
-    told = f"{cost} · {tokens(read)} tokens in, {tokens(total.tokens.output_tokens)} out"
-    return f"{told} · {count(total.requests, 'request')} · {count(total.sessions, 'session')}"
+    spent = f"{cost} · {tokens(read)} tokens in, {tokens(total.tokens.output_tokens)} out"
+    return f"{spent} · {count(total.requests, 'request')} · {count(total.sessions, 'session')}"
 
 
 def _unpriced(total: Spending) -> str:
@@ -88,13 +88,13 @@ def _chart(days: dict[str, list[Spending]], stack: str) -> str:
         groups.append(row)
     labels = list(days)
     most = dollars(max(map(sum, groups), default=0))
-    drawn = bars(f"Cost per day by {stack}", groups, most=most, first=labels[0], last=labels[-1])
+    chart = bars(f"Cost per day by {stack}", groups, most=most, first=labels[0], last=labels[-1])
     rows = [
         (esc(day), *(esc(dollars(value)) if value else "" for value in row), esc(dollars(sum(row))))
         for day, row in zip(labels, groups, strict=True)
     ]
-    beside = table(("Day", *shown, "all"), rows, caption=f"Cost per day by {stack}", right=range(1, len(shown) + 2))
-    return f"{drawn}{key(shown)}<details><summary>The same as a table</summary>{beside}</details>"
+    as_table = table(("Day", *shown, "all"), rows, caption=f"Cost per day by {stack}", right=range(1, len(shown) + 2))
+    return f"{chart}{key(shown)}<details><summary>The same as a table</summary>{as_table}</details>"
 
 
 def _table(by: str, rows: list[Spending], total: Spending) -> str:
@@ -106,7 +106,7 @@ def _table(by: str, rows: list[Spending], total: Spending) -> str:
 def _cells(row: Spending, name: str) -> tuple[str, ...]:
     spent = row.tokens
     cost = dollars(spent.cost_micros, is_partial=bool(row.unpriced))
-    numbers = (sum(spent[:4]), spent.cache_read_tokens, spent.output_tokens)
+    numbers = (spent.all_input_tokens, spent.cache_read_tokens, spent.output_tokens)
     return (
         esc(name or "(none)"), esc(cost), *(f"{number:,}" for number in (*numbers, row.requests, row.sessions)),
     )  # fmt: skip

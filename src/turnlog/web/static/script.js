@@ -67,27 +67,29 @@
   function markUnread() {
     const seen = remember.get("turnlog-seen");
     for (const row of sessions()) {
-      const known = seen[row.dataset.name];
-      row.classList.toggle("unread", known !== undefined && Number(row.dataset.updated) > known.at);
+      const read = seen[row.dataset.name];
+      row.classList.toggle("unread", read !== undefined && Number(row.dataset.updated) > read.at);
     }
   }
   let asking = null;
-  async function renew(address, { push = false } = {}) {
+  let wanted = location.pathname + location.search;  // the list that was asked for last, also while it loads
+  async function renew(address) {
+    wanted = address;
     asking?.abort();
     asking = new AbortController();
-    const here = document.activeElement?.closest?.('[data-testid="session"]')?.dataset.name;
+    const focused = document.activeElement?.closest?.('[data-testid="session"]')?.dataset.name;
     try {
       const answer = await patiently("Searching …", ask(address, { signal: asking.signal }));
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const made = one("#results", page);
-      if (!made) { location.assign(address); return; }
-      results.replaceChildren(...made.childNodes);
+      const list = one("#results", page);
+      if (!list) { location.assign(address); return; }
+      results.replaceChildren(...list.childNodes);
       const chips = one(".chips", page);
       if (chips && one(".chips")) one(".chips").replaceWith(chips);
       document.title = page.title;
-      if (push) history.replaceState(null, "", address);
+      history.replaceState(null, "", address);
       markUnread();
-      if (here) sessions().find((row) => row.dataset.name === here)?.querySelector("a").focus();
+      if (focused) sessions().find((row) => row.dataset.name === focused)?.querySelector("a").focus();
     } catch (error) { if (error.name !== "AbortError") console.warn(error.message); }
   }
   if (results && field) {
@@ -97,14 +99,15 @@
       clearTimeout(timer);
       timer = setTimeout(() => {
         const query = field.value.trim();
-        renew(query ? `/?q=${encodeURIComponent(query)}` : "/", { push: true });
+        renew(query ? `/?q=${encodeURIComponent(query)}` : "/");
       }, 120);
     });
-    follow(results.dataset.live, null, () => renew(location.pathname + location.search));
+    follow(results.dataset.live, null, () => renew(wanted));
   }
 
   // ── following: what is missed while away comes with the next event ──
   function follow(address, since, changed, state) {
+    const listening = new AbortController(), { signal } = listening;
     let source = null, again = 0;
     const start = () => {
       clearTimeout(again);
@@ -119,11 +122,11 @@
     const stop = () => { clearTimeout(again); source?.close(); source = null; };
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) stop(); else if (!source) start();
-    });
-    addEventListener("pagehide", stop);
-    addEventListener("pageshow", (event) => { if (event.persisted && !source) start(); });
+    }, { signal });
+    addEventListener("pagehide", stop, { signal });
+    addEventListener("pageshow", (event) => { if (event.persisted && !source) start(); }, { signal });
     if (!document.hidden) start();
-    return stop;
+    return () => { listening.abort(); stop(); };
   }
 
   // ── a session: only what is near the screen is in the page ──
@@ -134,7 +137,7 @@
     base: `/s/${encodeURIComponent(feed.dataset.name)}`, busy: false, unseen: 0,
   };
   const articles = () => all("article", feed);
-  const known = (more) => {
+  const withState = (more) => {
     const query = new URLSearchParams(more);
     if (feed.dataset.query) query.set("q", feed.dataset.query);
     if (feed.dataset.redact === "1") query.set("redact", "1");
@@ -143,7 +146,7 @@
   };
   const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 120;
   async function pieces(first, end) {
-    const answer = await patiently("Loading messages …", ask(`${talk.base}/rows?${known({ first, end })}`));
+    const answer = await patiently("Loading messages …", ask(`${talk.base}/rows?${withState({ first, end })}`));
     if (!answer.ok) throw new Error(await answer.text());
     talk.total = Number(answer.headers.get("X-Total"));
     const made = document.createElement("template");
@@ -157,12 +160,13 @@
       step.hidden = number <= 0;
       const from = step.dataset.step === "earlier" ? Math.max(0, talk.first - STEP) : talk.end;
       const made = document.createElement("a");
-      made.href = `${talk.base}?${known({ from })}`;
+      made.href = `${talk.base}?${withState({ from })}`;
       made.textContent = `${step.dataset.step === "earlier" ? "Earlier" : "Later"}: ${number.toLocaleString("en")} more`;
       step.replaceChildren(made);
     }
     for (const article of articles()) article.setAttribute("aria-setsize", talk.total);
   }
+  const idle = async () => { while (talk.busy) await new Promise((resolve) => setTimeout(resolve, 50)); };
   async function busily(work) {
     if (talk.busy) return;
     talk.busy = true;
@@ -204,6 +208,7 @@
     });
   });
   async function show(piece, { to = "start", focus = true } = {}) {
+    await idle();
     if (piece < talk.first || piece >= talk.end) {
       await busily(async () => {
         const first = Math.max(0, Math.min(piece - 10, talk.total - STEP));
@@ -216,11 +221,11 @@
         outline();
       });
     }
-    const article = articles().find((found) => Number(found.dataset.piece) === piece);
+    const article = articles().find((one) => Number(one.dataset.piece) === piece);
     if (!article) return;
     article.scrollIntoView({ block: to });
     if (focus) article.focus({ preventScroll: true });
-    here();
+    highlightOutline();
   }
   async function showEnd() {
     await show(talk.total - 1, { to: "end", focus: false });
@@ -249,7 +254,7 @@
       talk.total = total;
       steps();
     }
-    if (stays) { saw(); return; }
+    if (stays) { markRead(); return; }
     talk.unseen += Math.max(0, total - before) || 1;
     const button = one('[data-testid="new"]');
     button.textContent = `${talk.unseen} new`;
@@ -258,14 +263,14 @@
   async function outline() {
     const nav = one("nav.outline");
     if (!nav || !nav.offsetParent) return;
-    const answer = await ask(`${talk.base}/outline?${known({ first: talk.first })}`);
+    const answer = await ask(`${talk.base}/outline?${withState({ first: talk.first })}`);
     if (!answer.ok) return;
     const made = new DOMParser().parseFromString(await answer.text(), "text/html");
     nav.replaceChildren(...one("nav", made).childNodes);
     nav.removeAttribute("data-more");
-    here();
+    highlightOutline();
   }
-  function here() {
+  function highlightOutline() {
     const nav = one("nav.outline");
     if (!nav || !nav.offsetParent) return;
     const top = articles().find((article) => article.getBoundingClientRect().bottom > 80);
@@ -281,7 +286,7 @@
     const box = nav.getBoundingClientRect(), place = chosen.getBoundingClientRect();
     if (place.top < box.top || place.bottom > box.bottom) nav.scrollTop += place.top - box.top - box.height / 2;
   }
-  function saw() {
+  function markRead() {
     if (document.hidden) return;
     const last = articles().at(-1);
     const seen = remember.get("turnlog-seen");
@@ -292,7 +297,7 @@
   }
   // Places that were found, one after the other.
   let places = null;
-  async function walk(step) {
+  async function nextHit(step) {
     if (!feed.dataset.query) return;
     const marks = all("mark", feed);
     const now = marks.findIndex((mark) => mark.classList.contains("now"));
@@ -304,7 +309,7 @@
       next.scrollIntoView({ block: "center" });
       return;
     }
-    places ??= await (await ask(`${talk.base}/hits?${known({})}`)).json();
+    places ??= await (await ask(`${talk.base}/hits?${withState({})}`)).json();
     const found = step > 0 ? places.find((piece) => piece >= talk.end) : places.findLast((piece) => piece < talk.first);
     if (found === undefined) { tell("no more places"); return; }
     await show(found);
@@ -329,22 +334,23 @@
     addEventListener("scroll", () => {
       clearTimeout(timer);
       timer = setTimeout(() => {
-        here();
+        highlightOutline();
         if (atEnd() && talk.end >= talk.total) {
           talk.unseen = 0;
           one('[data-testid="new"]').hidden = true;
-          saw();
+          markRead();
         }
         if (scrollY < 800) earlier(); else if (innerHeight + scrollY > document.body.scrollHeight - 800) later();
       }, 80);
     }, { passive: true });
-    here();
+    highlightOutline();
     if (one("nav.outline[data-more]")) outline();
-    if (atEnd()) saw();
+    if (atEnd()) markRead();
     const live = one('[data-testid="live"]');
     if (!feed.dataset.branch) {
-      follow(`${talk.base}/stream`, feed.dataset.version, async (event) => {
+      const unfollow = follow(`${talk.base}/stream`, feed.dataset.version, async (event) => {
         if (event.problem) {
+          unfollow();  // or the browser would connect again, and be told again
           live.dataset.state = "ended";
           const alert = document.createElement("p");
           alert.setAttribute("role", "alert");
@@ -352,7 +358,7 @@
           one(".foot").before(alert);
           return;
         }
-        while (talk.busy) await new Promise((done) => setTimeout(done, 50));
+        await idle();
         if (event.first < event.total || event.total !== talk.total) await renewFrom(event.first, event.total);
         places = null;
         outline();
@@ -380,6 +386,7 @@
       input.focus();
       input.select();
       input.onkeydown = async (event) => {
+        if (event.isComposing) return;  // this Enter ends what an input method composes
         if (event.key === "Escape") close();
         if (event.key !== "Enter") return;
         try {
@@ -395,7 +402,7 @@
       try { location.assign((await post(`${talk.base}/fork`, { at: Number(button.dataset.at) })).address); } catch (error) { tell(error.message); }
     },
     async delete() {
-      if (!confirm("Put this session into the trash?")) return;
+      if (!confirm(`Move this session to the trash? \`turnlog restore ${talk.name}\` brings it back.`)) return;
       try { location.assign((await post(`${talk.base}/delete`, {})).address); } catch (error) { tell(error.message); }
     },
     async confirm(button) {
@@ -431,12 +438,12 @@
     list.replaceChildren(...made.body.childNodes);
   }, true);
   async function goTo(seq) {
-    const answer = await ask(`${talk.base}/place?${known({ at: seq })}`);
-    if (!answer.ok) { location.assign(`${talk.base}?${known({ at: seq })}`); return; }
+    const answer = await ask(`${talk.base}/place?${withState({ at: seq })}`);
+    if (!answer.ok) { location.assign(`${talk.base}?${withState({ at: seq })}`); return; }
     const { piece, total, is_here: isHere } = await answer.json();
-    if (!isHere) { location.assign(`${talk.base}?${known({ at: seq })}`); return; }
+    if (!isHere) { location.assign(`${talk.base}?${withState({ at: seq })}`); return; }
     talk.total = total;
-    history.replaceState(null, "", `${talk.base}?${known({ at: seq })}`);
+    history.replaceState(null, "", `${talk.base}?${withState({ at: seq })}`);
     await show(piece);
   }
 
@@ -488,7 +495,7 @@
     };
     if (results) Object.assign(keys, { "ArrowDown": () => move(1), "ArrowUp": () => move(-1) });
     if (feed) Object.assign(keys, {
-      "Home": () => show(0).then(() => scrollTo(0, 0)), "End": showEnd, "n": () => walk(1), "N": () => walk(-1),
+      "Home": () => show(0).then(() => scrollTo(0, 0)), "End": showEnd, "n": () => nextHit(1), "N": () => nextHit(-1),
       "[": () => prompts(-1), "]": () => prompts(1),
     });
     const act = keys[event.key];

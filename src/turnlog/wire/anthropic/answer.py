@@ -8,14 +8,17 @@ from typing import Any
 
 import msgspec
 
+from turnlog.interop.value import fields, items, token_count
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import Context
+from turnlog.log.context.nativecompaction import note_answered_head
 from turnlog.log.entry import Message, Stop
-from turnlog.log.shown.nativecompaction import note_answered_head
 from turnlog.log.usage import Usage
-from turnlog.wire import Request, count, fields, items, known_names, plain, tagged, unwrapped
+from turnlog.wire import Ending, Request, plain, tagged, unwrapped
 from turnlog.wire._name import log_name
-from turnlog.wire._timing import Timing
+from turnlog.wire._original import original_names
+from turnlog.wire._timing import TimedStream, Timing
+from turnlog.wire._tool import input_of
 from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PAUSES, PROVIDER, REASONING
 
 _STOPS: dict[str, Stop] = {
@@ -37,33 +40,35 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     stands for; without it, that is everything that was said before the message is appended.
     """
     data = plain(response)
-    known = known_names(context, limits=(ID_LIMIT, NAME_LIMIT))
+    originals = original_names(context, limits=(ID_LIMIT, NAME_LIMIT))
     reason = data.get("stop_reason")
-    stop, error = stopped(reason, data.get("error"), data.get("stop_details"))
+    end = ending_of(reason, data.get("error"), data.get("stop_details"))
     meta = {"stop_reason": reason} if reason in (*PAUSES, "stop_sequence", "refusal") else {}
     if data.get("partial"):
         meta["partial"] = data["partial"]
     message = Message(
         role="assistant",
-        blocks=[answered_block(block, known, account) for block in items(data.get("content"))],
+        blocks=[answered_block(block, originals, account) for block in items(data.get("content"))],
         model=data.get("model"),
         request=data.get("id"),
         usage=usage_of(data["usage"]) if isinstance(data.get("usage"), dict) else None,
-        stop=stop,
-        error=error,
+        stop=end.stop,
+        error=end.error,
         meta=tagged(PROVIDER, meta, None),
     )
     return note_answered_head(message, None if context is None else context.head_id)
 
 
-def stopped(reason: Any, error: Any, details: Any) -> tuple[Stop, dict[str, Any] | None]:
-    """How an answer ended, and the error if it failed or was refused."""
+def ending_of(reason: Any, error: Any, details: Any) -> Ending:
+    """How an answer ended; the error if it failed or was refused."""
     if reason == "refusal":
         error = {"type": "refusal", **{k: v for k, v in fields(details).items() if k != "type"}}
-    return "error" if error else _STOPS.get(str(reason), "end") if reason else "aborted", error
+    if error:
+        return Ending("error", error)
+    return Ending(_STOPS.get(str(reason), "end") if reason else "aborted", error)
 
 
-def answered_block(raw: dict[str, Any], known: dict[str, str], account: str | None) -> AnyBlock:
+def answered_block(raw: dict[str, Any], originals: dict[str, str], account: str | None) -> AnyBlock:
     """A block of an answer."""
     kind = raw.get("type")
     if kind == "text":
@@ -82,8 +87,8 @@ def answered_block(raw: dict[str, Any], known: dict[str, str], account: str | No
         rest = {key: value for key, value in raw.items() if key not in ("id", "name", "input", "type")}
         id, name = str(raw.get("id") or ""), str(raw.get("name") or "")
         return ToolCall(
-            id=log_name(id, known) if by_us else id,
-            name=log_name(name, known) if by_us else name,
+            id=log_name(id, originals) if by_us else id,
+            name=log_name(name, originals) if by_us else name,
             input=unwrapped(raw.get("input")),
             by=None if by_us else "provider",
             meta=tagged(PROVIDER, rest if by_us else {"type": kind, **rest}, account),
@@ -101,33 +106,31 @@ def _readable(content: Any) -> tuple[str, bool]:
     """What people can read of the result of a tool that Anthropic ran, and whether it failed."""
     lines: list[str] = []
     for part in items(content) or [fields(content)]:
-        shown = [part.get(key) for key in ("title", "url", "text", "stdout", "stderr", "error_code")]
-        lines += [str(item) for item in shown if item]
+        texts = [part.get(key) for key in ("title", "url", "text", "stdout", "stderr", "error_code")]
+        lines += [str(item) for item in texts if item]
     return "\n".join(lines), str(fields(content).get("type", "")).endswith("_error")
 
 
 def usage_of(raw: dict[str, Any]) -> Usage:
     """What a request cost."""
     get, by_duration = raw.get, raw.get("cache_creation")
-    written, hour = count(get("cache_creation_input_tokens")), 0
+    written, hour = token_count(get("cache_creation_input_tokens")), 0
     if by_duration:
-        hour = count(by_duration, "ephemeral_1h_input_tokens")
-        written = max(written, hour + count(by_duration, "ephemeral_5m_input_tokens"))
+        hour = token_count(by_duration, "ephemeral_1h_input_tokens")
+        written = max(written, hour + token_count(by_duration, "ephemeral_5m_input_tokens"))
     own = Usage(
-        input_tokens=count(get("input_tokens")),
-        cache_read_tokens=count(get("cache_read_input_tokens")),
+        input_tokens=token_count(get("input_tokens")),
+        cache_read_tokens=token_count(get("cache_read_input_tokens")),
         cache_write_tokens=written - hour,
         cache_write_1h_tokens=hour,
-        output_tokens=count(get("output_tokens")),
-        reasoning_tokens=count(get("output_tokens_details"), "thinking_tokens")
-        if "output_tokens_details" in raw
-        else 0,
+        output_tokens=token_count(get("output_tokens")),
+        reasoning_tokens=token_count(get("output_tokens_details"), "thinking_tokens"),
     )
     apart = [usage_of(one) for one in items(get("iterations")) if one.get("type") == "compaction"]
     return sum(apart, own)
 
 
-class AnthropicStream:
+class AnthropicStream(TimedStream):
     """A streamed response: feed it the events, then take the message."""
 
     def __init__(
@@ -138,7 +141,7 @@ class AnthropicStream:
         account: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._timing = Timing(PROVIDER, request, clock)
+        super().__init__(Timing(PROVIDER, request, clock))
         self._context = context if context is not None or request is None else request.context
         self._account = account
         self._response: dict[str, Any] = {}
@@ -146,16 +149,11 @@ class AnthropicStream:
         self._inputs: dict[int, str] = {}
         """What is still being written: the JSON of calls, and compactions, of which half is none."""
 
-    @property
-    def is_begun(self) -> bool:
-        """Whether any event came: before that there is nothing to append."""
-        return self._timing.is_begun
-
     def feed(self, event: Any) -> None:
         """Take the next event."""
         data = plain(event)
         kind, index = data.get("type"), data.get("index", -1)
-        self._timing.heard(is_token=kind == "content_block_delta")
+        self._timing.note_event(is_token=kind == "content_block_delta")
         if kind == "message_start":
             self._response = {**fields(data.get("message")), "stop_reason": None}
         elif kind == "content_block_start":
@@ -168,10 +166,7 @@ class AnthropicStream:
         elif kind == "content_block_stop" and index in self._inputs:
             text = self._inputs.pop(index)
             if text:
-                try:
-                    self._blocks[index]["input"] = msgspec.json.decode(text)
-                except msgspec.DecodeError:
-                    self._blocks[index]["input"] = text
+                self._blocks[index]["input"] = input_of(text)
         elif kind == "message_delta":
             self._response.update(fields(data.get("delta")))
             new = {key: value for key, value in fields(data.get("usage")).items() if value is not None}
@@ -198,4 +193,4 @@ class AnthropicStream:
         partial = [{**self._blocks[index], "input": text} for index, text in self._inputs.items()]
         content = [block for block in whole if block.get("type") != "text" or block.get("text")]
         response = {**self._response, "content": content, "partial": partial}
-        return self._timing.told(draft(response, context=self._context, account=self._account))
+        return self._timing.with_times(draft(response, context=self._context, account=self._account))

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from turnlog.errors import Invalid
+from turnlog.interop.value import fields
 from turnlog.log.block import File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import Context
+from turnlog.log.context.nativecompaction import compacted
 from turnlog.log.entry import Message
-from turnlog.log.shown.nativecompaction import compacted
-from turnlog.wire import GO_ON, NO_OUTPUT, NOTHING_BEFORE, Request, RequestBuilder, RequestMessage, fields, kind_of, own
+from turnlog.wire import NO_OUTPUT, Request, RequestBuilder, RequestMessage, kind_of, own
 from turnlog.wire._media import PDF, PICTURES, load
-from turnlog.wire._tool import Tools, chosen, declared
+from turnlog.wire._tool import Tools, tool_choice_of, tools_of
+from turnlog.wire._turns import AlternatingTurns
 
 PROVIDER = "anthropic"
 ID_LIMIT = 64
@@ -45,30 +47,30 @@ def request(
     """
     if cache_marks not in ("auto", "explicit"):
         raise Invalid(f"cache_marks={cache_marks!r}", hint="auto or explicit")
-    work = RequestBuilder(context, PROVIDER, account, limit=ID_LIMIT)
-    tools = declared(work, limit=NAME_LIMIT)
-    messages = _messages(work, prefill=prefill, sums_up=bool(options.get("compaction")))
+    builder = RequestBuilder(context, PROVIDER, account, limit=ID_LIMIT)
+    tools = tools_of(builder, limit=NAME_LIMIT)
+    messages = _messages(builder, prefill=prefill, with_compaction=bool(options.get("compaction")))
     mark = None if cache is None else {"type": "ephemeral", "ttl": cache}
-    made: dict[str, Any] = {"model": model, "max_tokens": max_tokens}
+    request_fields: dict[str, Any] = {"model": model, "max_tokens": max_tokens}
     if mark is not None and cache_marks == "auto":
-        made["cache_control"] = mark
+        request_fields["cache_control"] = mark
     if context.system.strip():
         system = {"type": "text", "text": context.system}
-        made["system"] = [system if mark is None else {**system, "cache_control": mark}]
-    choice = chosen(work, tool_choice, tools, limit=NAME_LIMIT)
+        request_fields["system"] = [system if mark is None else {**system, "cache_control": mark}]
+    choice = tool_choice_of(builder, tool_choice, tools, limit=NAME_LIMIT)
     listed = _tools(tools)
     if not listed:
-        listed = _undeclared(work, messages)
+        listed = _undeclared(builder, messages)
         choice = "none" if listed else None
     if mark is not None and cache_marks == "explicit":
         _mark(mark, listed, messages)
     if listed:
-        made["tools"] = listed
+        request_fields["tools"] = listed
     if choice is not None:
         kinds = {"auto": "auto", "none": "none", "required": "any"}
-        made["tool_choice"] = {"type": kinds[choice]} if choice in kinds else {"type": "tool", "name": choice}
-    made["messages"] = messages
-    return Request({**made, **options}, work.report, context)
+        request_fields["tool_choice"] = {"type": kinds[choice]} if choice in kinds else {"type": "tool", "name": choice}
+    request_fields["messages"] = messages
+    return Request({**request_fields, **options}, builder.report, context)
 
 
 def _mark(mark: dict[str, Any], tools: list[dict[str, Any]], messages: list[dict[str, Any]]) -> None:
@@ -76,11 +78,13 @@ def _mark(mark: dict[str, Any], tools: list[dict[str, Any]], messages: list[dict
 
     With the system prompt those are four, which is all that Anthropic takes; tools that come with marks keep them.
     """
-    own = sum("cache_control" in tool for tool in tools)
-    for place in [place for place, tool in enumerate(tools) if not own and not tool.get("defer_loading")][-1:]:
-        tools[place] = {**tools[place], "cache_control": mark}
+    marked = sum("cache_control" in tool for tool in tools)
+    candidates = (index for index, tool in reversed(list(enumerate(tools))) if not tool.get("defer_loading"))
+    last = next(candidates, None)
+    if last is not None and not marked:
+        tools[last] = {**tools[last], "cache_control": mark}
     spoken = [message for message in reversed(messages) if message["role"] == "user"]
-    for message in spoken[: max(0, min(2, 3 - own))]:
+    for message in spoken[: max(0, min(2, 3 - marked))]:
         message["content"][-1] = {**message["content"][-1], "cache_control": mark}
 
 
@@ -96,61 +100,50 @@ def _tools(tools: Tools) -> list[dict[str, Any]]:
     return [*listed, *tools.native]
 
 
-def _undeclared(work: RequestBuilder, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _undeclared(builder: RequestBuilder, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The tools of a conversation that has none any more: Anthropic takes no calls of tools it was not told of."""
     blocks = [block for message in messages for block in message["content"]]
     names = dict.fromkeys(block["name"] for block in blocks if block["type"] == "tool_use")
     if names:
-        work.note("added", "tool", "the conversation has calls of tools that are no longer there")
+        builder.note("added", "tool", "the conversation has calls of tools that are no longer there")
     return [{"name": name, "input_schema": {"type": "object"}} for name in names]
 
 
-def _messages(work: RequestBuilder, *, prefill: bool, sums_up: bool) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = []
-
-    def say(role: str, content: list[dict[str, Any]]) -> None:
-        if not content:
-            return
-        if not messages and role == "assistant" and content[0]["type"] != "compaction":
-            messages.append({"role": "user", "content": [_text(NOTHING_BEFORE)]})
-            work.note("added", "message", "the user has to speak first")
-        if messages and messages[-1]["role"] == role:
-            messages[-1]["content"] += content
-        else:
-            messages.append({"role": role, "content": content})
-
-    turns = work.turns(compacts=True)
-    last = turns[-1] if turns else None
+def _messages(builder: RequestBuilder, *, prefill: bool, with_compaction: bool) -> list[dict[str, Any]]:
+    messages = builder.turns(with_compaction=True)
+    last = messages[-1] if messages else None
     paused = last is not None and _is_paused(last.message)
+    turns = AlternatingTurns(builder, assistant="assistant", key="content", text=_text)
+    _say_all(builder, turns, messages, paused=paused)
+    _settle_reasoning(builder, turns.list)
+    turns.begin_at_least()
+    end = turns.list[-1]
+    if not paused and not with_compaction:
+        if prefill and end["role"] == "assistant" and _is_open_text(end):
+            end["content"][-1]["text"] = end["content"][-1]["text"].rstrip()
+        else:
+            turns.end_with_user()
+    return turns.list
+
+
+def _say_all(builder: RequestBuilder, turns: AlternatingTurns, messages: list[RequestMessage], *, paused: bool) -> None:
     held: list[dict[str, Any]] = []
     """Pictures of results that failed: they stand behind all the results of their turn."""
-    for turn in turns:
+    for turn in messages:
         if turn.role == "tool":
-            for block in turn.blocks:
-                if isinstance(block, ToolResult):
-                    say("user", [_result(work, block, turn, held)])
+            results = [block for block in turn.blocks if isinstance(block, ToolResult)]
+            turns.say("user", [_result(builder, block, turn, held) for block in results])
             continue
-        if held:
-            say("user", list(held))
-            held.clear()
+        turns.say("user", held)
+        held = []
         if turn.role == "assistant":
-            say("assistant", _assistant(work, turn, paused=paused and turn is last))
+            content = _assistant(builder, turn, paused=paused and turn is messages[-1])
+            turns.say("assistant", content, may_begin=bool(content) and content[0]["type"] == "compaction")
+        elif turn.role == "system":
+            turns.say_as_system(_user(builder, turn), turn.message)
         else:
-            say("user", _user(work, turn))
-    if held:
-        say("user", held)
-    _settle_reasoning(work, messages)
-    if not messages:
-        messages.append({"role": "user", "content": [_text(NOTHING_BEFORE)]})
-        work.note("added", "message", "nothing else is left to send")
-    if messages[-1]["role"] == "assistant" and not paused and not sums_up:
-        if prefill and _is_open_text(messages[-1]):
-            end = messages[-1]["content"][-1]
-            end["text"] = end["text"].rstrip()
-        else:
-            messages.append({"role": "user", "content": [_text(GO_ON)]})
-            work.note("added", "message", "the user has to speak last")
-    return messages
+            turns.say("user", _user(builder, turn))
+    turns.say("user", held)
 
 
 def _is_paused(message: Message) -> bool:
@@ -161,13 +154,13 @@ def _is_open_text(message: dict[str, Any]) -> bool:
     return message["content"][-1]["type"] == "text" and bool(message["content"][-1]["text"].rstrip())
 
 
-def _settle_reasoning(work: RequestBuilder, messages: list[dict[str, Any]]) -> None:
+def _settle_reasoning(builder: RequestBuilder, messages: list[dict[str, Any]]) -> None:
     """An assistant's message may not end in reasoning."""
     for message in messages:
         content = message["content"]
         while message["role"] == "assistant" and content and content[-1]["type"] in REASONING:
             content.pop()
-            work.note("left out", "thinking", "nothing was said after it")
+            builder.note("left out", "thinking", "nothing was said after it")
     if any(not message["content"] for message in messages):
         whole = [message for message in messages if message["content"]]
         messages.clear()
@@ -182,48 +175,45 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _user(work: RequestBuilder, turn: RequestMessage) -> list[dict[str, Any]]:
+def _user(builder: RequestBuilder, turn: RequestMessage) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     for block in turn.blocks:
         if isinstance(block, Text):
             content.append(_text(block.text))
         elif isinstance(block, (Image, File)):
-            content.append(_media(work, block, turn.message))
-    if turn.role == "system" and content:
-        work.note("changed", "message", "a system message in between is sent as the user's", turn.message)
-        return [_text("<system>"), *content, _text("</system>")]
+            content.append(_media(builder, block, turn.message))
     return content
 
 
-def _assistant(work: RequestBuilder, turn: RequestMessage, *, paused: bool) -> list[dict[str, Any]]:
+def _assistant(builder: RequestBuilder, turn: RequestMessage, *, paused: bool) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
     answered = {block.call for block in turn.blocks if isinstance(block, ToolResult)}
     called = {block.id for block in turn.blocks if isinstance(block, ToolCall)}
     for block in turn.blocks:
-        mine = own(block, PROVIDER, work.account) or {}
-        extra = {key: value for key, value in mine.items() if key in _EXTRAS and _is_taken(key, value)}
+        own_meta = own(block, PROVIDER, builder.account) or {}
+        extra = {key: value for key, value in own_meta.items() if key in _EXTRAS and _is_taken(key, value)}
         if isinstance(block, Text):
             if block.text.strip():
                 content.append({**_text(block.text), **extra})
         elif isinstance(block, Thinking):
-            content += _thinking(work, block, turn)
+            content += _thinking(builder, block, turn)
         elif isinstance(block, ToolCall):
-            form = {"type": "tool_use", "name": work.tool_name(block.name, limit=NAME_LIMIT)}
+            form = {"type": "tool_use", "name": builder.tool_name(block.name, limit=NAME_LIMIT)}
             if block.by is None:
-                form["id"] = work.call_id(block, turn.message)
+                form["id"] = builder.call_id(block, turn.message)
             elif block.id in answered or paused:
                 form = {"type": "server_tool_use", "name": block.name, "id": block.id}
             else:
-                work.note("left out", "tool call", "the provider has not answered it", turn.message)
+                builder.note("left out", "tool call", "the provider has not answered it", turn.message)
                 continue
-            content.append({**form, "input": work.object_of(block, turn.message), **extra})
+            content.append({**form, "input": builder.object_of(block, turn.message), **extra})
         elif isinstance(block, ToolResult):
-            if block.call in called and isinstance(mine.get("block"), dict):
-                content.append(mine["block"])
+            if block.call in called and isinstance(own_meta.get("block"), dict):
+                content.append(own_meta["block"])
             else:
-                work.note("left out", "tool result", "its call is not there", turn.message)
+                builder.note("left out", "tool result", "its call is not there", turn.message)
         else:
-            work.note("left out", kind_of(block), "the assistant cannot send it", turn.message)
+            builder.note("left out", kind_of(block), "the assistant cannot send it", turn.message)
     return content
 
 
@@ -233,33 +223,33 @@ def _is_taken(key: str, value: Any) -> bool:
     return key != "caller" or kind == "direct" or kind.startswith("code_execution_")
 
 
-def _thinking(work: RequestBuilder, block: Thinking, turn: RequestMessage) -> list[dict[str, Any]]:
+def _thinking(builder: RequestBuilder, block: Thinking, turn: RequestMessage) -> list[dict[str, Any]]:
     data = fields(block.data)
     if compaction := compacted(block):
         return [{name: block.text if name == "content" else value for name, value in compaction[0].items()}]
-    if work.context.is_stale(turn.message):
-        work.note("left out", "thinking", "what came before it has been compacted or edited since", turn.message)
+    if builder.context.is_stale(turn.message):
+        builder.note("left out", "thinking", "what came before it has been compacted or edited since", turn.message)
     elif isinstance(data.get("redacted"), str):
         return [{"type": "redacted_thinking", "data": data["redacted"]}]
     elif isinstance(data.get("signature"), str):
         return [{"type": "thinking", "thinking": block.text, "signature": data["signature"]}]
     else:
-        work.note("left out", "thinking", "it has no signature", turn.message)
+        builder.note("left out", "thinking", "it has no signature", turn.message)
     return []
 
 
 def _result(
-    work: RequestBuilder, result: ToolResult, turn: RequestMessage, held: list[dict[str, Any]]
+    builder: RequestBuilder, result: ToolResult, turn: RequestMessage, held: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    form: dict[str, Any] = {"type": "tool_result", "tool_use_id": work.result_id(result)}
+    form: dict[str, Any] = {"type": "tool_result", "tool_use_id": builder.result_id(result)}
     content: list[dict[str, Any]] = []
-    for part in work.result_parts(result, turn.message):
-        made = _text(part.text) if isinstance(part, Text) else _media(work, part, turn.message)
-        if result.is_error and made["type"] != "text":
-            work.note("changed", kind_of(part), "a failed result holds text only: it stands behind it", turn.message)
-            held.append(made)
+    for part in builder.result_parts(result, turn.message):
+        sent_part = _text(part.text) if isinstance(part, Text) else _media(builder, part, turn.message)
+        if result.is_error and sent_part["type"] != "text":
+            builder.note("changed", kind_of(part), "a failed result holds text only: it stands behind it", turn.message)
+            held.append(sent_part)
         else:
-            content.append(made)
+            content.append(sent_part)
     if content:
         form["content"] = content
     elif result.is_error:
@@ -269,8 +259,8 @@ def _result(
     return form
 
 
-def _media(work: RequestBuilder, block: Image | File, message: Message) -> dict[str, Any]:
-    media = load(block, work.context, PROVIDER)
+def _media(builder: RequestBuilder, block: Image | File, message: Message) -> dict[str, Any]:
+    media = load(block, builder.context, PROVIDER)
     why = media if isinstance(media, str) else ""
     source: dict[str, Any] | None = None
     kind = "image" if isinstance(block, Image) else "document"
@@ -291,7 +281,6 @@ def _media(work: RequestBuilder, block: Image | File, message: Message) -> dict[
         else:
             why = f"{media.media_type or 'its kind'} is not accepted"
     if source is None:
-        work.note("left out", kind_of(block), why, message)
-        return _text(f"[{kind_of(block)} left out: {why}]")
+        return _text(builder.left_out(block, why, message))
     titled = {"title": block.name} if kind == "document" and block.name else {}
     return {"type": kind, "source": source, **titled}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from turnlog.errors import Invalid
+from turnlog.interop.base64 import from_base64
+from turnlog.interop.value import fields, items
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult, UnknownBlock
 from turnlog.log.entry import Message
-from turnlog.wire import Deviation, Received, fields, items, kind_of, plain
+from turnlog.wire import Received, plain
 from turnlog.wire.anthropic.answer import answered_block
 from turnlog.wire.anthropic.ask import PROVIDER
 
@@ -24,17 +24,10 @@ def messages(given: Iterable[Any], *, account: str | None = None) -> Received:
 
     One with results of tools and more is two: the results come first.
     """
-    made = Received()
-    for index, item in enumerate(given):
-        found = messages_of(plain(item), account)
-        made += found
-        blocks = [block for message in found for block in message.blocks]
-        for block in blocks:
-            if isinstance(block, UnknownBlock):
-                made.report.append(Deviation("changed", kind_of(block), "it is kept, and not understood", index))
-        if not blocks:
-            made.report.append(Deviation("left out", "message", "it says nothing", index))
-    return made
+    received = Received()
+    for item in given:
+        received.take(messages_of(plain(item), account), "message")
+    return received
 
 
 def messages_of(item: dict[str, Any], account: str | None = None) -> list[Message]:
@@ -46,9 +39,13 @@ def messages_of(item: dict[str, Any], account: str | None = None) -> list[Messag
     if role == "assistant":
         return [Message(role="assistant", blocks=[answered_block(part, {}, account) for part in parts])]
     results: list[AnyBlock] = [_result(part) for part in parts if part.get("type") == "tool_result"]
-    said = [_part(part) for part in parts if part.get("type") != "tool_result"]
-    told = [Message(role="tool", blocks=results)] if results else []
-    return [*told, Message(role="system" if role == "system" else "user", blocks=said)] if said or not told else told
+    others = [_part(part) for part in parts if part.get("type") != "tool_result"]
+    answers = [Message(role="tool", blocks=results)] if results else []
+    return (
+        [*answers, Message(role="system" if role == "system" else "user", blocks=others)]
+        if others or not answers
+        else answers
+    )
 
 
 def _result(raw: dict[str, Any]) -> ToolResult:
@@ -60,8 +57,8 @@ def _result(raw: dict[str, Any]) -> ToolResult:
 def _part(raw: dict[str, Any]) -> AnyBlock:
     if raw.get("type") == "text" and isinstance(raw.get("text"), str):
         return Text(raw["text"])
-    found = media(raw)
-    return found or UnknownBlock(kind=str(raw.get("type")), json=msgspec.json.encode(raw).decode())
+    medium = media(raw)
+    return medium or UnknownBlock(kind=str(raw.get("type")), json=msgspec.json.encode(raw).decode())
 
 
 def media(raw: dict[str, Any]) -> Image | File | None:
@@ -76,10 +73,8 @@ def media(raw: dict[str, Any]) -> Image | File | None:
         "name": name if isinstance(name, str) else None,
     }
     if source.get("type") == "base64" and isinstance(source.get("data"), str):
-        try:
-            return make(data=b64decode(source["data"], validate=True), **about)
-        except (binascii.Error, ValueError):
-            return None
+        data = from_base64(source["data"])
+        return make(data=data, **about) if data else None
     if source.get("type") == "url" and isinstance(source.get("url"), str):
         return make(url=source["url"], **about)
     if source.get("type") == "file" and isinstance(source.get("file_id"), str):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import binascii
 import json
 import re
 import time
-from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
@@ -14,13 +12,16 @@ from typing import Any
 
 import msgspec
 
+from turnlog.interop.base64 import from_base64
+from turnlog.interop.value import fields, items, token_count
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import Context
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
-from turnlog.wire import Request, count, fields, items, known_names, plain, tagged, unwrapped
+from turnlog.wire import Request, plain, tagged, unwrapped
 from turnlog.wire._name import log_name
-from turnlog.wire._timing import Timing
+from turnlog.wire._original import original_names
+from turnlog.wire._timing import TimedStream, Timing
 from turnlog.wire.gemini.ask import ID_LIMIT, NAME_LIMIT, PROVIDER
 
 _STOPS: dict[str, Stop] = {"STOP": "end", "MAX_TOKENS": "length", "CONTINUATION": "length"}
@@ -29,13 +30,13 @@ _REFUSALS = frozenset((
     "SAFETY", "SPII",
 ))  # fmt: skip
 
-_SAID = ("output", "result", "error")
+_RESULT_KEYS = ("output", "result", "error")
 
 
 def _get(data: Any, name: str) -> Any:
     """A field, as the SDK spells it (`finish_reason`) or as REST does (`finishReason`)."""
-    found = fields(data)
-    return found[name] if name in found else found.get(_camel(name))
+    members = fields(data)
+    return members[name] if name in members else members.get(_camel(name))
 
 
 @cache
@@ -48,7 +49,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     data = plain(response)
     candidate = (items(data.get("candidates")) or [{}])[0]
     parts = items(_get(candidate.get("content"), "parts"))
-    reader = PartReader(data, known_names(context, limits=(ID_LIMIT, NAME_LIMIT)), account)
+    reader = PartReader(data, original_names(context, limits=(ID_LIMIT, NAME_LIMIT)), account)
     blocks = [reader.block(part, index) for index, part in enumerate(parts) if any(part.values())]
     reason = str(_get(candidate, "finish_reason") or "")
     error: dict[str, Any] | None = None
@@ -78,8 +79,8 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
 class PartReader:
     """Reads the parts of one content."""
 
-    def __init__(self, data: dict[str, Any], known: dict[str, str], account: str | None) -> None:
-        self._known = known
+    def __init__(self, data: dict[str, Any], originals: dict[str, str], account: str | None) -> None:
+        self._originals = originals
         self._account = account
         self._seed = str(_get(data, "response_id") or sha256(msgspec.json.encode(data)).hexdigest()[:16])
         self._last_run = ""
@@ -99,40 +100,37 @@ class PartReader:
         call = _get(part, "function_call")
         if isinstance(call, dict):
             return ToolCall(
-                id=log_name(str(_get(call, "id") or f"{self._seed}-{index}"), self._known),
-                name=log_name(str(_get(call, "name") or ""), self._known),
+                id=log_name(str(_get(call, "id") or f"{self._seed}-{index}"), self._originals),
+                name=log_name(str(_get(call, "name") or ""), self._originals),
                 input=unwrapped(_get(call, "args") or {}),
                 meta=self._meta({}, signature),
             )
         if isinstance(media, dict):
-            return self._media(fields(media), signature)
+            return self._media(fields(media), signature) or _unknown(part)
         answer = _get(part, "function_response")
         return self._run(part, index) if answer is None else self._result(fields(answer), index)
 
     def _result(self, answer: dict[str, Any], index: int) -> ToolResult:
         """What a tool of the caller's said: as text where that is all, else as JSON."""
-        said = fields(answer.get("response"))
-        key = next(iter(said), "")
-        is_text = len(said) == 1 and key in _SAID and isinstance(said[key], str)
+        response = fields(answer.get("response"))
+        key = next(iter(response), "")
+        is_text = len(response) == 1 and key in _RESULT_KEYS and isinstance(response[key], str)
         return ToolResult(
-            call=log_name(str(answer.get("id") or f"{self._seed}-{index}"), self._known),
-            content=said[key] if is_text else json.dumps(said, ensure_ascii=False),
-            is_error=list(said) == ["error"],
+            call=log_name(str(answer.get("id") or f"{self._seed}-{index}"), self._originals),
+            content=response[key] if is_text else json.dumps(response, ensure_ascii=False),
+            is_error=list(response) == ["error"],
             name=answer.get("name"),
         )
 
-    def _media(self, media: dict[str, Any], signature: Any) -> AnyBlock:
+    def _media(self, media: dict[str, Any], signature: Any) -> AnyBlock | None:
         kind = str(_get(media, "mime_type") or "")
         cls = Image if kind.startswith("image/") else File
         name, meta = _get(media, "display_name"), self._meta({}, signature)
         if _get(media, "file_uri"):
             return cls(media_type=kind, file=_get(media, "file_uri"), provider=PROVIDER, name=name, meta=meta)
-        text = str(media.get("data") or "").replace("+", "-").replace("/", "_")
-        try:
-            data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        except binascii.Error:
-            data = b""
-        return cls(media_type=kind, data=data, name=name, meta=meta)
+        text = str(media.get("data") or "").replace("-", "+").replace("_", "/")
+        data = from_base64(text + "=" * (-len(text) % 4))
+        return cls(media_type=kind, data=data, name=name, meta=meta) if data else None
 
     def _run(self, part: dict[str, Any], index: int) -> AnyBlock:
         """What Gemini ran itself, and what came of it."""
@@ -144,32 +142,36 @@ class PartReader:
             name = "code_execution" if code else str(_get(form, "tool_type") or "tool").lower()
             given = {"language": form.get("language"), "code": form.get("code")} if code else _get(form, "args")
             return ToolCall(id=self._last_run, name=name, input=given, by="provider", meta=meta)
-        ran, said = _get(part, "code_execution_result"), _get(part, "tool_response")
-        if ran is not None or said is not None:
-            form = fields(ran) or fields(said)
+        execution, response = _get(part, "code_execution_result"), _get(part, "tool_response")
+        if execution is not None or response is not None:
+            form = fields(execution) or fields(response)
             call = str(_get(form, "id") or self._last_run)
-            answer = form.get("output") if ran else msgspec.json.encode(form.get("response")).decode()
-            failed = ran is not None and form.get("outcome") not in (None, "OUTCOME_OK")
+            answer = form.get("output") if execution else msgspec.json.encode(form.get("response")).decode()
+            failed = execution is not None and form.get("outcome") not in (None, "OUTCOME_OK")
             return ToolResult(call=call, content=str(answer or ""), is_error=failed, meta=meta)
-        return UnknownBlock(kind="gemini", json=msgspec.json.encode(part).decode())
+        return _unknown(part)
+
+
+def _unknown(part: dict[str, Any]) -> UnknownBlock:
+    return UnknownBlock(kind="gemini", json=msgspec.json.encode(part).decode())
 
 
 def usage_of(raw: dict[str, Any]) -> Usage:
     """What a request cost: the input includes what was cached; thoughts and what tools put in are told apart."""
-    get = raw.get
-    cached = count(get("cachedContentTokenCount") or get("cached_content_token_count"))
-    thoughts = count(get("thoughtsTokenCount") or get("thoughts_token_count"))
-    prompt = count(get("promptTokenCount") or get("prompt_token_count"))
+    get = raw.get  # both spellings by hand: recorded sessions are read with this
+    cached = token_count(get("cachedContentTokenCount") or get("cached_content_token_count"))
+    thoughts = token_count(get("thoughtsTokenCount") or get("thoughts_token_count"))
+    prompt = token_count(get("promptTokenCount") or get("prompt_token_count"))
     return Usage(
         input_tokens=max(0, prompt - cached)
-        + count(get("toolUsePromptTokenCount") or get("tool_use_prompt_token_count")),
+        + token_count(get("toolUsePromptTokenCount") or get("tool_use_prompt_token_count")),
         cache_read_tokens=cached,
-        output_tokens=count(get("candidatesTokenCount") or get("candidates_token_count")) + thoughts,
+        output_tokens=token_count(get("candidatesTokenCount") or get("candidates_token_count")) + thoughts,
         reasoning_tokens=thoughts,
     )
 
 
-class GeminiStream:
+class GeminiStream(TimedStream):
     """A streamed response: feed it the chunks, then take the message."""
 
     def __init__(
@@ -180,17 +182,12 @@ class GeminiStream:
         account: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._timing = Timing(PROVIDER, request, clock)
+        super().__init__(Timing(PROVIDER, request, clock))
         self._context = context if context is not None or request is None else request.context
         self._account = account
         self._response: dict[str, Any] = {}
         self._candidate: dict[str, Any] = {}
         self._parts: list[dict[str, Any]] = []
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether any chunk came: before that there is nothing to append."""
-        return self._timing.is_begun
 
     def feed(self, event: Any) -> None:
         """Take the next chunk: a response that holds what is new."""
@@ -198,7 +195,8 @@ class GeminiStream:
         candidate = (items(data.get("candidates")) or [{}])[0]
         for part in items(_get(candidate.get("content"), "parts")):
             self._add(part)
-        self._timing.heard(is_token=bool(self._parts))
+        said = (value for part in self._parts for key, value in part.items() if key != "thought")
+        self._timing.note_event(is_token=any(said))
         self._candidate.update({key: value for key, value in candidate.items() if value is not None})
         self._response.update({key: value for key, value in data.items() if value is not None})
 
@@ -215,4 +213,4 @@ class GeminiStream:
         """What arrived."""
         candidate = {**self._candidate, "content": {"parts": self._parts}}
         response = {**self._response, "candidates": [candidate]}
-        return self._timing.told(draft(response, context=self._context, account=self._account))
+        return self._timing.with_times(draft(response, context=self._context, account=self._account))

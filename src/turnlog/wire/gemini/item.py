@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from turnlog.errors import Invalid
-from turnlog.log.block import ToolResult, UnknownBlock
+from turnlog.interop.value import items
+from turnlog.log.block import ToolResult
 from turnlog.log.entry import Message, Role
-from turnlog.wire import Deviation, Received, items, kind_of, plain
+from turnlog.wire import Received, plain
 from turnlog.wire.gemini.answer import PartReader
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "tool": "tool", "system": "system"}
@@ -16,16 +17,10 @@ _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "to
 
 def messages(given: Iterable[Any], *, account: str | None = None) -> Received:
     """A message for each content, in their order; `report` names what a message cannot say of its content."""
-    made = Received()
-    for index, content in enumerate(given):
-        message = message_of(plain(content), account)
-        made.append(message)
-        for block in message.blocks:
-            if isinstance(block, UnknownBlock):
-                made.report.append(Deviation("changed", kind_of(block), "it is kept, and not understood", index))
-        if not message.blocks:
-            made.report.append(Deviation("left out", "content", "it says nothing", index))
-    return made
+    received = Received()
+    for content in given:
+        received.take([message_of(plain(content), account)], "content")
+    return received
 
 
 def message_of(content: dict[str, Any], account: str | None = None) -> Message:

@@ -17,11 +17,12 @@ from typing import Any, Literal, get_args
 
 from turnlog.errors import Invalid
 from turnlog.log.context import Context
+from turnlog.log.context.nativecompaction import note_answered_head
 from turnlog.log.entry import Message
-from turnlog.log.shown.nativecompaction import note_answered_head
-from turnlog.wire import Feed, Request, RequestBuilder, known_names, plain
+from turnlog.wire import Request, RequestBuilder, plain
+from turnlog.wire._original import original_names
 from turnlog.wire._timing import Timing
-from turnlog.wire._tool import chosen, declared
+from turnlog.wire._tool import tool_choice_of, tools_of
 from turnlog.wire.openai import chat, responses
 from turnlog.wire.openai.item import messages
 from turnlog.wire.openai.part import ID_LIMIT, NAME_LIMIT, PROVIDER
@@ -60,25 +61,25 @@ def request(
     _check(api)
     if cache_marks not in ("auto", "explicit"):
         raise Invalid(f"cache_marks={cache_marks!r}", hint="auto or explicit")
-    work = RequestBuilder(context, PROVIDER, account, limit=ID_LIMIT)
-    tools = declared(work, limit=NAME_LIMIT)
-    choice = chosen(work, tool_choice, tools, limit=NAME_LIMIT)
-    made = (responses if api == "responses" else chat).request(work, tools, choice, max_tokens)
+    builder = RequestBuilder(context, PROVIDER, account, limit=ID_LIMIT)
+    tools = tools_of(builder, limit=NAME_LIMIT)
+    choice = tool_choice_of(builder, tool_choice, tools, limit=NAME_LIMIT)
+    request_fields = (responses if api == "responses" else chat).request(builder, tools, choice, max_tokens)
     if api == "chat" and options.get("stream") and "stream_options" not in options:
-        made["stream_options"] = {"include_usage": True}
+        request_fields["stream_options"] = {"include_usage": True}
     if cache_marks == "explicit":
-        _mark(made["input" if api == "responses" else "messages"])
+        _mark(request_fields["input" if api == "responses" else "messages"])
     if api == "responses" and context.cache_key:
-        made["prompt_cache_key"] = context.cache_key
+        request_fields["prompt_cache_key"] = context.cache_key
     if options.get("prompt_cache_key", "") is None:
         del options["prompt_cache_key"]
-        made.pop("prompt_cache_key", None)
-    return Request({"model": model, **made, **options}, work.report, context)
+        request_fields.pop("prompt_cache_key", None)
+    return Request({"model": model, **request_fields, **options}, builder.report, context)
 
 
-def _mark(said: list[dict[str, Any]]) -> None:
+def _mark(messages: list[dict[str, Any]]) -> None:
     """Mark where the user stops speaking; where the request ends, OpenAI marks it by itself."""
-    for item in said:
+    for item in messages:
         if item.get("role") == "user":
             content = item["content"]
             parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -92,8 +93,8 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     without it, that is everything that was said before the message is appended.
     """
     data = plain(response)
-    known = known_names(context, limits=(ID_LIMIT,))
-    message = (chat if "choices" in data else responses).draft(data, known, account)
+    originals = original_names(context, limits=(ID_LIMIT,))
+    message = (chat if "choices" in data else responses).draft(data, originals, account)
     return note_answered_head(message, None if context is None else context.head_id)
 
 
@@ -109,6 +110,6 @@ def Stream(
     _check(api)
     if context is None and request is not None:
         context = request.context
-    known, timing = known_names(context, limits=(ID_LIMIT,)), Timing(PROVIDER, request, clock, context)
-    made: Feed = ResponsesStream(known, account, timing) if api == "responses" else ChatStream(known, account, timing)
-    return made
+    originals, timing = original_names(context, limits=(ID_LIMIT,)), Timing(PROVIDER, request, clock, context)
+    stream = ResponsesStream if api == "responses" else ChatStream
+    return stream(originals, account, timing)

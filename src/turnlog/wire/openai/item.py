@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import binascii
 import re
-from base64 import b64decode
 from collections.abc import Iterable
 from typing import Any
 
 from turnlog.errors import Invalid
-from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult, UnknownBlock
+from turnlog.interop.base64 import from_base64
+from turnlog.interop.value import fields, items
+from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult
 from turnlog.log.entry import Message, Role
-from turnlog.wire import Deviation, Received, fields, items, kind_of, plain
+from turnlog.wire import Received, plain
 from turnlog.wire.openai import chat, responses
 from turnlog.wire.openai.part import PROVIDER, REFUSAL
 
@@ -24,20 +24,16 @@ _ROLES: dict[str, Role] = {
 }
 _DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 _OUTPUT = "_output"
+_AUDIO = {"mp3": "audio/mpeg", "wav": "audio/wav"}
+"""The media types of the formats that `input_audio` can have."""
 
 
 def messages(given: Iterable[Any], *, account: str | None = None) -> Received:
     """A message for each item, in their order; `report` names what a message cannot say of its item."""
-    made = Received()
-    for index, item in enumerate(given):
-        message = message_of(plain(item), account)
-        made.append(message)
-        for block in message.blocks:
-            if isinstance(block, UnknownBlock):
-                made.report.append(Deviation("changed", kind_of(block), "it is kept, and not understood", index))
-        if not message.blocks:
-            made.report.append(Deviation("left out", str(plain(item).get("type")), "it says nothing", index))
-    return made
+    received = Received()
+    for item in map(plain, given):
+        received.take([message_of(item, account)], str(item.get("type")))
+    return received
 
 
 def message_of(item: dict[str, Any], account: str | None = None) -> Message:
@@ -81,15 +77,12 @@ def _media(kind: str, part: dict[str, Any]) -> Image | File | None:
     inner = fields(part.get("file") or part.get("input_audio")) or part
     url, file = part.get("image_url", inner.get("file_url")), inner.get("file_id")
     url = fields(url).get("url") if isinstance(url, dict) else url
-    data, media_type = inner.get("file_data", inner.get("data")), None
+    data, media_type = inner.get("file_data", inner.get("data")), _AUDIO.get(str(inner.get("format")))
     for text in (url, data):
-        if isinstance(text, str) and (found := _DATA_URL.fullmatch(text)):
-            media_type, data, url = found[1], found[2], None
+        if isinstance(text, str) and (data_url := _DATA_URL.fullmatch(text)):
+            media_type, data, url = data_url[1], data_url[2], None
             break
-    try:
-        content = b64decode(data, validate=True) if isinstance(data, str) else None
-    except binascii.Error:
-        content = None
+    content = from_base64(data) or None
     if content is None and not isinstance(url, str) and not isinstance(file, str):
         return None
     make = Image if "image" in kind else File

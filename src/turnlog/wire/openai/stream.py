@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from turnlog.interop.value import fields, items
 from turnlog.log.entry import Message
-from turnlog.wire import fields, items, plain
-from turnlog.wire._timing import Timing
+from turnlog.wire import plain
+from turnlog.wire._timing import TimedStream, Timing
 from turnlog.wire.openai import chat, responses
 from turnlog.wire.openai.part import is_whole
 
@@ -14,38 +15,33 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _CALLS = ("function_call", "custom_tool_call")
 
 
-class ResponsesStream:
+class ResponsesStream(TimedStream):
     """A streamed response of the Responses API."""
 
-    def __init__(self, known: dict[str, str], account: str | None, timing: Timing) -> None:
-        self._timing = timing
-        self._known = known
+    def __init__(self, originals: dict[str, str], account: str | None, timing: Timing) -> None:
+        super().__init__(timing)
+        self._originals = originals
         self._account = account
         self._response: dict[str, Any] = {}
         self._items: dict[int, dict[str, Any]] = {}
-        self._done: set[int] = set()
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether any event came: before that there is nothing to append."""
-        return self._timing.is_begun
+        self._complete: set[int] = set()
 
     def feed(self, event: Any) -> None:
         """Take the next event."""
         data = plain(event)
         kind = str(data.get("type"))
-        self._timing.heard(is_token=kind.endswith(".delta"))
+        self._timing.note_event(is_token=kind.endswith(".delta"))
         index = data.get("output_index", -1)
         if kind in ("response.created", "response.in_progress", "response.queued", *_ENDS):
             self._response = dict(fields(data.get("response")))
             if kind in _ENDS:
-                for place, item in enumerate(items(self._response.get("output"))):
-                    self._items[place] = item
-                self._done |= set(self._items)
+                for index_there, item in enumerate(items(self._response.get("output"))):
+                    self._items[index_there] = item
+                self._complete |= set(self._items)
         elif kind in ("response.output_item.added", "response.output_item.done"):
             self._items[index] = dict(fields(data.get("item")))
             if kind.endswith("done"):
-                self._done.add(index)
+                self._complete.add(index)
         elif kind == "error":
             self._response["error"] = {key: data.get(key) for key in ("code", "message") if data.get(key)}
         elif kind.endswith(".delta") and index in self._items:
@@ -56,15 +52,15 @@ class ResponsesStream:
         delta = data.get("delta")
         if not isinstance(delta, str):
             return
-        places = {
+        targets = {
             "response.output_text.delta": ("content", "content_index", "output_text", "text"),
             "response.refusal.delta": ("content", "content_index", "refusal", "refusal"),
             "response.reasoning_summary_text.delta": ("summary", "summary_index", "summary_text", "text"),
             "response.reasoning_text.delta": ("content", "content_index", "reasoning_text", "text"),
         }
-        if kind in places:
-            name, place, part_type, key = places[kind]
-            parts, at = items(item.get(name)), int(data.get(place, 0))
+        if kind in targets:
+            name, index_name, part_type, key = targets[kind]
+            parts, at = items(item.get(name)), int(data.get(index_name, 0))
             while len(parts) <= at:
                 parts.append({"type": part_type, key: ""})
             parts[at] = {**parts[at], key: (parts[at].get(key) or "") + delta}
@@ -80,7 +76,7 @@ class ResponsesStream:
         partial: list[dict[str, Any]] = []
         for index in sorted(self._items):
             item = self._items[index]
-            if index in self._done:
+            if index in self._complete:
                 output.append(item)
             elif item.get("type") in _CALLS:
                 partial.append(item)
@@ -90,25 +86,20 @@ class ResponsesStream:
                 output.append(item)
         status = self._response.get("status") or "in_progress"
         response = {**self._response, "status": status, "output": output, "partial": partial}
-        return self._timing.told(responses.draft(response, self._known, self._account))
+        return self._timing.with_times(responses.draft(response, self._originals, self._account))
 
 
-class ChatStream:
+class ChatStream(TimedStream):
     """A streamed response of Chat Completions."""
 
-    def __init__(self, known: dict[str, str], account: str | None, timing: Timing) -> None:
-        self._timing = timing
-        self._known = known
+    def __init__(self, originals: dict[str, str], account: str | None, timing: Timing) -> None:
+        super().__init__(timing)
+        self._originals = originals
         self._account = account
         self._response: dict[str, Any] = {}
         self._message: dict[str, Any] = {}
         self._calls: dict[int, dict[str, Any]] = {}
         self._reason: str | None = None
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether any event came: before that there is nothing to append."""
-        return self._timing.is_begun
 
     def feed(self, event: Any) -> None:
         """Take the next chunk."""
@@ -124,7 +115,7 @@ class ChatStream:
             for part in items(delta.get("tool_calls")):
                 self._grow(part)
             self._reason = choice.get("finish_reason") or self._reason
-        self._timing.heard(is_token=bool(self._message or self._calls))
+        self._timing.note_event(is_token=any(self._message.values()) or bool(self._calls))
 
     def _grow(self, part: dict[str, Any]) -> None:
         call = self._calls.setdefault(part.get("index", len(self._calls)), {})
@@ -148,4 +139,4 @@ class ChatStream:
         message = {**self._message, "tool_calls": calls} if calls else self._message
         choice = {"message": message, "finish_reason": self._reason}
         response = {**self._response, "choices": [choice], "partial": partial}
-        return self._timing.told(chat.draft(response, self._known, self._account))
+        return self._timing.with_times(chat.draft(response, self._originals, self._account))

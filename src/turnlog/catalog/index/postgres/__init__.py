@@ -1,1 +1,1 @@
-"""The index of our own sessions in a database, in tables beside them: made once for all machines."""
+"""The index of our own sessions in a database, in tables beside them: one for all machines."""

@@ -1,19 +1,19 @@
-"""Which sessions of a tenant the index does not know as they are now."""
+"""Which sessions of a tenant have changed since they were indexed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.catalog.index.batch import Before
-from turnlog.catalog.index.notes import DIRTY, flag
+from turnlog.catalog.index.batch import IndexedSession
+from turnlog.catalog.index.notes import DIRTY, set_flag_sql
 from turnlog.catalog.index.postgres.engine import PostgresEngine
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.batch import Batch
     from turnlog.store.capability import TableConnection
 
-# What changes with every append is in no index, or every append would pay for it. But a row says who wrote it: which
-# transaction. That is quickly compared with the oldest that was under way when the catalog was last brought up to date.
+# A column that changes with every append has no database index, or every append would pay for it. But a row has the
+# number of its transaction, which is quickly compared with the oldest that was open at the last update of the catalog.
 _CHANGED = """
 select s.num, s.id, s.place = 'deleted', s.last_seq, s.bytes, s.last_ms, c.id is null
 from turnlog.session as s left join turnlog.own_sessions as c on c.id = s.num
@@ -49,7 +49,7 @@ _SLACK = 10
 
 
 class Outdated(NamedTuple):
-    """A session that the index does not know as it is now."""
+    """A session that changed after it was indexed."""
 
     num: int
     id: str
@@ -61,15 +61,15 @@ class Outdated(NamedTuple):
 
 
 class Since(NamedTuple):
-    """When the index was last brought up to date."""
+    """The state of the index at its last update."""
 
     oldest: int
-    """The oldest transaction that is under way now."""
+    """The oldest transaction that is open now."""
     now: int
     passed: int | None
-    """How many transactions there were since then; None if everything has to be compared."""
+    """The number of transactions since the last update; None if all sessions have to be compared."""
     sessions: int
-    """How many sessions it had then."""
+    """The number of sessions at the last update."""
 
 
 class SessionChanges:
@@ -79,7 +79,7 @@ class SessionChanges:
         self._connection = connection
 
     def since(self) -> Since:
-        """How it stands."""
+        """The state of the index at its last update, and of the database now."""
         oldest, next, now = self._connection.rows(_NOW)[0]
         remembered: dict[str, int] = dict(self._connection.rows(_REMEMBERED))
         passed = next - remembered.get("transaction", 0)
@@ -87,7 +87,7 @@ class SessionChanges:
         return Since(oldest, now, None if is_due else passed + _SLACK, remembered.get("sessions", 0))
 
     def changed(self, since: Since) -> list[Outdated]:
-        """The sessions that were made, or have grown, or were moved, since then."""
+        """The sessions that were created, appended to, deleted or restored since the last update."""
         sql, values = _CHANGED, (self._connection.tenant,)
         if since.passed is not None:
             sql, values = sql + _SINCE, (*values, since.passed)
@@ -95,31 +95,31 @@ class SessionChanges:
         return [Outdated(num, bytes(id).decode("utf-8", "surrogatepass"), *rest) for num, id, *rest in rows]
 
     def gone(self) -> list[int]:
-        """Those that the index knows and that are no longer there."""
+        """The sessions in the index that no longer exist."""
         return [row[0] for row in self._connection.rows(_GONE, (self._connection.tenant,))]
 
     def left_over(self, sessions: list[int]) -> list[int]:
-        """Those of which there is something, though they are not known."""
+        """The sessions that have rows in the index, but no row of their own."""
         rows = self._connection.rows(_LEFT_OVER, (sessions, sessions)) if sessions else []
         return [row[0] for row in rows]
 
-    def before(self, session: int) -> Before | None:
-        """What is known of one."""
+    def before(self, session: int) -> IndexedSession | None:
+        """What the index already has of a session."""
         rows = self._connection.rows(_BEFORE, (session,))
-        return Before(*rows[0]) if rows else None
+        return IndexedSession(*rows[0]) if rows else None
 
     def begin(self, batch: Batch, session: int, name: str, native: str) -> None:
-        """A session of which nothing is known yet."""
-        batch.do(_BEGIN, (session, name, native))
+        """Add the row of a new session."""
+        batch.execute(_BEGIN, (session, name, native))
 
     def forget(self, session: int) -> None:
-        """A session that is not there. Others may count from now on what it counted."""
+        """Remove a session that no longer exists. Others may have to count what it counted."""
         with self._connection.writing():
             self._connection.rows("select turnlog.own_forget(%s)", (session,))
-            self._connection.rows(flag(PostgresEngine(self._connection)), (DIRTY,))
+            self._connection.rows(set_flag_sql(PostgresEngine(self._connection)), (DIRTY,))
 
     def remember(self, since: Since) -> None:
-        """Everything that was there then is in the index."""
+        """Record that the index has everything up to `since`."""
         with self._connection.writing():
             self._connection.rows("select turnlog.own_drop_meta(array['transaction', 'compared', 'sessions'])")
             self._connection.rows(_REMEMBER, (since.oldest, since.now))

@@ -1,6 +1,6 @@
-"""How PostgreSQL is asked.
+"""Queries in PostgreSQL.
 
-It knows words and how they begin; what has to stand together is read.
+Its index finds words and beginnings of words; for phrases and code, texts are read.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.conditions import Clause, Condition
+from turnlog.catalog.index.keys import SHIFT
+from turnlog.catalog.index.postgres.texts import unpack
 from turnlog.catalog.index.terms import LONGEST_WORD, Term, phrases_of, words_of
-from turnlog.catalog.index.texts import SHIFT, unpack
 from turnlog.catalog.index.wanted import EntryMatch, Wanted
 from turnlog.catalog.index.where import where
 from turnlog.catalog.waiter import still_wanted
@@ -22,9 +23,9 @@ _SESSIONS = "turnlog.own_sessions as sessions"
 _CHUNK = 1000
 """How many entries are read in one query."""
 _MANY = 10_000
-"""More sessions than this are not named one by one."""
+"""More sessions than this are not listed in a query."""
 _NEVER = "'-'"
-"""No word."""
+"""A `tsquery` that matches nothing."""
 _SHOWN = tuple(Condition("not", name) for name in ("sessions.is_deleted", "sessions.is_copied", "docs.is_repeat"))
 
 
@@ -34,9 +35,9 @@ class PostgresEngine:
     sure: frozenset[str] = frozenset(("word", "prefix"))
     patience = 64 << 20
     keeps_details = False
-    mark, like, regexp, at = "%s", "ILIKE", "~*", f"docs.id >> {SHIFT}"
+    placeholder, like, regexp, at = "%s", "ILIKE", "~*", f"docs.id >> {SHIFT}"
 
-    # Deleting is for functions: who may delete from a table may also lock it against everybody.
+    # Rows are deleted by functions: a role that may delete from a table may also lock it against everybody.
     drop_spent = "select turnlog.own_drop_spent(%s, %s, %s)"
     drop_quarters = "select turnlog.own_drop_quarters(%s)"
     drop_note = "select turnlog.own_drop_meta(array[%s])"
@@ -45,11 +46,15 @@ class PostgresEngine:
         self.rows, self.run = connection.rows, connection.run
 
     def table(self, name: str, alias: str = "") -> str:
-        """See `Engine.table`. A view, which shows the rows of one tenant."""
+        """See `Engine.table`. It is a view on the rows of one tenant."""
         return f"turnlog.own_{name} as {alias or name}"
 
-    def among(self, column: str) -> str:
-        """See `Engine.among`."""
+    def among_numbers(self, column: str) -> str:
+        """See `Engine.among_numbers`."""
+        return f"{column} = any(%s)"
+
+    def among_texts(self, column: str) -> str:
+        """See `Engine.among_texts`."""
         return f"{column} = any(%s)"
 
     def entries(
@@ -63,7 +68,7 @@ class PostgresEngine:
         chunk = _CHUNK // 16
         while left is None or left > 0:
             still_wanted()
-            chunk = min(2 * chunk, _CHUNK)  # most of the time what is wanted is among the newest
+            chunk = min(2 * chunk, _CHUNK)  # most matches are among the newest entries
             ids = self._ids(wanted, words, first, last, within, chunk)
             for match in self._these(ids, wanted, with_text):
                 yield match
@@ -75,7 +80,7 @@ class PostgresEngine:
             last = ids[-1]
 
     def _within(self, wanted: Wanted) -> list[int] | None:
-        """The sessions that come into question, where it helps to know."""
+        """The sessions that may match; None if naming them does not help."""
         if not wanted.sessions.op:
             return None
         sql, values = where(self, Condition("not", "sessions.is_deleted"), wanted.sessions)
@@ -124,7 +129,7 @@ class PostgresEngine:
 
     def nearest(self, word: str) -> str:
         """See `Engine.nearest`."""
-        return ""  # which words there are is nobody's to see: others have sessions here, too
+        return ""  # the list of words would show words of other tenants
 
     def having(self, wanted: Wanted) -> Clause:
         """See `Engine.having`."""
@@ -141,7 +146,7 @@ class PostgresEngine:
 
 
 def _words(wanted: Wanted) -> str:
-    """What words tell of its terms, as a `tsquery`. Only letters and digits, in quotes."""
+    """The terms as a `tsquery`, as far as words can express them. Only letters and digits, in quotes."""
     parts: list[str] = []
     for term in wanted.terms:
         if term.negated and term.kind not in PostgresEngine.sure:

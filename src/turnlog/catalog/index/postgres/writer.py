@@ -1,20 +1,22 @@
-"""Portions into the tables of a database, each in few statements: the way there takes longer than the work."""
+"""Writes portions into the tables of a database with few statements: round trips take longer than the work."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from turnlog.catalog.index.batch import columns_of
+from turnlog.catalog.index.keys import SHIFT
 from turnlog.catalog.index.postgres.engine import PostgresEngine
+from turnlog.catalog.index.postgres.texts import pack_all
 from turnlog.catalog.index.terms import LONGEST_WORD, words_of
-from turnlog.catalog.index.texts import pack_all
-from turnlog.catalog.index.totals import spend
+from turnlog.catalog.index.totals import insert_spent_sql
 
 if TYPE_CHECKING:
-    from turnlog.catalog.index.batch import Portion
+    from turnlog.catalog.index.batch import Doc, Portion
     from turnlog.store.capability import TableConnection
 
 _MOST_WORDS = 900_000
-"""The maximum size of the words of a `tsvector`, with some reserve."""
+"""The maximum size of a `tsvector`, with some reserve."""
 _LONGEST_PATH = 2000
 _TAKEN = """
 select t, (select max(id) from turnlog.own_docs where id >= t << 20 and id < (t + 1) << 20)
@@ -45,37 +47,57 @@ class PostgresWriter:
 
     def __init__(self, connection: TableConnection) -> None:
         self._connection = connection
+        self.has_failed = False
+        """Whether something could not be written."""
 
     def write(self, portion: Portion) -> None:
         """See `PortionWriter.write`."""
+        self.has_failed = True
         with self._connection.writing():
-            for statement, values in portion.steps:
+            for statement, values in portion.statements:
                 self._connection.rows(statement, values)
-            if portion.gone:
-                self._connection.rows("select turnlog.own_drop_docs(%s::bigint[])", (portion.gone,))
+            if portion.deleted_docs:
+                self._connection.rows("select turnlog.own_drop_docs(%s::bigint[])", (portion.deleted_docs,))
             if portion.docs:
                 self._add(portion)
             if portion.spent:
-                self._connection.run(spend(PostgresEngine(self._connection)), portion.spent)
+                self._connection.run(insert_spent_sql(PostgresEngine(self._connection)), portion.spent)
+        self.has_failed = False
+
+    def wait(self) -> None:
+        """See `PortionWriter.wait`. A no-op: `write` returns after the commit."""
 
     def _add(self, portion: Portion) -> None:
         rows = self._connection.rows
-        docs = portion.rows(dict(rows(_TAKEN, (sorted({doc.at for doc in portion.docs}),))))
+        docs = _with_ids(portion.docs, dict(rows(_TAKEN, (sorted({doc.at for doc in portion.docs}),))))
         columns: list[list[Any]] = [list(column) for column in zip(*docs, strict=True)]
         ids, sessions = columns[:2]
-        texts = [doc.said.text for doc in portion.docs]
+        texts = [doc.passage.text for doc in portion.docs]
         rows(_DOCS, columns)
         rows(_TEXTS, (ids, pack_all(texts)))
         rows(_WORDS, (ids, sessions, [_words(text) for text in texts]))
         touched = [
             (id, path)
             for id, doc in zip(ids, portion.docs, strict=True)
-            for path in set(doc.said.files)
+            for path in set(doc.passage.files)
             if len(path.encode()) <= _LONGEST_PATH
         ]
         if touched:
             rows(_PATHS, (sorted({path for _, path in touched}),))
             rows(_TOUCHED, [list(column) for column in zip(*touched, strict=True)])
+
+
+def _with_ids(docs: list[Doc], taken: dict[int, int | None]) -> list[tuple[Any, ...]]:
+    """The texts as rows of `docs`, each with a free id. `taken` has the last id in use at each time."""
+    free = {at: at << SHIFT if last is None else last + 1 for at, last in taken.items()}
+    rows: list[tuple[Any, ...]] = []
+    for at, session, step, entry, passage, hash in docs:
+        # The first free id at or after its time.
+        while (number := free.get(at, at << SHIFT)) >= (at + 1) << SHIFT:
+            at += 1
+        free[at] = number + 1
+        rows.append((number, *columns_of(session, step, entry, passage, hash)))
+    return rows
 
 
 def _words(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How SQLite is asked: the tables of `schema.py`."""
+"""Queries in SQLite: the tables of `schema.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
-    from turnlog.catalog.index.bundle import Bundle
+    from turnlog.catalog.index.sqlite.bundle import Bundle
     from turnlog.catalog.index.terms import Term
     from turnlog.catalog.index.wanted import EntryMatch, TimeSpan, Wanted
 
@@ -29,7 +29,7 @@ class SqliteEngine:
     sure: frozenset[str] = frozenset(("word", "phrase", "prefix"))
     patience = 256 << 20
     keeps_details = True
-    mark, like, regexp, at = "?", "LIKE", "REGEXP", "docs.at"
+    placeholder, like, regexp, at = "?", "LIKE", "REGEXP", "docs.at"
     drop_spent = "DELETE FROM spent WHERE session = ? AND step BETWEEN ? AND ?"
     drop_quarters = "DELETE FROM quarters WHERE session = ?"
     drop_note = "DELETE FROM meta WHERE key = ?"
@@ -45,13 +45,17 @@ class SqliteEngine:
         """See `Engine.table`."""
         return f"{name} AS {alias}" if alias else name
 
-    def among(self, column: str) -> str:
-        """See `Engine.among`."""
+    def among_numbers(self, column: str) -> str:
+        """See `Engine.among_numbers`."""
         return f"{column} IN (SELECT value FROM json_each(?))"
+
+    def among_texts(self, column: str) -> str:
+        """See `Engine.among_texts`."""
+        return self.among_numbers(column)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         """See `Engine.rows`."""
-        return self.db.execute(sql, [str(value) if isinstance(value, list) else value for value in values])  # pyright: ignore[reportUnknownArgumentType]
+        return self.db.execute(sql, [_json_array(value) if isinstance(value, list) else value for value in values])  # pyright: ignore[reportUnknownArgumentType]
 
     def run(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """See `Engine.run`."""
@@ -86,20 +90,20 @@ class SqliteEngine:
         """See `Engine.texts`."""
         from turnlog.catalog.index.sqlite.rowid import id_of, rowid_of
 
-        sql = f"SELECT id, at, bundle, number FROM docs WHERE {self.among('id')}"
+        sql = f"SELECT id, at, bundle, number FROM docs WHERE {self.among_numbers('id')}"
         rows = self.rows(sql, (list(map(rowid_of, ids)),)).fetchall()
         return {id_of(rowid, at): self.text_in(bundle, number) for rowid, at, bundle, number in rows}
 
     def text_in(self, bundle: int, number: int) -> str:
-        """One of the texts that are kept together."""
+        """The text with this number in a bundle."""
         found = self.bundle(bundle)
         return "" if found is None else found.text(number)
 
     def bundle(self, number: int) -> Bundle | None:
-        """Texts that are kept together; None where they are gone since somebody asked."""
+        """A stored bundle; None if it was deleted since the query."""
         found = self._bundles.pop(number, None)
         if found is None:
-            from turnlog.catalog.index.bundle import Bundle
+            from turnlog.catalog.index.sqlite.bundle import Bundle
 
             row = self.db.execute("SELECT data FROM texts WHERE id = ?", (number,)).fetchone()
             if row is None:
@@ -116,12 +120,12 @@ class SqliteEngine:
 
         matches = " AND ".join(_phrase(words, goes_on) for words, goes_on in phrases_of(term))
         if not matches:
-            return _MANY  # only the text tells
+            return _MANY  # for these, texts have to be read
         sql = f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {_MANY})"
         return self.db.execute(sql, (matches,)).fetchone()[0]
 
     def nearest(self, word: str) -> str:
-        """See `Engine.nearest`. The first letter is taken to be right."""
+        """See `Engine.nearest`. The first letter is assumed to be right."""
         from turnlog.catalog.index.terms import distance, words_of
 
         word = "".join(words_of(word))
@@ -136,7 +140,7 @@ class SqliteEngine:
         return min((candidate for candidate in near if candidate[0] <= most), default=(0, 0, ""))[2]
 
     def _beginning_with(self, letter: str) -> list[tuple[str, int]]:
-        """The words that begin so, each with the number of entries that have it: to count those is what takes time."""
+        """The words that begin with a letter, each with its number of entries. Cached: counting is slow."""
         state = (letter, self.db.execute("PRAGMA data_version").fetchone(), self.db.total_changes)
         if state not in self._terms:
             self.db.execute(
@@ -156,7 +160,7 @@ class SqliteEngine:
         return Clause(sql, inside.values + values)
 
     def _matching(self, wanted: Wanted, before: int | None) -> tuple[str, Clause]:
-        """The tables to look into, and what words and times say."""
+        """The tables to search, and the condition of words and times."""
         times, within = _times(wanted.span, before)
         matches, misses = self._expressions(wanted)
         # CROSS JOIN: in this order, so that the newest come first without sorting.
@@ -171,7 +175,7 @@ class SqliteEngine:
         return "docs", Clause(sql, (*within, " OR ".join(misses)))
 
     def _expressions(self, wanted: Wanted) -> tuple[str, list[str]]:
-        """What FTS5 can tell of its terms: what has to be there, and what must not be. Only words, each in quotes."""
+        """The FTS5 expression of required terms, and those of negated ones. Only words, each in quotes."""
         from turnlog.catalog.index.terms import phrases_of
 
         matches: list[str] = []
@@ -187,9 +191,9 @@ class SqliteEngine:
 
 
 def _times(span: TimeSpan, before: int | None) -> tuple[str, tuple[int, ...]]:
-    """What is asked of the time: of the rowid, so that others are not looked at, and of the time itself."""
+    """The condition on the time: on the rowid, so that other rows are not read, and on the time itself."""
+    from turnlog.catalog.index.keys import SHIFT
     from turnlog.catalog.index.sqlite.rowid import LAST, first_at
-    from turnlog.catalog.index.texts import SHIFT
     from turnlog.catalog.index.wanted import bounded
 
     asked = ["TRUE"]
@@ -208,12 +212,21 @@ def _times(span: TimeSpan, before: int | None) -> tuple[str, tuple[int, ...]]:
     return " AND ".join(asked), tuple(within)
 
 
+def _json_array(values: list[int] | list[str]) -> str:
+    """A list as one value of a statement. Python prints lists of integers as JSON does; texts need the module."""
+    if not values or isinstance(values[0], int):
+        return str(values)
+    from json import dumps
+
+    return dumps(values)
+
+
 def _phrase(words: list[str], goes_on: bool) -> str:
     return f'"{" ".join(words)}"{" *" if goes_on else ""}'
 
 
 def regexp(pattern: str, value: object) -> bool:
-    """SQLite has none of its own."""
+    """The function `regexp`, which SQLite leaves to applications."""
     import re
 
     return isinstance(value, str) and re.search(pattern, value, re.IGNORECASE | re.DOTALL) is not None

@@ -1,4 +1,4 @@
-"""Names of sessions in a file as it is: nothing is checked, nothing is written, nobody is waited for."""
+"""Names of sessions, read from a catalog without checking, writing or waiting for locks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AND NOT is_deleted AND NOT is_copied AND NOT is_hidden AND parent IS NULL ORDER 
 
 
 def names_in(path: str, start: str, most: int) -> list[tuple[str, str]] | None:
-    """Those that begin like this, the newest first: name and what it is about; None if there is nothing to be read."""
+    """Names that begin with `start`, newest first, each with what it is about; None if the file cannot be read."""
     try:
         database = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_WAIT_S)
         try:

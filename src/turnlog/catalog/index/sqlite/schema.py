@@ -1,4 +1,4 @@
-"""The tables of the catalog. A catalog of another version is thrown away and made again, so nothing is ever migrated.
+"""The tables of the catalog. A catalog of another version is deleted and rebuilt, so nothing is ever migrated.
 
 A time is milliseconds since 1970. A path or name that is not Unicode is kept as bytes, everything else as text.
 """
@@ -6,8 +6,8 @@ A time is milliseconds since 1970. A path or name that is not Unicode is kept as
 from __future__ import annotations
 
 APPLICATION = 0x7475726E
-"""`turn`, where a SQLite file says whose it is."""
-VERSION = 12
+"""`turn`, where a SQLite file names its application."""
+VERSION = 13
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -20,7 +20,7 @@ CREATE TABLE sessions (
     is_ours INTEGER NOT NULL,
     agent TEXT,
     path NOT NULL,             -- the file it lies in; '' in a database of ours
-    key TEXT NOT NULL,
+    key TEXT NOT NULL,         -- which session of the file it is; '' if the file has one
     workspace,
     title TEXT,
     preview TEXT NOT NULL DEFAULT '',
@@ -34,35 +34,35 @@ CREATE TABLE sessions (
     fork TEXT,                 -- native id
     parent TEXT,               -- native id
     origin TEXT NOT NULL DEFAULT '',       -- agent and identity, on two lines; of ours only if imported
-    copy_of TEXT,
+    copy_of TEXT,              -- its original or other copy: see `Card.copy_of`
     is_hidden INTEGER NOT NULL DEFAULT 0,
     is_archived INTEGER NOT NULL DEFAULT 0,
     is_deleted INTEGER NOT NULL DEFAULT 0,
     is_copied INTEGER NOT NULL DEFAULT 0,  -- all of it is in another one, which lists and searches show
     copied TEXT NOT NULL DEFAULT '',       -- what it was written from, in JSON, if we wrote it
-    carried INTEGER NOT NULL DEFAULT -1,   -- the last step that it has from there
-    repeats INTEGER NOT NULL DEFAULT -1,   -- the same, while that is here: searches show it there
+    carried INTEGER NOT NULL DEFAULT -1,   -- the last step that was copied from the original
+    repeats INTEGER NOT NULL DEFAULT -1,   -- `carried` while the original is here: searches show it there
     tags TEXT NOT NULL DEFAULT '',         -- each with a line feed before and after it
-    models TEXT NOT NULL DEFAULT '',       -- the same; every model that answered
-    unpriced TEXT NOT NULL DEFAULT '',     -- the same
-    git_branches TEXT NOT NULL DEFAULT '', -- the same; those that it worked on
-    own TEXT NOT NULL DEFAULT '',          -- the six counts and micro-dollars, with spaces between; '' for nothing
-    inherited TEXT NOT NULL DEFAULT '',
-    before TEXT NOT NULL DEFAULT '',       -- what was spent before a fork of ours
-    subagents TEXT NOT NULL DEFAULT '',
+    models TEXT NOT NULL DEFAULT '',       -- every model that answered, in the form of `tags`
+    unpriced TEXT NOT NULL DEFAULT '',     -- the models without a known price, in the form of `tags`
+    git_branches TEXT NOT NULL DEFAULT '', -- the branches that it worked on, in the form of `tags`
+    own TEXT NOT NULL DEFAULT '',          -- spent by itself: six counts, micro-dollars, with spaces; '' for nothing
+    inherited TEXT NOT NULL DEFAULT '',    -- spent by others that have the same requests, in the form of `own`
+    before TEXT NOT NULL DEFAULT '',       -- spent in the parent before a fork of ours, in the form of `own`
+    subagents TEXT NOT NULL DEFAULT '',    -- spent by its subagents, in the form of `own`
     cost INTEGER NOT NULL DEFAULT 0,       -- micro-dollars of `own`
     is_conversation INTEGER NOT NULL DEFAULT 0,  -- somebody said something, and not only `turnlog run`
-    ending TEXT NOT NULL DEFAULT '',       -- answer, asked, call, result, turn: where it ended
+    ending TEXT NOT NULL DEFAULT '',       -- where it ended: see `ending.py`
     writer TEXT NOT NULL DEFAULT '',       -- the processes that wrote last: pid started host boot, a line each
     damage INTEGER NOT NULL DEFAULT 0,
     problem TEXT NOT NULL DEFAULT '',
     size INTEGER NOT NULL DEFAULT 0,
     resume TEXT NOT NULL DEFAULT '',       -- the command with which its agent goes on, a line per word
-    family TEXT NOT NULL DEFAULT '',       -- the same for all forks of one session, and what was imported from it
+    family TEXT NOT NULL DEFAULT '',       -- one name for all forks of a session, and what was imported from it
     depth INTEGER NOT NULL DEFAULT 0,      -- how many forks lie between it and the first of them
     totals TEXT NOT NULL DEFAULT '',       -- what it spent according to itself, in JSON
-    stamp TEXT NOT NULL DEFAULT '',        -- as its database says
-    mark BLOB                              -- where reading goes on
+    stamp TEXT NOT NULL DEFAULT '',        -- its version when it was read, as its store or database reported it
+    mark BLOB                              -- the saved state of reading: see `read/intake.py`
 );
 CREATE INDEX sessions_by_time ON sessions (updated DESC);
 CREATE INDEX sessions_by_id ON sessions (native);
@@ -120,7 +120,7 @@ CREATE TABLE spent (
     model TEXT NOT NULL,       -- '' where none is named
     is_inherited INTEGER NOT NULL DEFAULT 0,   -- another session has the same request, and counts it
     is_reported INTEGER NOT NULL DEFAULT 0,    -- the agent said what it cost
-    is_total INTEGER NOT NULL,                 -- a running total of the session, as it said itself
+    is_total INTEGER NOT NULL,                 -- a sum that it reports, or an import booked for it
     cost INTEGER,              -- millionths of micro-dollars; NULL where there is no known price
     input_tokens INTEGER NOT NULL,
     cache_read_tokens INTEGER NOT NULL,
@@ -131,7 +131,7 @@ CREATE TABLE spent (
     PRIMARY KEY (session, token)
 ) WITHOUT ROWID;
 CREATE INDEX spent_by_token ON spent (token, session);
--- The same summed up, without what is inherited: what a session spent in a quarter of an hour with one model.
+-- `spent` summed up, without what is inherited: what a session spent in a quarter of an hour with one model.
 CREATE TABLE quarters (
     session INTEGER NOT NULL,
     quarter INTEGER NOT NULL,  -- milliseconds / 900000

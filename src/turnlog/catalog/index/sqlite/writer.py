@@ -1,4 +1,4 @@
-"""Portions into the tables of a file, in the order that FTS5 likes."""
+"""Writes portions into the tables of a file, in the order that suits FTS5."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.batch import columns_of
+from turnlog.catalog.index.sqlite.bundle import bundled
 from turnlog.catalog.index.sqlite.database import IN_MEMORY, Database
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.rowid import Rowids
-from turnlog.catalog.index.totals import spend
+from turnlog.catalog.index.totals import insert_spent_sql
 
 if TYPE_CHECKING:
     import sqlite3
@@ -38,25 +39,25 @@ _MERGED, _USUAL = 8, 4
 class SqliteWriter:
     """See `PortionWriter`.
 
-    Where there is much, one portion is written while the next is read: SQLite and zstd let Python go on meanwhile. The
-    thread has a connection of its own.
+    After `begin_bulk`, one portion is written while the next is read: SQLite and zstd release the interpreter lock. The
+    writing thread has its own connection.
     """
 
-    most = 4 << 20  # rows in the order of their ids, or FTS5 writes a segment for each session
+    most = 4 << 20  # large portions: rows have to be sorted by id, or FTS5 writes a segment for each session
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._pool: ThreadPoolExecutor | None = None
-        self._own: Database | None = None
-        self._written: Future[None] | None = None
-        self._collecting: tuple[int, int, int] | None = None
-        """How often Python looked for garbage before."""
+        self._thread_database: Database | None = None
+        self._pending: Future[None] | None = None
+        self._gc_thresholds: tuple[int, int, int] | None = None
+        """The thresholds of Python's garbage collector before."""
         self.has_failed = False
-        """Whether something could not be written."""
+        """Whether a write failed."""
         self._paths: dict[str, int] = {}
 
-    def begin_many(self) -> None:
-        """There is much to come."""
+    def begin_bulk(self) -> None:
+        """Prepare for much data: write in a thread."""
         import gc
         from concurrent.futures import ThreadPoolExecutor
 
@@ -64,32 +65,32 @@ class SqliteWriter:
             db.execute("INSERT INTO words (words, rank) VALUES ('crisismerge', ?)", (_SEGMENTS,))
             db.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", (16 << 20,))
             db.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (_MERGED,))
-        self._collecting = gc.get_threshold()
-        gc.set_threshold(max(self._collecting[0], _OBJECTS), *self._collecting[1:])
+        self._gc_thresholds = gc.get_threshold()
+        gc.set_threshold(max(self._gc_thresholds[0], _OBJECTS), *self._gc_thresholds[1:])
         if self._database.path != IN_MEMORY:
-            self._own = Database(self._database.path, statements=0)
-            self._own.connection.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
-            self._own.connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+            self._thread_database = Database(self._database.path, statements=0)
+            self._thread_database.connection.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+            self._thread_database.connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             self._pool = ThreadPoolExecutor(1)
 
     def wait(self) -> None:
-        """Until everything is there."""
-        if self._written is not None:
-            self._written.result()
+        """See `PortionWriter.wait`."""
+        if self._pending is not None:
+            self._pending.result()
 
     def close(self) -> None:
-        """Let go of thread and connection, whatever happened."""
+        """Close the thread and its connection, even after an error."""
         if self._pool is not None:
             self._pool.shutdown()
-        if self._own is not None:
-            self._own.close()
-        if self._collecting is not None:
+        if self._thread_database is not None:
+            self._thread_database.close()
+        if self._gc_thresholds is not None:
             import gc
 
-            gc.set_threshold(*self._collecting)
+            gc.set_threshold(*self._gc_thresholds)
 
     def tidy(self) -> None:
-        """After many, also if that was interrupted."""
+        """Merge segments after much was written, even if that was interrupted."""
         many = "SELECT v FROM words_config WHERE k = 'automerge' AND v = ?"
         if self._database.connection.execute(many, (_MERGED,)).fetchall():
             with self._database.writing() as db:
@@ -97,23 +98,23 @@ class SqliteWriter:
 
     def write(self, portion: Portion) -> None:
         """See `PortionWriter.write`."""
-        # Here, and not where it is written: that takes longer, so this side has the time.
-        texts = portion.bundles()
+        # Here, and not in the thread: writing takes longer, so this side has the time.
+        texts = bundled(portion.docs)
         self.has_failed = True
         self.wait()
         with ExitStack() as stack:
-            db = stack.enter_context((self._own or self._database).writing())
-            # What takes many small statements; a thread would wait for Python before each.
-            for statement, values in portion.steps:
+            db = stack.enter_context((self._thread_database or self._database).writing())
+            # Many small statements: a thread would wait for the interpreter lock before each.
+            for statement, values in portion.statements:
                 db.execute(statement, values)
-            _forget(db, portion.gone)
-            db.executemany(spend(SqliteEngine(db)), portion.spent)
+            _delete_texts(db, portion.deleted_docs)
+            db.executemany(insert_spent_sql(SqliteEngine(db)), portion.spent)
             db.executemany("INSERT OR REPLACE INTO used VALUES (?, ?, ?, ?, ?, ?)", portion.used)
             rest = stack.pop_all()
         if self._pool is None:
             self._finish(rest, db, portion, *texts)
         else:
-            self._written = self._pool.submit(self._finish, rest, db, portion, *texts)
+            self._pending = self._pool.submit(self._finish, rest, db, portion, *texts)
         self.has_failed = False
 
     def _finish(
@@ -124,26 +125,26 @@ class SqliteWriter:
                 self._add(db, portion, packed, places)
 
     def _add(self, db: sqlite3.Connection, portion: Portion, packed: list[bytes], places: _Places) -> None:
-        self._learn(db, {path for doc in portion.docs for path in doc.said.files})
+        self._number_paths(db, {path for doc in portion.docs for path in doc.passage.files})
         last = max((row[0] for row in db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'texts'")), default=0)
         rowids = Rowids(db, (doc.at for doc in portion.docs))
         docs: list[tuple[Any, ...]] = []
         words: list[tuple[int, str]] = []
         touched: list[tuple[int, int]] = []
-        for (at, session, step, entry, said, hash), (bundle, number) in zip(portion.docs, places, strict=True):
-            id, at = rowids.take(at)
-            docs.append((id, at, *columns_of(session, step, entry, said, hash), last + 1 + bundle, number))
-            words.append((id, said.text))
-            if said.files:
-                touched += [(self._paths[path], id) for path in set(said.files)]
+        for (at, session, step, entry, passage, hash), (bundle, number) in zip(portion.docs, places, strict=True):
+            id, at = rowids.assign(at)
+            docs.append((id, at, *columns_of(session, step, entry, passage, hash), last + 1 + bundle, number))
+            words.append((id, passage.text))
+            if passage.files:
+                touched += [(self._paths[path], id) for path in set(passage.files)]
         rowids.remember()
         _insert(db, "INSERT INTO docs", sorted(docs))
         _insert(db, "INSERT INTO texts", list(enumerate(packed, last + 1)))
         _insert(db, "INSERT INTO words (rowid, text)", sorted(words))
         _insert(db, "INSERT OR IGNORE INTO touched", touched)
 
-    def _learn(self, db: sqlite3.Connection, paths: set[str]) -> None:
-        """The numbers of these paths; new ones get one."""
+    def _number_paths(self, db: sqlite3.Connection, paths: set[str]) -> None:
+        """Assign numbers to new paths."""
         if len(self._paths) > _PATHS:
             self._paths.clear()
         new = [(path,) for path in sorted(paths - self._paths.keys())]
@@ -154,7 +155,7 @@ class SqliteWriter:
             self._paths.update(rows.fetchall())
 
 
-def _forget(db: sqlite3.Connection, gone: list[int]) -> None:
+def _delete_texts(db: sqlite3.Connection, gone: list[int]) -> None:
     engine, emptied = SqliteEngine(db), dict[int, set[int]]()
     for doc in sorted(gone):
         row = db.execute("SELECT bundle, number FROM docs WHERE id = ?", (doc,)).fetchone()
@@ -174,9 +175,9 @@ def _forget(db: sqlite3.Connection, gone: list[int]) -> None:
 
 
 def _insert(db: sqlite3.Connection, what: str, rows: list[tuple[Any, ...]]) -> None:
-    """As many rows as can be with each statement.
+    """Insert as many rows with each statement as possible.
 
-    Who writes in a thread waits for Python before each of them, and FTS5 writes a segment for each that has several.
+    A thread waits for the interpreter lock before each statement, and FTS5 writes a segment for each with several rows.
     """
     at_once = _VALUES // len(rows[0]) if rows else 1
     for begin in range(0, len(rows), at_once):

@@ -1,0 +1,30 @@
+"""What is wrong with a session that is shown: a line on stderr, with the command that does something about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnlog.cli.frame.notes import warn
+from turnlog.view.number import count
+
+if TYPE_CHECKING:
+    from turnlog.session import ReadOnlySession
+    from turnlog.thread.reader import SessionReader
+
+
+def warn_of_damage(session: SessionReader) -> None:
+    """Say it where a person sees it, if something in the log could not be read."""
+    damage = session.damage
+    if damage:
+        where = count(len(damage), "damaged region")
+        warn(f"{where} in this log; `turnlog doctor {session.handle}` explains")
+
+
+def warn_of_interruption(session: ReadOnlySession) -> None:
+    """Say it where a person sees it, if a rewind was begun and not finished."""
+    if session.interrupted():
+        name = session.handle
+        warn(
+            f"a rewind was begun and not finished; `turnlog rewind --continue -s {name}` finishes it, "
+            f"`turnlog rewind --abort -s {name}` takes it back"
+        )

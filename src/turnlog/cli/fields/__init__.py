@@ -1,0 +1,1 @@
+"""What sessions, spending, files and the like are in JSON: their fields, and the functions that fill them."""

@@ -1,0 +1,1 @@
+"""The JSON documents of `--json`: their fields, what is asked of them, and how they are written."""

@@ -1,0 +1,60 @@
+"""What `--fields` says: names of fields, and with a dot those inside of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from turnlog.cli.frame.document.shape import Fields, bare
+from turnlog.cli.frame.exitcode import UsageError
+
+Tree = dict[str, Any]
+
+
+def selected(typed: str, fields: Fields, command: str) -> Tree:
+    """The fields that are meant. Raises `UsageError` with those there are, before anything is done."""
+    tree: Tree = {}
+    allowed = selectable(fields)
+    for name in filter(None, (part.strip() for part in typed.split(","))):
+        _check(name, allowed, command)
+        inner = tree
+        for part in name.split("."):
+            inner = inner.setdefault(part, {})
+        inner.clear()  # all of it, whatever part was named before
+    if not tree:
+        raise UsageError("--fields names none", hint=f"there are {', '.join(allowed)}", candidates=tuple(allowed))
+    return tree
+
+
+def selectable(fields: Fields) -> dict[str, Any]:
+    """What may be named: the fields of an item, or of a document without items; and what stands aside of the items."""
+    lists = [field for field in fields.values() if field.role in ("items", "lines")]
+    if not lists:
+        return {bare(name): field for name, field in fields.items()}
+    names = {bare(name): field for one in lists for name, field in (one.fields or {}).items()}
+    return {**names, **{bare(name): field for name, field in fields.items() if field.role == "aside"}}
+
+
+def _check(name: str, allowed: dict[str, Any], command: str) -> None:
+    inside: dict[str, Any] | None = allowed
+    where = ""
+    for part in name.split("."):
+        if inside is None:
+            return  # an object with any names
+        if part not in inside:
+            there = [f"{where}{other}" for other in inside]
+            listed = f"there are {', '.join(there)}" if there else f"{where.rstrip('.')} has no fields"
+            raise UsageError(f"no field {name!r:.80} in `{command} --json`", hint=listed, candidates=tuple(there))
+        field = inside[part]
+        has_parts = field.kind in ("object", "list", "any")
+        inside = {bare(inner): one for inner, one in field.fields.items()} if field.fields else None
+        inside = inside if has_parts else {}
+        where += f"{part}."
+
+
+def only(value: Any, tree: Tree) -> Any:
+    """The value with only these fields; of a list, of each in it."""
+    if isinstance(value, list):
+        return [only(one, tree) for one in value]  # pyright: ignore[reportUnknownVariableType]
+    if not tree or not isinstance(value, dict):
+        return value
+    return {name: only(inner, tree[name]) for name, inner in value.items() if name in tree}  # pyright: ignore[reportUnknownVariableType]

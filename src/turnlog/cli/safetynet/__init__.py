@@ -1,0 +1,1 @@
+"""Files of a session: checkpoints of them, rewinding to these, and who wrote a line."""

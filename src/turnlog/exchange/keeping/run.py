@@ -1,0 +1,137 @@
+"""One run of keeping: everything that is new or has grown in the folders of the chosen agents."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import Struct
+
+from turnlog.errors import TurnlogError, Unsupported
+from turnlog.exchange.keeping.keptfile import KeptFiles
+from turnlog.exchange.keeping.retention import homes_of
+from turnlog.formats import Format, format_of
+from turnlog.interop.place import put_file
+from turnlog.machine.keepstate import KeepState
+
+_DATABASES = (".db", ".sqlite", ".sqlite3", "-wal", "-shm")
+_PASSING = (".lock", ".tmp")
+_OFTEN = 200
+"""The progress is saved after so many files."""
+
+
+class KeepReport(Struct, frozen=True):
+    """The result of one run."""
+
+    at: datetime
+    files: int = 0
+    """The number of files that were new or had grown, and are kept now."""
+    problems: dict[str, str] = {}
+    """The files that could not be kept, and why."""
+
+
+def check_keepable(agent: str) -> None:
+    """Raise `Unsupported` for an agent whose sessions are no files."""
+    homes = [home for home in homes_of(format_of(agent)) if os.path.isdir(home)]
+    names = [name for home in homes for name in os.listdir(home)]
+    if any(name.endswith(_DATABASES[:3]) for name in names):
+        hint = f"it removes none by itself; `turnlog import --agent {agent}` brings them here"
+        raise Unsupported(f"{agent} keeps its sessions in a database, not in files", hint=hint)
+
+
+class Keeping:
+    """One run over the files of all agents whose sessions are to be kept."""
+
+    def __init__(self, location: str) -> None:
+        self._state = KeepState(location)
+        self._kept = KeptFiles(location)
+        self._seen = self._read_seen()
+        """The stamps of the files that need not be read again, by path."""
+        self._problems: dict[str, str] = {}
+        self._files = 0
+
+    def run(self) -> KeepReport:
+        """Keep all that is new. If the process is killed, the next run continues."""
+        now: dict[str, tuple[int, int]] = {}
+        for agent in self._state.agents():
+            form = format_of(agent)
+            for path, stamp in _files_of(form):
+                now[path] = stamp
+                if self._seen.get(path) != stamp:
+                    self._keep_file(agent, form, path, stamp)
+        self._seen = {path: stamp for path, stamp in self._seen.items() if path in now}
+        self._write_seen()
+        report = KeepReport(datetime.now(UTC), self._files, self._problems)
+        put_file(self._state.report_path, msgspec.json.encode(report), mode=0o600, force=True)
+        return report
+
+    def _keep_file(self, agent: str, form: Format, path: str, stamp: tuple[int, int]) -> None:
+        is_kept = False
+        try:
+            if _is_session(form, path) or self._belongs(agent, form, path):
+                is_kept = self._kept.keep(agent, path)
+        except (OSError, TurnlogError) as error:
+            if not isinstance(error, FileNotFoundError):
+                reason = error.strerror if isinstance(error, OSError) else str(error)
+                self._problems[path] = reason or str(error)
+            return
+        if time.time_ns() - stamp[1] > 2_000_000_000:  # one that is younger may change and look the same
+            self._seen[path] = stamp
+        self._files += is_kept
+        if is_kept and self._files % _OFTEN == 0:
+            self._write_seen()
+
+    def _belongs(self, agent: str, form: Format, path: str) -> bool:
+        """Whether a file lies in the folder of a session, or beside the session with its name."""
+        stem = path.removesuffix(".meta.json")
+        homes = homes_of(form)
+        while stem not in homes and len(stem) > 1:
+            owner = f"{stem}.jsonl"
+            if owner != path and (os.path.isfile(owner) or self._kept.has(agent, owner)):
+                return True
+            stem = os.path.dirname(stem)
+        return False
+
+    def _read_seen(self) -> dict[str, tuple[int, int]]:
+        try:
+            with open(self._state.seen_path, "rb") as file:
+                return msgspec.msgpack.decode(file.read(), type=dict[str, tuple[int, int]])
+        except (OSError, msgspec.DecodeError):
+            return {}  # every file is read once more
+
+    def _write_seen(self) -> None:
+        put_file(self._state.seen_path, msgspec.msgpack.encode(self._seen), mode=0o600, force=True)
+
+
+def last_report(state: KeepState) -> KeepReport | None:
+    """The report of the last run."""
+    try:
+        with open(state.report_path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=KeepReport)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _is_session(form: Format, path: str) -> bool:
+    return next(form.find(path), None) is not None
+
+
+def _files_of(form: Format) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Every file in the folders of an agent, with its size and the time when it was last written."""
+    for home in homes_of(form):
+        for folder, folders, names in os.walk(home):
+            folders[:] = sorted(name for name in folders if name not in form.watch.apart)
+            for name in sorted(names):
+                if name.endswith((*_DATABASES, *_PASSING)):
+                    continue
+                path = os.path.join(folder, name)
+                try:
+                    status = os.stat(path)
+                except OSError:
+                    continue  # its agent deleted it meanwhile, or it is a link to nothing
+                if stat.S_ISREG(status.st_mode):
+                    yield path, (status.st_size, status.st_mtime_ns)

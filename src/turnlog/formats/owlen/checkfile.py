@@ -1,0 +1,156 @@
+"""What reading and writing a checkpoint of owlen share: its times, its keys, how it looks, and its files as ours."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from turnlog.formats import Record
+from turnlog.formats._shared.compactedview import short_id
+from turnlog.interop.value import EPOCH, as_list, fields, items
+from turnlog.log.entry import Checkpoint
+from turnlog.log.part import Root
+from turnlog.log.payload import digest
+from turnlog.workspace.tree import FILE, FOLDER, UNKNOWN, Tree, TreeNode, encode_tree, path_text
+
+AGENT = "owlen"
+_MOMENT, _LENGTH = ("secs_since_epoch", "nanos_since_epoch"), ("secs", "nanos")
+"""How Rust writes a point in time, and a length of time."""
+STATS = ("start_time", "total_messages", "total_tool_calls", "total_duration", "estimated_tokens")
+
+Time = list[int]
+"""Seconds and nanoseconds; a time of ours has only milliseconds."""
+
+
+def time_of(raw: Any) -> Time | None:
+    """A time or duration as Rust writes it: an object, or a list of the same two numbers."""
+    pair = as_list(raw) or (list(fields(raw).values()) if tuple(fields(raw)) in (_MOMENT, _LENGTH) else [])
+    if len(pair) != 2 or not all(type(number) is int and 0 <= number < 1 << 62 for number in pair):
+        return None
+    more, nanos = divmod(pair[1], 1_000_000_000)
+    return [pair[0] + more, nanos]
+
+
+def _spelt(time: Any, names: tuple[str, str] = _MOMENT) -> dict[str, int]:
+    return dict(zip(names, time_of(time) or (0, 0), strict=True))
+
+
+def moment(time: Time) -> datetime | None:
+    """A point in time, as exactly as ours go."""
+    try:
+        return EPOCH + timedelta(seconds=time[0], microseconds=time[1] // 1000)
+    except OverflowError:
+        return None
+
+
+def rust_time(at: datetime) -> Time:
+    """A point in time for Rust, which knows none before 1970."""
+    micros = max(0, (at - EPOCH) // timedelta(microseconds=1))
+    return [micros // 1_000_000, micros % 1_000_000 * 1000]
+
+
+def session_id(start: Time) -> str:
+    """owlen gives sessions no id; when one began tells it from others."""
+    return f"{start[0]}-{start[1]:09d}"
+
+
+class Lists(Struct):
+    """What was said by whom, and which tools were called: how owlen keeps a conversation."""
+
+    prompts: list[str] = []
+    responses: list[str] = []
+    calls: list[dict[str, Any]] = []
+
+
+def document(checkpoint: dict[str, Any], lists: Lists) -> dict[str, Any]:
+    """A checkpoint as owlen writes it. `checkpoint` is the data of the note that stands for it."""
+    kept, diffs = fields(checkpoint.get("stats")), map(fields, as_list(checkpoint.get("diffs")))
+    spelt = {
+        "start_time": _spelt(kept.get("start_time")),
+        "total_duration": _spelt(kept.get("total_duration"), _LENGTH),
+    }
+    return {
+        "id": checkpoint.get("id"),
+        "timestamp": _spelt(checkpoint.get("timestamp")),
+        "stats": {name: spelt.get(name, kept.get(name)) for name in STATS},
+        "user_prompts": lists.prompts,
+        "assistant_responses": lists.responses,
+        "tool_calls": lists.calls,
+        "file_diffs": [{**diff, "timestamp": _spelt(diff.get("timestamp"))} for diff in diffs],
+    }
+
+
+Texts = Mapping[str, str]
+"""What each file says, by its absolute path."""
+_WORKSPACE = "workspace"
+_EMPTY = "owlen does not say whether it was empty, could not be read, or was not there"
+
+
+def texts_of(raw: Any, side: str) -> dict[str, str]:
+    """The files that a checkpoint holds, as they were before or after it; what is no plain path is left out."""
+    pairs = ((diff.get("path"), diff.get(side)) for diff in items(raw))
+    return {path: text for path, text in pairs if isinstance(path, str) and isinstance(text, str) and _is_plain(path)}
+
+
+def _is_plain(path: str) -> bool:
+    is_whole = path.startswith("/") and not path.startswith("//") and len(path) > 1 and "\0" not in path
+    return is_whole and os.path.normpath(path) == path
+
+
+def is_inside(path: str, workspace: str | None) -> bool:
+    """Whether a file is in the workspace."""
+    return workspace is not None and path.startswith(workspace.rstrip("/") + "/")
+
+
+def checkpoint_of(files: Texts, workspace: str | None, key: str, **more: Any) -> Record:
+    """The files that are known, as a checkpoint of ours that covers nothing else."""
+    blobs: list[bytes] = []
+    folders: dict[str, dict[str, str]] = {workspace: {}} if workspace is not None else {}
+    for path, text in files.items():
+        root = workspace if workspace is not None and is_inside(path, workspace) else os.path.dirname(path)
+        folders.setdefault(root, {})[os.path.relpath(path, root)] = text
+    roots: list[Root] = []
+    for folder, inner in sorted(folders.items()):
+        name = _WORKSPACE if folder == workspace else folder
+        tree = _kept(folder, {tuple(path.split("/")): text for path, text in inner.items()}, blobs)
+        roots.append(Root(name, path_text(os.fsencode(folder)), tree, is_partial=True))
+    return Record(entry=Checkpoint(roots=roots, origin={"agent": AGENT}, **more), key=key, blobs=blobs)
+
+
+def _kept(folder: str, files: dict[tuple[str, ...], str], blobs: list[bytes]) -> str:
+    """A folder of these files, and its digest."""
+    tree: Tree = {}
+    for name in dict.fromkeys(path[0] for path in files):
+        path, data = os.path.join(folder, name), files.get((name,), "").encode("utf-8", "surrogatepass")
+        if data:
+            node = TreeNode(FILE, _mode(path, 0o644), _blob(data, blobs), len(data))
+        elif (name,) in files:
+            node = TreeNode(UNKNOWN, reason=_EMPTY)
+        else:
+            below = {inner[1:]: text for inner, text in files.items() if inner[0] == name}
+            node = TreeNode(FOLDER, _mode(path, 0o755), _kept(path, below, blobs))
+        tree[os.fsencode(name)] = node
+    return _blob(encode_tree(tree), blobs)
+
+
+def _mode(path: str, usual: int) -> int:
+    """The permissions that it has now: owlen does not know them, and a file is not another for them."""
+    try:
+        return stat.S_IMODE(os.lstat(path).st_mode)
+    except OSError:
+        return usual
+
+
+def _blob(data: bytes, blobs: list[bytes]) -> str:
+    blobs.append(data)
+    return digest(data)
+
+
+def name_of(*parts: str) -> str:
+    """A name that is always the same for these."""
+    return short_id(*parts, length=24)

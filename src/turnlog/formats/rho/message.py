@@ -1,0 +1,281 @@
+"""Messages of rho as entries, and entries as messages of rho.
+
+What an entry cannot say is in its `origin`: who answered, and as which kind; a patch for what differs besides; or all
+of a message that is not as it should be.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from turnlog.formats._shared.tally import Tally
+from turnlog.interop.base64 import from_base64
+from turnlog.interop.json import decode
+from turnlog.interop.patch import apply, patch_for
+from turnlog.interop.rust import by_key, compact
+from turnlog.interop.value import as_counter, fields
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.context import text_of
+from turnlog.log.digest import sha256
+from turnlog.log.entry import Message
+from turnlog.log.usage import Usage
+
+NAME = "rho"
+Json = dict[str, Any]
+BLOCK, MESSAGE, CONTEXT, CALL = "rho.block", "rho.message", "rho.context", "rho.call"
+"""Kinds of blocks: what we do not know, opaque data of a provider, a call that never was complete."""
+THOUGHT = "turnlog.thinking"
+"""Our reasoning inside rho's opaque data."""
+NOBODY = {"provider": "unknown", "api": "unknown", "model": "unknown"}
+_USAGE = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "total_tokens")
+encode = msgspec.json.Encoder().encode
+
+
+class RhoTally(Tally):
+    """Loss tally with blob access, used while messages are encoded."""
+
+    is_rich = False
+    """Whether this rho knows pictures, reasoning, and who gave a response or broke it off; the first does not."""
+
+
+def origin_of(value: Any) -> Json | None:
+    """What an entry brought along from rho; None for one that never was there."""
+    origin = fields(getattr(value, "origin", None))
+    return origin if origin.get("agent") == NAME else None
+
+
+def digest(raw: Json) -> bytes:
+    """What tells one message from another."""
+    return sha256(encode(raw)).digest()[:16]
+
+
+def hear(raw: Json, at: datetime | None = None, **origin: Any) -> Message:
+    """A message of rho as an entry. Never fails: what is not understood is kept as it is."""
+    message, more = _understood(raw) or ({"role": "user", "blocks": [_kept(MESSAGE, raw)]}, {})
+    heard = Message(**message, at=at, origin={"agent": NAME, **origin, **more})
+    (again,) = tell(heard, RhoTally())
+    if encode(again) != encode(raw):
+        ((kind, inner),) = again.items()
+        is_patched = isinstance(inner, dict) and list(raw) == [kind]
+        heard.origin.update({"patch": patch_for(fields(inner), raw[kind])} if is_patched else {"message": raw})
+    return heard
+
+
+def text_shown(raw: Any) -> str | None:
+    """The text of a message as people see it."""
+    message = _understood(raw)
+    return text_of(message[0]["blocks"]) if message is not None else None
+
+
+def _understood(raw: Any) -> tuple[Json, Json] | None:
+    """The fields of an entry, and what its origin has to say; None for a message that is not as it should be."""
+    try:
+        ((kind, inner),) = raw.items()
+        return _HEARD[kind](inner)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _result(inner: Json) -> tuple[Json, Json]:
+    content, is_error = as_text(inner["content"]), inner["ok"] is not True
+    return {"role": "tool", "blocks": [ToolResult(call=as_text(inner["id"]), content=content, is_error=is_error)]}, {}
+
+
+def _enriched(inner: Json) -> tuple[Json, Json]:
+    more: Json = {"as": "enriched"}
+    message: Json = {"role": "assistant"}
+    maker = inner.get("provenance")
+    provider = None
+    if maker is not None:
+        provider, message["model"] = as_text(maker["provider"]), as_text(maker["model"])
+        more["by"] = [provider, maker["api"]]
+    contexts = inner.get("provider_context", [])
+    ours = [context["data"] for context in contexts if context["kind"] == THOUGHT]
+    thoughts = [Thinking(text=as_text(t["text"]), provider=t["provider"], data=t["data"]) for t in ours]
+    if not ours:
+        texts = [inner["reasoning"]] if inner.get("reasoning") else []
+        texts += [inner["reasoning_summary"]] if "reasoning_summary" in inner else []
+        thoughts = [Thinking(text=as_text(text), provider=provider) for text in texts]
+    others = [_kept(CONTEXT, context) for context in contexts if context["kind"] != THOUGHT]
+    message["blocks"] = [*thoughts, *(_block(block) for block in inner["content"]), *others]
+    return message, more
+
+
+def _aborted(inner: Json) -> tuple[Json, Json]:
+    message, more = _enriched(inner)
+    calls = [_kept(CALL, call) for call in inner["tool_calls"]]
+    blocks = [*message["blocks"], *calls]
+    return {**message, "stop": "aborted", "blocks": blocks, "usage": _usage(inner["usage"])}, {**more, "as": "aborted"}
+
+
+_HEARD: dict[str, Callable[[Any], tuple[Json, Json]]] = {
+    "System": lambda inner: ({"role": "system", "blocks": [Text(text=as_text(inner))]}, {}),
+    "User": lambda inner: ({"role": "user", "blocks": [*map(_block, inner)]}, {}),
+    "Assistant": lambda inner: ({"role": "assistant", "blocks": [*map(_block, inner)]}, {}),
+    "ToolResult": _result, "EnrichedAssistant": _enriched, "AbortedAssistant": _aborted,
+}  # fmt: skip
+
+
+def _block(block: Json) -> AnyBlock:
+    ((kind, inner),) = block.items()
+    if kind == "Text" and isinstance(inner, str):
+        return Text(text=inner)
+    if kind == "Image" and (data := from_base64(inner["data"])) is not None:
+        return Image(media_type=as_text(inner["mime_type"]), data=data)
+    if kind == "ToolCall" and isinstance(inner["id"], str) and isinstance(inner["name"], str):
+        return ToolCall(id=inner["id"], name=inner["name"], input=inner["arguments"])
+    return _kept(BLOCK, block)
+
+
+def _kept(kind: str, value: Any) -> UnknownBlock:
+    """Something of rho's that no block of ours can say. The log wants a type in it."""
+    return UnknownBlock(kind=kind, json=compact({"type": kind, "rho": value}).decode())
+
+
+def _kept_in(block: UnknownBlock) -> Any:
+    return decode(block.json.encode())["rho"]
+
+
+def as_text(value: Any) -> str:
+    """That value, which has to be text."""
+    if not isinstance(value, str):
+        raise TypeError("not text")
+    return value
+
+
+def _usage(counts: Json) -> Usage:
+    cost = counts.get("cost_usd_micros")
+    tokens = {name: as_counter(counts.get(name)) or 0 for name in _USAGE[:4]}
+    return Usage(**tokens, cost_micros=None if cost is None else as_counter(cost) or 0)
+
+
+def tell(message: Message, ear: RhoTally) -> list[Json]:
+    """An entry as messages of rho: one, unless a tool message holds several results."""
+    origin = origin_of(message)
+    if origin is not None and "message" in origin:
+        return [origin["message"]]
+    if message.role == "system":
+        told = [{"System": text_of(message.blocks)}]
+    elif message.role == "tool":
+        told = _results(message, ear)
+    elif message.role == "user":
+        content = _content(message, ear)
+        told = [{"User": content}] if content or origin is not None else []
+    else:
+        told = _answer(message, origin, ear)
+    if told and origin is not None and "patch" in origin:
+        ((kind, inner),) = told[0].items()
+        told = [{kind: apply(fields(inner), origin["patch"])}]
+    return told
+
+
+def _answer(message: Message, origin: Json | None, ear: RhoTally) -> list[Json]:
+    kind = _kind(message, ear) if origin is None else origin.get("as", "plain")
+    if origin is None and message.usage is not None and kind != "aborted":
+        ear.add("usage of a message")
+    content = _content(message, ear)
+    if kind == "plain":
+        return [{"Assistant": content}] if content or origin is not None else []  # all of it is reported as lost
+    thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
+    by = origin.get("by") if origin is not None else None
+    if origin is None and message.model:
+        by = next((thought.provider for thought in thoughts if thought.provider), "unknown"), "unknown"
+    maker = {"provider": by[0], "api": by[1], "model": message.model} if by is not None else None
+    contexts = _given(message, CONTEXT)
+    if any(thought.data is not None for thought in thoughts):
+        # An api that no provider has: rho keeps this and never sends it.
+        for thought in thoughts:
+            data = by_key({"text": thought.text, "provider": thought.provider, "data": thought.data})
+            contexts.append({"identity": maker or NOBODY, "kind": THOUGHT, "data": data})
+    record: Json = {
+        "content": content,
+        **({"reasoning": ""} if kind == "aborted" else {}),
+        **({"provenance": maker} if maker is not None else {}),
+        **({"reasoning_summary": "\n\n".join(thought.text for thought in thoughts)} if thoughts else {}),
+        **({"provider_context": contexts} if contexts else {}),
+    }
+    if kind == "enriched":
+        return [{"EnrichedAssistant": record}]
+    usage = message.usage or Usage()
+    output, written = usage.output_tokens, usage.cache_write_tokens + usage.cache_write_1h_tokens
+    counts = (usage.input_tokens, output, usage.cache_read_tokens, written, usage.all_input_tokens + output)
+    spent: Json = {name: count or None for name, count in zip(_USAGE, counts, strict=True)}  # none and zero are one
+    spent |= {"context_window": None, "cost_usd_micros": usage.cost_micros}
+    return [{"AbortedAssistant": {**record, "tool_calls": _given(message, CALL), "usage": spent}}]
+
+
+def _kind(message: Message, ear: RhoTally) -> str:
+    is_aborted = message.stop == "aborted" and not any(isinstance(block, ToolCall) for block in message.blocks)
+    if is_aborted and ear.is_rich:
+        return "aborted"
+    thoughts = sum(isinstance(block, Thinking) for block in message.blocks)
+    if ear.is_rich and (thoughts or message.model):
+        return "enriched"
+    ear.add("reasoning", "", thoughts)
+    ear.add("model of a message", "", int(bool(message.model)))
+    ear.add("broken-off response", "a whole one", int(is_aborted))
+    return "plain"
+
+
+def _given(message: Message, kind: str) -> list[Json]:
+    """What of a message no block of ours can say, as it was."""
+    return [_kept_in(block) for block in message.blocks if isinstance(block, UnknownBlock) and block.kind == kind]
+
+
+def _content(message: Message, ear: RhoTally) -> list[Json]:
+    content: list[Json] = []
+    is_ours = origin_of(message) is not None
+    for block in message.blocks:
+        if isinstance(block, Text):
+            content.append({"Text": block.text})
+        elif isinstance(block, ToolCall) and (block.by is None or is_ours):
+            given = by_key(block.input) if is_ours else ear.free(block.input)
+            content.append({"ToolCall": {"id": block.id, "name": block.name, "arguments": given}})
+        elif isinstance(block, Image):
+            data = ear.data(block)
+            if data is None or not (ear.is_rich or is_ours):
+                ear.add("image", "a text with its name")
+                name = block.name or block.url or block.file or (block.media_type if data is not None else "lost")
+                content.append({"Text": f"[picture: {name or 'unnamed'}]"})
+                continue
+            kind = block.media_type or "image/png"
+            content.append({"Image": {"data": b64encode(data).decode(), "mime_type": kind}})
+        elif isinstance(block, File):
+            ear.add("file", "a text with its name")
+            name = block.name or block.url or block.file or block.media_type or "unnamed"
+            content.append({"Text": f"[file: {name}]"})
+        elif isinstance(block, UnknownBlock):
+            if block.kind == BLOCK:
+                content.append(_kept_in(block))
+            elif block.kind not in (CONTEXT, CALL):
+                ear.add(f"{block.kind:.40} block")
+        elif isinstance(block, (ToolCall, ToolResult)):
+            ear.add("provider's tool call")
+    return content
+
+
+def _results(message: Message, ear: RhoTally) -> list[Json]:
+    results = [
+        {"ToolResult": {"id": block.call, "ok": not block.is_error, "content": _result_text(block, ear)}}
+        for block in message.blocks
+        if isinstance(block, ToolResult)
+    ]
+    rest: list[AnyBlock] = [block for block in message.blocks if not isinstance(block, ToolResult)]
+    return [*results, {"User": _content(Message(role="user", blocks=rest), ear)}] if rest else results
+
+
+def _result_text(result: ToolResult, ear: RhoTally) -> str:
+    text = ear.result(result.content)  # which counts what is lost; the words for it are rho's
+    return text if isinstance(result.content, str) else "\n".join(map(_word_for, result.content))
+
+
+def _word_for(block: AnyBlock) -> str:
+    if isinstance(block, Text):
+        return block.text
+    what = "picture" if isinstance(block, Image) else "file" if isinstance(block, File) else "block"
+    return f"[{what}: {getattr(block, 'name', None) or getattr(block, 'media_type', None) or 'unnamed'}]"

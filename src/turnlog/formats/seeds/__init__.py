@@ -1,1 +1,0 @@
-"""The five agents that Turnlog grew out of."""

@@ -1,0 +1,118 @@
+"""Lenient access to foreign JSON: a value of the wrong type counts as missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from turnlog.log.usage import Usage
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """An object, or an empty one for anything else."""
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def items(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; empty for anything else."""
+    if not isinstance(value, list):
+        return []
+    if len(value) == 1 and type(value[0]) is dict:  # pyright: ignore[reportUnknownArgumentType]
+        return [value[0]]  # pyright: ignore[reportUnknownVariableType]
+    return [item for item in value if isinstance(item, dict)]  # pyright: ignore[reportUnknownVariableType]
+
+
+def as_list(value: Any) -> list[Any]:
+    """The values in a list; empty for anything else."""
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def in_order(value: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """The same object with these fields first, in this order."""
+    return {**{name: value[name] for name in names if name in value}, **value}
+
+
+def as_counter(value: Any) -> int | None:
+    """A counter, unchanged; None for anything else."""
+    return value if type(value) is int and 0 <= value < 1 << 63 else None
+
+
+def text(value: Any) -> str | None:
+    """A text that is not empty."""
+    return value if isinstance(value, str) and value else None
+
+
+def moment(value: Any) -> datetime | None:
+    """A time: ISO 8601, or seconds or milliseconds since 1970."""
+    try:
+        if isinstance(value, str):
+            time = datetime.fromisoformat(value)
+            return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def token_count(value: Any, *path: str) -> int:
+    """A number of tokens, or the one at that path; 0 for anything that is none."""
+    for name in path:
+        value = fields(value).get(name)
+    if type(value) is int:
+        return value if 0 < value < 1 << 53 else 0
+    return int(value) if isinstance(value, float) and 0 < value < 1 << 53 else 0
+
+
+def usage_in(
+    raw: dict[str, Any],
+    given: str,
+    output: str,
+    cache_read: str = "",
+    cache_write: str = "",
+    thoughts: str = "",
+    cost: str = "",
+    *,
+    holds_cached: bool = False,
+) -> Usage:
+    """What an object says of spending, by the names of its fields; `holds_cached`: input has what a cache did in it."""
+    cached, written = token_count(raw.get(cache_read)), token_count(raw.get(cache_write))
+    fresh = token_count(raw.get(given))
+    return Usage(
+        input_tokens=max(0, fresh - cached - written) if holds_cached else fresh,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=token_count(raw.get(output)),
+        reasoning_tokens=token_count(raw.get(thoughts)),
+        cost_micros=micros(raw.get(cost)),
+    )
+
+
+def as_int(value: Any) -> int | None:
+    """A whole number, unchanged; None for anything else."""
+    return value if type(value) is int else None
+
+
+def micros(dollars: Any) -> int | None:
+    """An amount in millionths of a dollar; None for zero, and for anything that is no amount."""
+    return round(dollars * 1_000_000) if type(dollars) in (int, float) and 0 < dollars < 1e9 else None
+
+
+def json_text(value: Any) -> str:
+    """JSON on one line, without spaces."""
+    return msgspec.json.encode(value).decode()
+
+
+def without_none(facts: dict[str, Any]) -> dict[str, Any]:
+    """The fields that are not None."""
+    return {key: value for key, value in facts.items() if value is not None}
+
+
+def branches_in(*values: Any) -> tuple[str, ...]:
+    """The git branches among these values, without placeholders such as `HEAD`."""
+    return tuple(value for value in values if isinstance(value, str) and value not in ("", "HEAD"))

@@ -1,0 +1,1 @@
+"""Which session a word means, and which folder is "here"."""

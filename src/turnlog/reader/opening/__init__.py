@@ -1,0 +1,1 @@
+"""A session opened for reading."""

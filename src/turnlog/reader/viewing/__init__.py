@@ -1,0 +1,1 @@
+"""Sessions that a viewer keeps open."""

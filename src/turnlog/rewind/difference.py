@@ -1,0 +1,85 @@
+"""What changed between two checkpoints of a session, or in one of its turns, for people."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+
+from turnlog.log.entry import Checkpoint
+from turnlog.log.part import Root
+from turnlog.rewind.attribution import Attribution
+from turnlog.rewind.files import Files
+from turnlog.rewind.others import work_of_others
+from turnlog.rewind.overlay import same_root
+from turnlog.rewind.snapshot import WORKSPACE
+from turnlog.rewind.span import Span
+from turnlog.rewind.timelinereader import folder_path
+from turnlog.workspace.diff import Difference, differences
+from turnlog.workspace.tree import Tree, lookup, path_bytes
+
+
+def differences_between(files: Files, before: Checkpoint, after: Checkpoint, *, lines: bool = True) -> list[Difference]:
+    """What changed between two checkpoints; without `lines`, only the kind of change of each path."""
+    before = files.filled(before, after)
+    covered = {path_bytes(root.path) for root in before.roots if root.name != WORKSPACE}
+    found: list[Difference] = []
+    for root in before.roots:
+        if not root.is_private:
+            changed = _differences_in(files, root, before, after, lines=lines)
+            # A repository in the workspace that is covered itself is reported by its own root.
+            found += [item for item in changed if root.name != WORKSPACE or _absolute(root, item) not in covered]
+    return found
+
+
+def differences_of(files: Files, work: Span, *, lines: bool) -> list[Difference]:
+    """The net change of a stretch of work, without what other sessions certainly made at the same time."""
+    before, after = work.begin, work.end or files.look()
+    found = differences_between(files, before, after, lines=lines)
+    others = {theirs.session for theirs in work_of_others(files.store, files.history, before, after)}
+    if not others or not found:
+        return found
+    attribution = Attribution(files, others, before, after)
+    folder = folder_path(str(files.history.state.wide.get("workspace") or "/"))
+    return [item for item in found if attribution.is_ours(os.path.join(folder, path_bytes(item.path))) is not False]
+
+
+def _differences_in(
+    files: Files, root: Root, before: Checkpoint, after: Checkpoint, *, lines: bool
+) -> Iterator[Difference]:
+    """The differences in one folder that both checkpoints cover."""
+    overlay, trees = files.overlay, files.overlay.trees(before, after, root)
+    if trees is None:
+        return
+    private = [tree for end in (before, after) if (tree := overlay.private(end, root)) is not None]
+
+    def is_private(path: bytes) -> bool:
+        return any(_has(files, tree, path) for tree in private)
+
+    lead, content = _lead(files, root), partial(files.content, root) if lines else None
+    partial_tree = _partial_tree(root, same_root(after, root), trees)
+    for item in differences(*trees, overlay.get, content, is_private, lead):
+        # Of a file that only one of the two covers, nothing is known.
+        if partial_tree is None or _has(files, partial_tree, path_bytes(item.path).removeprefix(lead)):
+            yield item
+
+
+def _partial_tree(root: Root, end: Root | None, trees: tuple[Tree, Tree]) -> Tree | None:
+    """The tree of tracked files, if only one of the two checkpoints covers the folder as a whole."""
+    if end is None or root.is_partial == end.is_partial:
+        return None
+    return trees[0] if root.is_partial else trees[1]
+
+
+def _has(files: Files, tree: Tree, path: bytes) -> bool:
+    return lookup(tree, path, files.overlay.get) is not None
+
+
+def _lead(files: Files, root: Root) -> bytes:
+    """What stands before the paths of a root: from the workspace, or absolute."""
+    workspace = path_bytes(f"{files.history.state.wide.get('workspace')}/")
+    return b"" if root.name == WORKSPACE else path_bytes(f"{root.path}/").removeprefix(workspace)
+
+
+def _absolute(root: Root, item: Difference) -> bytes:
+    return path_bytes(f"{root.path}/") + path_bytes(item.path)

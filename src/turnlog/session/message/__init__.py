@@ -1,0 +1,1 @@
+"""What a caller passes to the methods that append a message."""

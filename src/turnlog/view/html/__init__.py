@@ -1,0 +1,1 @@
+"""Rows as HTML, and the page around them."""

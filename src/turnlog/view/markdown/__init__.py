@@ -1,0 +1,1 @@
+"""Markdown: parsed, and written so that it is only text."""

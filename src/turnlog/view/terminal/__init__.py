@@ -1,0 +1,1 @@
+"""Rows as lines of text on a terminal."""

@@ -1,0 +1,97 @@
+"""The outline beside a conversation: prompts and what else tells, with what each prompt changed and cost."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from turnlog.catalog.ask import detail
+from turnlog.view.number import money
+from turnlog.web.element import esc, link
+
+if TYPE_CHECKING:
+    from turnlog.reader.viewing.conversation import ConversationPieces
+    from turnlog.reader.viewing.viewedsession import ViewedSession
+    from turnlog.thread.outline import OutlineItem
+    from turnlog.web.query import ConversationQuery
+    from turnlog.web.viewer import Viewer
+
+_NEAR = 60
+"""How many lines of the outline are shown on either side of the current one."""
+
+
+def outline_around(
+    viewer: Viewer, viewed: ViewedSession, query: ConversationQuery, pieces: ConversationPieces, first: int
+) -> str:
+    """Prompts and what else tells, those near a piece."""
+    marks = pieces.landmarks()
+    if not marks:
+        return '<nav class="outline" aria-label="Outline"></nav>'
+    low, high = _near(marks, first)
+    shown = marks[low:high]
+    costs = _costs(viewer, viewed, marks, low, high)
+    lines: list[str] = []
+    if low:
+        lines.append(f'<li class="rest">{link(query.address(at=marks[0][1].seq), f"{low:,} before")}</li>')
+    for _, item in shown:
+        label = _line(item, viewed.redacted_label(item) if query.is_redacted else item.label)
+        cost = costs.get(item.seq, 0)
+        facts = [viewed.changed.get(item.turn, "") if item.is_prompt else "", money(cost) if cost else ""]
+        facts_html = "".join(f"<small>{fact}</small>" for fact in facts if fact)
+        lines.append(
+            f'<li class="{_kind(item)}"><a href="{esc(query.address(at=item.seq))}" data-seq="{item.seq}">'
+            f"{esc(label)}</a>{facts_html}</li>"
+        )
+    if high < len(marks):
+        rest = f"{len(marks) - high:,} after"
+        lines.append(f'<li class="rest">{link(query.address(at=marks[high][1].seq), rest)}</li>')
+    more = ' data-more="1"' if unknown_turns(viewed, pieces, first) else ""
+    return f'<nav class="outline" aria-label="Outline"{more}><ol>{"".join(lines)}</ol></nav>'
+
+
+def _near(marks: list[tuple[int, OutlineItem]], first: int) -> tuple[int, int]:
+    here = bisect_left(marks, first, key=lambda mark: mark[0])
+    return max(0, here - _NEAR), min(len(marks), here + _NEAR)
+
+
+def unknown_turns(viewed: ViewedSession, pieces: ConversationPieces, first: int) -> set[str]:
+    """The turns in the outline there of which nobody asked yet what they changed."""
+    if viewed.session is None:
+        return set()
+    marks = pieces.landmarks()
+    low, high = _near(marks, first)
+    turns = {item.turn for _, item in marks[low:high] if item.is_prompt and item.turn}
+    return turns - viewed.changed.keys()
+
+
+def _kind(item: OutlineItem) -> str:
+    if item.is_prompt:
+        return "prompt"
+    return "error" if item.is_error else "event"
+
+
+def _line(item: OutlineItem, label: str) -> str:
+    if item.is_prompt:
+        return label or "(a picture)"
+    if item.is_error:
+        return f"failed: {item.tool or item.kind}"
+    if item.kind == "head":
+        return label
+    what = {"compaction": "compacted", "child": "subagent"}.get(item.kind, item.kind)
+    return f"{what} {label}".strip()
+
+
+def _costs(
+    viewer: Viewer, viewed: ViewedSession, marks: list[tuple[int, OutlineItem]], low: int, high: int
+) -> dict[int, int]:
+    """What each prompt of these cost: all that was spent until the next one."""
+    prompts = [item.seq for _, item in marks[low:] if item.is_prompt][: high - low + 1]
+    if not prompts:
+        return {}
+    last = prompts[-1] if high < len(marks) else None
+    sums: dict[int, int] = {}
+    for seq, cost in viewer.catalog.ask(detail.spent_by_entry, viewed.card, first=prompts[0], last=last):
+        index = bisect_left(prompts, seq + 1) - 1
+        if index >= 0:
+            sums[prompts[index]] = sums.get(prompts[index], 0) + cost
+    return sums

@@ -1,0 +1,7 @@
+"""OpenAI's Chat Completions API, and what many other servers take: a conversation is a list of messages."""
+
+from __future__ import annotations
+
+from turnlog.wire.openai.chat.answer import draft as draft
+from turnlog.wire.openai.chat.answer import said_blocks as said_blocks
+from turnlog.wire.openai.chat.ask import request as request
