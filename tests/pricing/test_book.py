@@ -164,7 +164,7 @@ def open_to_all(monkeypatch: pytest.MonkeyPatch):
 
 def test_own_prices_in_a_folder_of_another_user_are_as_none(open_to_all: Path) -> None:
     """A service that was started by root may still have root's home in its environment."""
-    assert dollars("claude-haiku-4-5") == 7
+    assert (dollars("claude-haiku-4-5"), dollars("claude-opus-4-5")) == (7, 5)
     open_to_all.chmod(0)
     assert Decimal(as_nobody(lambda: str(dollars("claude-haiku-4-5")))) == 1
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -197,12 +197,18 @@ def prices_of(model: str, as_of: str | None = None) -> list[Rates]:
 
 @lru_cache(maxsize=1)
 def _book(as_of: str) -> Book:
-    ours = _read(bundled())
+    ours = _bundled()
     try:
         newer = _read(updated())
     except (OSError, *BAD_JSON):  # there is no newer list, or it is in an unknown format
         return ours
     return newer if newer.date > ours.date else ours
+
+
+@cache
+def _bundled() -> Book:
+    """Read once: a process that gave up its rights may not be able to read it again."""
+    return _read(bundled())
 
 
 def _read(path: str) -> Book:
