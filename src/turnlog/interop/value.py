@@ -48,11 +48,13 @@ def text(value: Any) -> str | None:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time: ISO 8601, or seconds or milliseconds since 1970."""
+    """A time: ISO 8601, or seconds or milliseconds since 1970, or one that was decoded already."""
     try:
         if isinstance(value, str):
             time = datetime.fromisoformat(value)
             return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        if isinstance(value, datetime):
+            return value
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
             return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
     except (ValueError, OverflowError, OSError):

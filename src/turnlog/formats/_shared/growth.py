@@ -16,7 +16,7 @@ _State = TypeVar("_State", bound=Struct)
 _MOST = 64 << 20
 """What was appended is held as a whole until it is known not to reach back; more than that is read from the start."""
 _SMALL = 1000
-APART = 16 << 10
+APART = 32 << 10
 """The least distance of two marks in bytes: so much is read again in no time."""
 
 

@@ -88,11 +88,11 @@ class _Reader:
         out = self._out
         handlers: dict[type, Callable[[Any, Any], None]] = {
             rollout.FunctionCall: self._on_function_call, rollout.Reasoning: self._on_reasoning,
-            **dict.fromkeys(rollout.OUTPUTS, self._on_output), rollout.MessageItem: self._on_item,
+            **dict.fromkeys(rollout.OUTPUTS, self._on_output), rollout.MessageItem: self._on_message,
             rollout.TokenCount: self._on_token_count, rollout.TaskStarted: self._on_task_started,
             rollout.TaskComplete: self._on_task_complete,
         }  # fmt: skip
-        handler_of = handlers.get
+        handler_of, marks, pop = handlers.get, self._marks, out.pop
         for may_mark, records in self._files():
             self._may_mark = may_mark
             for offset, line in records:
@@ -101,12 +101,11 @@ class _Reader:
                     self._may_mark = False  # it may stand in the middle of a damaged line
                     self._record(fields(line))
                     self._may_mark = may_mark
-                elif (handler := handler_of(line.payload.__class__)) is not None:
+                elif (handler := handler_of(type(line.payload))) is not None:
                     handler(line.payload, line.timestamp)
-                if out:
-                    self._marks.given += len(out)
-                    yield from out
-                    out.clear()
+                while out:
+                    marks.given += 1
+                    yield pop(0)
         facts, keys = growth.small(self.reading.facts), self._keys.state()
         self.reading.mark = self._marks.newest(title=self._title, keys=keys, facts=facts)
         self._answer(None)
@@ -199,7 +198,7 @@ class _Reader:
 
     def _note_mark(self) -> None:
         """Nothing that is open here began before this line."""
-        if self._may_mark and self._offset >= self._marks.next:
+        if self._may_mark:
             state = CodexState(astuple(self._meter.now), self._last, self._model, self._turn, self._turn_parent)
             self._marks.put(self._offset, len(self._out), state)
             self._keys.mark()
@@ -222,6 +221,12 @@ class _Reader:
     def _on_task_complete(self, event: rollout.TaskComplete, at: Any) -> None:
         self._end_turn("completed", text(event.reason), at)
 
+    def _on_message(self, item: rollout.MessageItem, at: datetime | None) -> None:
+        if item.role == "assistant":
+            self._open_answer(at).extend(rollout.answer_blocks(item))
+        else:
+            self._add_message(rollout.input_message(item), at)
+
     def _on_item(self, item: rollout.Item, at: datetime | None) -> None:
         """An item of any kind."""
         kind = rollout.kind_of(item)
@@ -230,7 +235,7 @@ class _Reader:
         elif isinstance(item, rollout.FunctionOutput):
             self._on_output(item, at)
         elif isinstance(item, rollout.MessageItem):
-            self._add_message(rollout.input_message(item), at)
+            self._on_message(item, at)
         elif kind != "ghost_snapshot":
             self._note(kind, item, at)
 
@@ -239,7 +244,8 @@ class _Reader:
         if self._results:
             self._answer(None)
         if self._answer_blocks is None:
-            self._note_mark()
+            if self._offset >= self._marks.next:
+                self._note_mark()
             self._answer_blocks, self._answer_at = [], at
         return self._answer_blocks
 
@@ -252,8 +258,9 @@ class _Reader:
         self._node(entry, bound(call, result.content, 1 if result.is_error else 0) if call else "")
 
     def _add_message(self, message: Message, at: datetime | None) -> None:
-        self._answer(None)
-        if self._turn_parent is None:
+        if self._answer_blocks is not None:
+            self._answer(None)
+        if self._turn_parent is None and self._offset >= self._marks.next:
             self._note_mark()
         if message.role == "user" and message.display is None:
             self._turns.append(self._last if self._turn_parent is None else self._turn_parent)
@@ -285,10 +292,10 @@ class _Reader:
         key = self._last = keys.single(name) if name else keys.of(replace(entry, **_BARE))
         self._out.append(Record(entry=entry, key=key, names=NONE))
 
-    def _add(self, entry: Any, at: Any, key: str = "") -> str:
+    def _add(self, entry: Any, at: Any) -> str:
         """Any other step; what it says, and neither when nor in which turn, tells it from others."""
-        key = key or self._keys.of(entry)
-        force_setattr(entry, "at", at if isinstance(at, datetime) else moment(at))
+        key = self._keys.of(entry)
+        force_setattr(entry, "at", moment(at))
         force_setattr(entry, "turn", self._turn)
         self._out.append(Record(entry=entry, key=key, names=NONE))
         return key
@@ -306,19 +313,23 @@ class _Reader:
         self._last = self._add(native or Compaction(replacement=list(replacement)), at)
 
     def _begin_turn(self, turn: str | None, at: Any) -> None:
-        self._answer(None)
-        self._note_mark()
+        if self._answer_blocks is not None:
+            self._answer(None)
+        if self._offset >= self._marks.next:
+            self._note_mark()
         self._turn_parent, self._turn = self._last, turn
         self._add_turn_mark("begin", None, at)
 
     def _end_turn(self, state: TurnState, error: str | None, at: Any) -> None:
-        self._answer(None)
+        if self._answer_blocks is not None:
+            self._answer(None)
         self._add_turn_mark(state, error, at)
         self._turn = self._turn_parent = None
 
     def _add_turn_mark(self, state: TurnState, error: str | None, at: Any) -> None:
         if self._turn is not None:
-            self._add(Turn(id="-", state=state, error=error), at, self._keys.next(_turn_digest(state, error)))
+            entry = Turn(id="-", state=state, error=error, at=moment(at), turn=self._turn)
+            self._out.append(Record(entry=entry, key=self._keys.next(_turn_digest(state, error)), names=NONE))
 
     def _note(self, kind: str, data: Any, at: datetime | None) -> None:
         self._add(self._unknown.note(kind, data), at)

@@ -52,9 +52,9 @@ class _Typed(Struct, tag_field="type", gc=False):
 class FunctionCall(_Typed, tag="function_call"):
     """A call of a tool that Codex runs."""
 
-    call_id: Any = None
-    id: Any = None
-    name: Any = None
+    call_id: str | None = None
+    id: str | None = None
+    name: str | None = None
     arguments: Any = None
     namespace: Any = None
 
@@ -175,9 +175,8 @@ def answer_blocks(item: Item) -> list[AnyBlock]:
 
 def tool_call(item: FunctionCall) -> ToolCall:
     """A call of the usual kind."""
-    id, name = str(item.call_id or item.id or ""), str(item.name or "")
     meta = None if item.namespace is None else _namespace_meta(item.namespace)
-    return ToolCall(id=id, name=name, input=input_of(item.arguments), meta=meta)
+    return ToolCall(id=item.call_id or item.id or "", name=item.name or "", input=input_of(item.arguments), meta=meta)
 
 
 def reasoning(item: Reasoning) -> Thinking:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from operator import lt
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from turnlog.interop.records import Tokens
 from turnlog.interop.value import fields, token_count
@@ -12,7 +14,7 @@ from turnlog.log.usage import Usage
 
 
 class TokenCounts(Struct, frozen=True, gc=False):
-    """Tokens, counted from the beginning of the session."""
+    """Tokens since the beginning of the session: cached ones are part of the input, reasoning is part of the output."""
 
     input_tokens: Tokens = 0
     cached_input_tokens: Tokens = 0
@@ -20,23 +22,23 @@ class TokenCounts(Struct, frozen=True, gc=False):
     output_tokens: Tokens = 0
     reasoning_output_tokens: Tokens = 0
 
-    def since(self, other: TokenCounts) -> TokenCounts | None:
-        """What was counted since another count; None if this one began anew."""
-        fresh, cached = self.input_tokens - other.input_tokens, self.cached_input_tokens - other.cached_input_tokens
-        written = self.cache_write_input_tokens - other.cache_write_input_tokens
-        output = self.output_tokens - other.output_tokens
-        reasoned = self.reasoning_output_tokens - other.reasoning_output_tokens
-        if fresh < 0 or cached < 0 or written < 0 or output < 0 or reasoned < 0:
-            return None
-        return TokenCounts(fresh, cached, written, output, reasoned)
-
     def usage(self) -> Usage | None:
-        """Codex counts cached input as input, and reasoning as output. None if nothing was spent."""
-        if not self.input_tokens and not self.output_tokens:
+        """All that was counted, as it is spent; None if that is nothing."""
+        return self.usage_since(_ZERO)
+
+    def usage_since(self, before: TokenCounts) -> Usage | None:
+        """What was spent since an earlier count. None if that is nothing, or if this one began anew."""
+        sent, output = self.input_tokens - before.input_tokens, self.output_tokens - before.output_tokens
+        cached = self.cached_input_tokens - before.cached_input_tokens
+        written = self.cache_write_input_tokens - before.cache_write_input_tokens
+        reasoned = self.reasoning_output_tokens - before.reasoning_output_tokens
+        if sent < 0 or output < 0 or cached < 0 or written < 0 or reasoned < 0 or not (sent or output):
             return None
-        cached, written = self.cached_input_tokens, self.cache_write_input_tokens
-        fresh = max(0, self.input_tokens - cached - written)
-        return Usage(fresh, cached, written, 0, self.output_tokens, self.reasoning_output_tokens)
+        fresh = sent - cached - written
+        return Usage(fresh if fresh > 0 else 0, cached, written, 0, output, reasoned)
+
+
+_ZERO = TokenCounts()
 
 
 class CodexInfo(Struct, gc=False):
@@ -61,8 +63,12 @@ class Meter:
                 last = last or {"input_tokens": raw.get("prompt"), "output_tokens": raw.get("completion")}
                 return counts_in(last).usage()
             info = CodexInfo(counts_in(total), counts_in(last))
-        before, self.now = self.now, info.total_token_usage
-        return (self.now.since(before) or info.last_token_usage or TokenCounts()).usage()
+        before = self.now
+        now = self.now = info.total_token_usage
+        spent = now.usage_since(before)
+        if spent is None and info.last_token_usage is not None and any(map(lt, astuple(now), astuple(before))):
+            return info.last_token_usage.usage()
+        return spent
 
 
 def counts_in(raw: dict[str, Any]) -> TokenCounts:
