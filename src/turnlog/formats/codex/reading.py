@@ -101,8 +101,10 @@ class _Reader:
                     self._may_mark = False  # it may stand in the middle of a damaged line
                     self._record(fields(line))
                     self._may_mark = may_mark
-                elif (handler := handler_of(type(line.payload))) is not None:
-                    handler(line.payload, line.timestamp)
+                else:
+                    payload: object = line.payload
+                    if (handler := handler_of(type(payload))) is not None:
+                        handler(payload, line.timestamp)
                 while out:
                     marks.given += 1
                     yield pop(0)
