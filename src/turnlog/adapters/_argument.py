@@ -23,6 +23,9 @@ def check_id(value: object, what: str) -> str:
 
 def check_list(values: Iterable[_V], what: str) -> list[_V]:
     """Return what a framework gave as a list; `Invalid` if it is none."""
-    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):  # pyright: ignore[reportUnnecessaryIsInstance]
+    given: object = values
+    if type(given) is list:  # abstract classes are slow to ask
+        return list(values)
+    if not isinstance(values, Iterable) or isinstance(given, (str, bytes, Mapping)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the {what} {values!r:.80} are not a list", hint=f"give the {what} as a list")
     return list(values)

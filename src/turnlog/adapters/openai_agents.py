@@ -127,8 +127,9 @@ class TurnlogSession(ClosableAdapter):
         return items if limit is None else items[-limit:]
 
     def _add(self, items: list[Item], wrapper: Any) -> None:
-        self.sessions.check_open()  # also for an empty list
         drafts: list[AnyEntry] = [_drafted(item) for item in check_list(items, "items")]
+        if not drafts:
+            self.sessions.check_open()
         with self._adding:
             before = self._spent
             spent = self._spending(wrapper) if drafts else None
@@ -253,9 +254,9 @@ def _is_item(block: AnyBlock) -> bool:
 
 def _drafted(item: object) -> Message:
     """An item as an entry; `Invalid` before anything is written."""
-    if not isinstance(item, Mapping):
+    if type(item) is not dict and not isinstance(item, Mapping):  # the first is cheap, and true of most
         raise Invalid(f"the item {item!r:.80} is not a mapping", hint="an item is a dict, as the SDK makes it")
-    fields = dict(cast("Mapping[str, Any]", item))
+    fields: dict[str, Any] = dict(item)
     try:
         message = message_of(fields)
     except (Invalid, TypeError, RecursionError):
@@ -265,7 +266,7 @@ def _drafted(item: object) -> Message:
         kept = squeeze(fields, blocks)
     except (TypeError, ValueError) as error:
         raise Invalid(f"an item that is not JSON: {error}", hint="an item is a dict, as the SDK makes it") from None
-    return Message(role=message.role, blocks=blocks, meta={FRAMEWORK: kept})
+    return Message(id=message.id, role=message.role, blocks=blocks, meta={FRAMEWORK: kept})
 
 
 def _items_of(message: Message, session: Session, *, edited: bool = False) -> list[Item]:

@@ -22,7 +22,7 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.errors import Invalid
-from turnlog.log.block import AnyBlock, File, Image, ToolCall, ToolResult, bytes_of
+from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult, bytes_of
 from turnlog.log.draft import check_json
 from turnlog.log.entry import Entry
 
@@ -119,6 +119,9 @@ class _Squeezer:
             self._note(block, str(index))
 
     def _note(self, block: AnyBlock, where: str) -> None:
+        if type(block) is Text and block.meta is None:  # most blocks
+            self._note_text(block.text, f"{where}.text")
+            return
         for name in ("text", "content", "url"):
             value = getattr(block, name, None)
             if isinstance(value, str):
@@ -142,15 +145,17 @@ class _Squeezer:
             self._note_inside(getattr(block, name, None), f"{where}.{name}")
 
     def _note_inside(self, value: Any, where: str) -> None:
-        if isinstance(value, str):
+        plain: object = value  # as in `check_json`
+        kind = type(plain)
+        if issubclass(kind, str):
             if len(value) >= _WORTH:
                 self._note_text(value, where)
-        elif isinstance(value, dict):
-            for key, inner in cast("dict[Any, Any]", value).items():
+        elif issubclass(kind, dict):
+            for key, inner in value.items():
                 if isinstance(key, str) and key and "." not in key and "|" not in key:
                     self._note_inside(inner, f"{where}.{key}")
-        elif isinstance(value, list):
-            for index, inner in enumerate(cast("list[Any]", value)):
+        elif issubclass(kind, list):
+            for index, inner in enumerate(value):
                 self._note_inside(inner, f"{where}.{index}")
 
     def _note_text(self, value: str, where: str) -> None:
@@ -162,25 +167,26 @@ class _Squeezer:
 
     def value(self, value: Any) -> Any:
         """Return a value of the item as it is stored."""
-        if isinstance(value, str):
+        plain: object = value  # as in `check_json`
+        kind = type(plain)
+        if issubclass(kind, str):
             pointer = self._text(value)
             return value if pointer is None else {_POINTER: pointer}
-        if not isinstance(value, (dict, list)):
+        if not issubclass(kind, (dict, list)):
             return value
         pointer = self._input(value) if self._inputs or self._spelt else None
         if pointer is not None:
             return {_POINTER: pointer}
-        if isinstance(value, list):
-            return [self.value(inner) for inner in cast("list[Any]", value)]
-        fields = cast("dict[Any, Any]", value)
-        squeezed = {key: self.value(inner) for key, inner in fields.items()}
-        return {_WRAPPED: squeezed} if _POINTER in fields or _WRAPPED in fields else squeezed
+        if issubclass(kind, list):
+            return [self.value(inner) for inner in value]
+        squeezed = {key: self.value(inner) for key, inner in value.items()}
+        return {_WRAPPED: squeezed} if _POINTER in value or _WRAPPED in value else squeezed
 
     def _text(self, value: str) -> str | None:
         where = self._texts.get(value)
         if where is not None and (len(value) >= _SHORT or _count(self._item, value) == 1):
             return where
-        if value in self._data:
+        if self._data and value in self._data:
             return self._data[value]
         if self._inputs and value[:1] in ("{", "["):
             for where, given, _ in self._inputs:
@@ -216,10 +222,12 @@ def _is_unicode(value: str) -> bool:
 
 
 def _count(item: Any, wanted: str) -> int:
-    if isinstance(item, dict):
-        return sum(_count(value, wanted) for value in cast("dict[Any, Any]", item).values())
-    if isinstance(item, list):
-        return sum(_count(value, wanted) for value in cast("list[Any]", item))
+    plain: object = item  # as in `check_json`
+    kind = type(plain)
+    if issubclass(kind, dict):
+        return sum(_count(value, wanted) for value in item.values())
+    if issubclass(kind, list):
+        return sum(_count(value, wanted) for value in item)
     return int(item == wanted)
 
 

@@ -129,7 +129,7 @@ class Session(ErasableSession):
         entries = batch_of(drafts, id)
         if once:
             self._history.refuse_inherited({entry.id for entry in entries})
-        head, base = (None if at is None else seq_of(at) for at in (after, to))
+        head, base = None if after is None else seq_of(after), None if to is None else seq_of(to)
         appended = self._appender.append_batch(entries, head=head, rebase=rebase, once=once, alone=alone, to=base)
         return appended[0] if len(appended) == 1 else appended
 
