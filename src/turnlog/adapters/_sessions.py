@@ -201,12 +201,14 @@ class AdapterSessions:
 
     def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Coroutine[Any, Any, _R]:
         """Run a call on a worker thread. A call that has begun is finished even if its caller is cancelled."""
-        with self._mutex:
-            if self.is_closed:
-                raise self._closed()
-            if self._threads is None:
-                self._threads = Threads(f"{self.framework} store")
-            threads = self._threads
+        threads = self._threads
+        if threads is None:
+            with self._mutex:
+                if self.is_closed:
+                    raise self._closed()
+                if self._threads is None:
+                    self._threads = Threads(f"{self.framework} store")
+                threads = self._threads
         return threads.run(call, *args, **kwargs)
 
 
