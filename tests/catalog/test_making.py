@@ -3,6 +3,7 @@
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -74,7 +75,12 @@ def ended(catalog: Catalog) -> None:
 def begun(catalog: Catalog) -> bool:
     """Whether a process that makes the index runs or was begun."""
     location = str(catalog._local._location)
-    listed = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(  # with the environment: it has the home
+        ["ps", "axEww" if sys.platform == "darwin" else "axeww", "-o", "args="],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     return is_taken(lock_of(catalog.path)) or any(
         location in line and "index --background" in line for line in listed.splitlines()
     )

@@ -254,7 +254,7 @@ BEGUN = """
 import sys
 from turnlog.catalog import background, upkeep
 upkeep.AT_ONCE = 0
-background.begin = lambda lock, arguments: print("begun", *arguments[-2:], flush=True)
+background.begin = lambda lock, arguments, **more: print("begun", *arguments[-2:], flush=True)
 import turnlog.cli
 try:
     turnlog.cli.main()

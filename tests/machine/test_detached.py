@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from turnlog.catalog import background
+from turnlog.machine.deferred import run_deferred
 from turnlog.machine.detached import alone, begin, is_taken
 
 HOLD = """
@@ -75,3 +79,22 @@ def test_what_is_begun_holds_no_pipe_of_whoever_began_us(tmp_path: Path) -> None
     finally:
         os.close(reading)
         go.write_text("end")
+
+
+def test_the_home_of_the_index_is_in_no_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may contain a password, and everybody on the machine can list the arguments of a process."""
+    location, begun = "postgresql://u:secret@127.0.0.1:1/x", list[tuple[list[str], dict[str, str]]]()
+
+    def spawn(program: str, command: list[str], variables: dict[str, str], **more: object) -> int:
+        begun.append((command, variables))
+        return 1
+
+    monkeypatch.setattr(os, "posix_spawn", spawn)
+    path = str(tmp_path / "index.sqlite")
+    assert background.start(path, location)
+    assert background.start(path, location, at_end=True)
+    run_deferred()
+    assert len(begun) == 2
+    for command, variables in begun:
+        assert not [word for word in command if "secret" in word]
+        assert variables["TURNLOG_HOME"] == location

@@ -20,7 +20,11 @@ def start(path: str, location: str, *, at_end: bool = False) -> bool:
     """Start the process unless it runs; False if that is impossible. With `at_end`, see `machine.deferred`."""
     if is_taken(lock_of(path)):
         return True
-    arguments = ["--home", location, "index", "--background"]
     if at_end:
-        defer(lambda: begin(lock_of(path), arguments))
-    return at_end or bool(begin(lock_of(path), arguments))
+        defer(lambda: _begin(path, location))
+    return at_end or bool(_begin(path, location))
+
+
+def _begin(path: str, location: str) -> int:
+    """Begin it. The home is not an argument: everybody on the machine can see those, and it may contain a password."""
+    return begin(lock_of(path), ["index", "--background"], TURNLOG_HOME=location)

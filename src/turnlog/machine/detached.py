@@ -31,8 +31,8 @@ def is_allowed() -> bool:
 def begin(lock: str, arguments: Sequence[str], **variables: str) -> int:
     """Run `turnlog` with these arguments, detached from this terminal. Returns its pid; 0 if the lock is held.
 
-    `variables` are for its environment: what stands in its arguments, everybody on the machine can see. Nothing is
-    raised where it cannot be begun: whoever comes next tries again.
+    `variables` are added to its environment, such as the home: everybody on the machine can see the arguments of a
+    process. Nothing is raised where it cannot be begun: the next command tries again.
     """
     if not sys.executable or is_taken(lock):
         return 0
