@@ -110,3 +110,14 @@ def test_an_imported_compaction_may_say_nothing_of_itself(cli: Cli, folder: Path
     for session in compacted:
         assert cli("compact", session, "--keep", "1").code == 0
         assert cli("uncompact", session).code == 0
+
+
+@pytest.mark.parametrize("summary", ["", " \n"])
+def test_a_summary_that_says_nothing_replaces_no_conversation(cli: Cli, session: str, log: Path, summary: str):
+    """What a script passes where its variable is not set."""
+    before = log.read_bytes()
+    for more in ([], ["--dry-run"]):
+        done = cli("compact", "--summary", summary, *more)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == "error: the summary of --summary is empty\nhint: without --summary, one is made\n"
+    assert log.read_bytes() == before

@@ -97,3 +97,15 @@ def test_without_a_session_only_one_of_this_folder_is_meant(
     assert (done.code, "no session of Turnlog's own for" in done.err) == (3, True)
     with turnlog.open() as home:
         assert KEY in str(home.read(session).messages())
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n"])
+def test_no_text_is_not_every_entry(cli: Cli, told: int, log: Path, text: str):
+    """What a script passes where its variable is not set."""
+    before = log.read_bytes()
+    for more in (["--yes"], ["--dry-run"]):
+        done = cli("erase", "--matching", text, *more)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith("error: --matching '")
+        assert "': there is no text to look for\n" in done.err
+    assert log.read_bytes() == before

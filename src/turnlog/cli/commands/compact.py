@@ -53,8 +53,8 @@ def command(session: str | None, keep: int, summary: str | None, dry_run: bool, 
     turnlog compact k3f9 --keep 10
     my-model "sum it up" | turnlog compact --summary -
     """
-    if summary == "-":
-        summary = _from_stdin()
+    if summary is not None:
+        summary = _given(summary)
     with this_home() as home:
         target = session_to_change(home, session)
         refuse_busy(target)
@@ -81,10 +81,15 @@ def command(session: str | None, keep: int, summary: str | None, dry_run: bool, 
             tell(f"{next_step}, `turnlog uncompact {handle}` takes it back")
 
 
+def _given(summary: str) -> str:
+    """Return the summary that the option gives. Raises `Invalid` if it says nothing."""
+    text, source = (_from_stdin(), "on stdin") if summary == "-" else (summary.strip(), "of --summary")
+    if not text:
+        raise Invalid(f"the summary {source} is empty", hint="without --summary, one is made")
+    return text
+
+
 def _from_stdin() -> str:
     if sys.stdin is None or sys.stdin.closed:
         raise Invalid("there is no stdin to read the summary from", hint="--summary TEXT")
-    text = sys.stdin.buffer.read().decode("utf-8", "replace").strip()
-    if not text:
-        raise Invalid("the summary on stdin is empty", hint="without --summary, one is made")
-    return text
+    return sys.stdin.buffer.read().decode("utf-8", "replace").strip()

@@ -21,7 +21,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry
 from turnlog.session import Session
 from turnlog.thread.reader import history_of
-from turnlog.thread.removal.erasing import split_by_erasability
+from turnlog.thread.removal.erasing import refuse_blank, split_by_erasability
 from turnlog.view.number import count
 from turnlog.view.visible import one_line
 
@@ -80,6 +80,8 @@ def command(
     """
     if bool(entries) == (matching is not None):
         raise UsageError("give entries, or --matching TEXT")
+    if matching is not None:
+        refuse_blank(matching)
     if not dry_run:
         refuse_agent("erase")
     with this_home() as home:

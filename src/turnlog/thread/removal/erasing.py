@@ -224,8 +224,15 @@ def _summaries(history: History, seqs: list[int]) -> list[EntryPlace]:
     return [EntryPlace(history.owner_of(entry.seq).id, entry.seq, entry.id, entry.type) for entry in later]
 
 
+def refuse_blank(text: str) -> None:
+    """Raise `Invalid` for a text without a visible character: almost every entry contains it."""
+    if not text.strip():
+        raise Invalid(f"--matching {text!r:.40}: there is no text to look for", hint="give the text that is to go")
+
+
 def split_by_erasability(history: History, text: str) -> tuple[list[AnyEntry], list[AnyEntry]]:
     """The entries that contain the text: those that can be erased, and those that cannot."""
+    refuse_blank(text)
     can: list[AnyEntry] = []
     cannot: list[AnyEntry] = []
     for entry in history.lines():
