@@ -168,6 +168,14 @@ def test_json_has_both_sides(process: Cli, turns: None):
     assert told["counts"] == {"created": 3, "modified": 4, "deleted": 1, "mode": 1}
 
 
+def test_the_target_of_a_link_is_in_json_as_it_is(process: Cli):
+    targets = [b"a\x1b[31mb", rb"a\x1b[31mb", b"a\xff"]
+    script = "import os; " + "; ".join(f"os.symlink({target!r}, 'link{at}')" for at, target in enumerate(targets))
+    assert process("run", "-q", "--", sys.executable, "-c", script).code == 0
+    changes = process("diff", "--json").json["changes"]
+    assert [change["after"]["target"] for change in changes] == ["a\x1b[31mb", r"a\x1b[31mb", "bytes:a%FF"]
+
+
 def test_a_name_cannot_pretend_to_be_lines(process: Cli):
     name = "a\n+++ b/innocent\n@@ -1 +1 @@\n+fine"
     Path(name.replace("/", "∕")).write_text("1\n")

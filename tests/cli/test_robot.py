@@ -263,3 +263,40 @@ def test_raw_lines_are_no_document(cli: Cli, session: str):
     done = cli("show", "--raw", "--json", "--fields", "seq")
     assert (done.code, done.out) == (2, "")
     assert "either --raw or --json" in done.err
+
+
+@pytest.mark.parametrize(
+    "fields", ["blocks.text,blocks", "blocks,blocks.text", "blocks.input.command,blocks.text,blocks"]
+)
+def test_a_field_that_is_named_whole_is_whole_in_any_order(cli: Cli, session: str, fields: str):
+    whole = cli("show", "--json", "--fields", "blocks").json
+    assert {"type", "input"} <= set(whole["messages"][1]["blocks"][1])
+    assert cli("show", "--json", "--fields", fields).json == whole
+
+
+def test_what_is_named_twice_inside_of_a_field_is_both(cli: Cli, session: str):
+    done = cli("show", "--json", "--fields", "blocks.input.command,blocks.name,blocks.input.command").json
+    assert done["messages"][1]["blocks"][1] == {"name": "bash", "input": {"command": "pytest -x"}}
+
+
+@pytest.mark.parametrize("words", [["api", "search"], ["api", "--guide"]])
+def test_a_document_without_its_list_has_no_more_bytes_than_asked_for_and_no_cursor(words: list[str], cli: Cli):
+    told = problem(cli(*words, "--json", "--max-bytes", "100"))
+    assert told["message"] == "--max-bytes 100 has no room for the answer"
+    need = int(told["hint"].split()[1])
+    assert len(cli(*words, "--json", "--max-bytes", str(need)).out.encode()) == need
+    assert cli(*words, "--json", "--max-bytes", str(need - 1)).code == 2
+    assert problem(cli(*words, "--json", "--cursor", "1-x"))["message"] == "no such cursor: '1-x'"
+
+
+@pytest.mark.parametrize("words", [["ls"], ["search", "the"], ["search", "the", "--sort", "relevance"], ["log"]])
+@pytest.mark.parametrize("cursor", ["9" * 5000, "9" * 19, "1." + "9" * 5000, "9" * 5000 + ".1", "9" * 5000 + ".1-x"])
+def test_a_number_that_no_list_is_as_long_as_is_no_cursor(words: list[str], cursor: str, cli: Cli, session: str):
+    told = problem(cli(*words, "--json", "--cursor", cursor))
+    assert (told["code"], told["message"][:16]) == ("usage", "no such cursor: "), told
+
+
+def test_a_screen_wider_than_any_is_none(cli: Cli, session: str, monkeypatch: pytest.MonkeyPatch):
+    before = cli("ls").out
+    monkeypatch.setenv("COLUMNS", "9" * 5000)
+    assert (cli("ls").code, cli("ls").out) == (0, before)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from turnlog.cli.frame.document import shape
-from turnlog.view.visible import path_line
 from turnlog.workspace.diff import Difference
-from turnlog.workspace.tree import LINK, TreeNode
+from turnlog.workspace.tree import LINK, TreeNode, path_text
 
 _NODE = {
     "kind": shape.text(),
@@ -40,7 +39,7 @@ def json_change(item: Difference) -> dict[str, Any]:
 def _plain(node: TreeNode | None) -> dict[str, Any] | None:
     if node is None:
         return None
-    target = path_line(node.target.decode("utf-8", "backslashreplace")) if node.kind == LINK else None
+    target = path_text(node.target) if node.kind == LINK else None
     return {
         "kind": node.kind, "mode": node.mode, "digest": node.digest or None, "size": node.size, "target": target,
     }  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnlog.cli.fields.session import json_card
-from turnlog.cli.frame.document.itemlist import DocumentItems, bad_cursor
+from turnlog.cli.frame.document.itemlist import DocumentItems, bad_cursor, cursor_number
 
 if TYPE_CHECKING:
     from turnlog.catalog.answer import Hit
@@ -24,10 +24,10 @@ class HitCursor(NamedTuple):
 
 def parse_cursor(cursor: str, *, is_paged: bool) -> HitCursor:
     """Return what `--cursor` means; `is_paged` where sessions are listed in pages."""
-    first, dot, rest = cursor.partition(".")
-    if not cursor.isascii() or not first.isdecimal() or bool(dot) != is_paged or (dot and not rest.isdecimal()):
+    numbers = [cursor_number(part, cursor) for part in cursor.split(".")]
+    if len(numbers) != (2 if is_paged else 1):
         raise bad_cursor(cursor)
-    return HitCursor(page=int(first), skipped=int(rest)) if is_paged else HitCursor(before=int(first))
+    return HitCursor(page=numbers[0], skipped=numbers[1]) if is_paged else HitCursor(before=numbers[0])
 
 
 class HitList(DocumentItems):

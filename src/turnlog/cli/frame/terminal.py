@@ -17,7 +17,7 @@ _COLOURS = {
 def screen_width() -> int | None:
     """How wide the output may be: `COLUMNS`, or the terminal. None where neither says: then nothing is cut."""
     chosen = os.environ.get("COLUMNS", "")
-    if chosen.isdecimal() and int(chosen) > 0:
+    if chosen.isdecimal() and len(chosen) < 10 and int(chosen) > 0:
         return int(chosen)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80  # 0: nobody told it how wide it is

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from turnlog.cli.frame.document.itemlist import DocumentItems, bad_cursor
+from turnlog.cli.frame.document.itemlist import DocumentItems, cursor_number
 from turnlog.cli.frame.document.request import JsonRequest
 from turnlog.log.codec import body_text
 from turnlog.log.entry import AnyEntry
@@ -22,9 +22,8 @@ class EntryPage(DocumentItems):
         is_reverse: bool = False,
         other_fields: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        if JsonRequest.cursor is not None and not (JsonRequest.cursor.isascii() and JsonRequest.cursor.isdecimal()):
-            raise bad_cursor(JsonRequest.cursor)
-        self._after = None if JsonRequest.cursor is None else int(JsonRequest.cursor)
+        cursor = JsonRequest.cursor
+        self._after = None if cursor is None else cursor_number(cursor, cursor)
         self._is_reverse, self._limit, self._other_fields = is_reverse, limit, other_fields
         self._seqs: list[int] = []
         self._is_more = False

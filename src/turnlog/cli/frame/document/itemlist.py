@@ -19,6 +19,9 @@ from turnlog.cli.frame.document.selection import only
 from turnlog.cli.frame.document.shape import bare
 from turnlog.cli.frame.exitcode import UsageError
 
+_LARGEST = 2**63 - 1
+"""The largest number in a cursor, because it is that of a database."""
+
 
 class DocumentItems(Protocol):
     """The list that a document is about, as it is printed."""
@@ -61,13 +64,13 @@ class ItemPage(DocumentItems):
     def _index_after(self, cursor: str) -> int:
         """Return the index behind the item that it names; where that is gone, behind as many as there were."""
         at, _, name = cursor.partition("-")
-        parts = at.split(".")
-        if len(parts) != (1 if self._time is None else 2) or not all(p.isascii() and p.isdecimal() for p in parts):
+        numbers = [cursor_number(part, cursor) for part in at.split(".")]
+        if len(numbers) != (1 if self._time is None else 2):
             raise bad_cursor(cursor)
         if self._time is not None:
-            return self._index_after_time(int(parts[0]), int(parts[1]), name=name)
+            return self._index_after_time(*numbers, name=name)
         positions = [index for index, item in enumerate(self._all) if self._name(item) == name]
-        return positions[0] + 1 if positions else int(at)
+        return positions[0] + 1 if positions else numbers[0]
 
     def _index_after_time(self, time: int, nth: int, *, name: str) -> int:
         """Return the index behind that time, where it was the item in that place; whether it has gone, or moved."""
@@ -103,6 +106,13 @@ def _whole(item: Any) -> str:
 def bad_cursor(cursor: str) -> UsageError:
     """Return the error for a cursor that no answer gave."""
     return UsageError(f"no such cursor: {cursor!r:.80}", hint="take `cursor` from the answer before")
+
+
+def cursor_number(part: str, cursor: str) -> int:
+    """Return the number that a part of a cursor is. Raises `bad_cursor` if it is none, or too large for any list."""
+    if not (part.isascii() and part.isdecimal() and len(part) <= 19 and int(part) <= _LARGEST):
+        raise bad_cursor(cursor)
+    return int(part)
 
 
 def print_items(head: Mapping[str, Any], name: str, listed: DocumentItems) -> None:

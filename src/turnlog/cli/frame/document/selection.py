@@ -14,12 +14,14 @@ def selected(typed: str, fields: Fields, command: str) -> Tree:
     """The fields that are meant. Raises `UsageError` with those there are, before anything is done."""
     tree: Tree = {}
     allowed = selectable(fields)
-    for name in filter(None, (part.strip() for part in typed.split(","))):
+    names = list(filter(None, (name.strip() for name in typed.split(","))))
+    for name in names:
         _check(name, allowed, command)
+        if any(name.startswith(f"{other}.") for other in names):
+            continue  # the field around it is named whole
         inner = tree
         for part in name.split("."):
             inner = inner.setdefault(part, {})
-        inner.clear()  # all of it, whatever part was named before
     if not tree:
         raise UsageError("--fields names none", hint=f"there are {', '.join(allowed)}", candidates=tuple(allowed))
     return tree

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from turnlog.cli.frame.document.encoding import encode_json
-from turnlog.cli.frame.document.jsonline import write_json
+from turnlog.cli.frame.document.escaping import safe_json
+from turnlog.cli.frame.document.jsonline import write_line
 from turnlog.cli.frame.document.request import JsonRequest, json_version
 from turnlog.cli.frame.document.shape import items_of
 
@@ -30,4 +31,22 @@ def print_json(data: Mapping[str, Any]) -> None:
         from turnlog.cli.frame.document.selection import only
 
         document = {"version": document["version"], **only(json.loads(encode_json(document)), JsonRequest.fields)}
-    write_json(encode_json(document, indent=2))
+    line = safe_json(encode_json(document, indent=2))
+    _refuse_as_list(len(line) + 1)
+    write_line(line)
+
+
+def _refuse_as_list(size_bytes: int) -> None:
+    """Raise `UsageError` where a document without its list is to continue one, or to be smaller than it is.
+
+    What was done is told in any case: it cannot be asked for again.
+    """
+    cursor, max_bytes = JsonRequest.cursor, JsonRequest.max_bytes
+    if cursor is not None:
+        from turnlog.cli.frame.document.itemlist import bad_cursor
+
+        raise bad_cursor(cursor)
+    if max_bytes is not None and size_bytes > max_bytes and JsonRequest.is_repeatable:
+        from turnlog.cli.frame.exitcode import UsageError
+
+        raise UsageError(f"--max-bytes {max_bytes} has no room for the answer", hint=f"--max-bytes {size_bytes} has")
