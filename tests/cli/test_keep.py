@@ -207,6 +207,20 @@ def test_one_of_two_is_stopped(person: Path, cli: Cli, folder: Path):
     assert "nothing more of claude-code is kept" in cli("keep", "--stop", "claude-code").out
 
 
+def test_who_is_not_kept_is_not_stopped(person: Path, cli: Cli, folder: Path):
+    cli("keep", "claude-code")
+    cli("keep", "--now")
+    done = cli("keep", "--stop", "cluade-code")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.startswith("error: no agent 'cluade-code'\n")
+    done = cli("keep", "--stop", "codex")
+    assert (done.code, done.err) == (0, "note: codex was not kept\n")
+    assert "nothing more" not in done.out
+    done = cli("keep", "--stop", "codex", "claude-code")
+    assert done.err == "note: codex was not kept\n"
+    assert "nothing more is kept; what is kept stays" in done.out
+
+
 def test_a_word_that_is_an_option(cli: Cli):
     assert "hint: did you mean `turnlog keep --status`?" in cli("keep", "status").err
 

@@ -13,7 +13,7 @@ from turnlog.cli.frame.command import Argument, Option, declare
 from turnlog.cli.frame.document import shape
 from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
-from turnlog.cli.frame.notes import tell, tell_table, warn
+from turnlog.cli.frame.notes import note, tell, tell_table, warn
 from turnlog.cli.frame.question import ask, can_ask
 from turnlog.cli.frame.terminal import coloured
 from turnlog.errors import Invalid, NotFound, Unavailable
@@ -81,21 +81,34 @@ def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: b
     if now:
         _now(state)
         return
-    begun = 0
+    keeper_pid = 0
+    stopped: list[str] = []
     edits: list[dict[str, Any]] = []
     if stop:
-        state.choose([name for name in state.agents() if agents and name not in agents])
+        stopped = _stop(state, agents)
     elif not status:
         chosen = _chosen(agents)
         state.choose(sorted({*state.agents(), *chosen}))
-        begun = keep_going(state.location)
+        keeper_pid = keep_going(state.location)
         edits = _offer_unlimited(chosen, yes=yes, as_json=as_json)
-    found = _status(state)
-    found.running = found.running or bool(begun)
+    kept = _status(state)
+    kept.running = kept.running or bool(keeper_pid)
     if as_json:
-        print_json({**asdict(found), "settings": edits})
+        print_json({**asdict(kept), "settings": edits})
     else:
-        print_status(found, is_stopped=stop)
+        print_status(kept, stopped)
+
+
+def _stop(state: KeepState, agents: tuple[str, ...]) -> list[str]:
+    """Stop keeping the sessions of these agents, or of all. Returns the agents for which it was on."""
+    _check_known(agents)
+    kept = state.agents()
+    for name in agents:
+        if name not in kept:
+            note(f"{name} was not kept")
+    stopped = [name for name in kept if not agents or name in agents]
+    state.choose([name for name in kept if name not in stopped])
+    return stopped
 
 
 def _now(state: KeepState) -> None:
@@ -110,9 +123,8 @@ def _now(state: KeepState) -> None:
                 catalog.sync()
 
 
-def _chosen(agents: tuple[str, ...]) -> list[str]:
-    from turnlog.exchange.keeping.retention import limits
-    from turnlog.exchange.keeping.run import check_keepable
+def _check_known(agents: tuple[str, ...]) -> None:
+    """Raise `NotFound` for a name that is no agent's."""
     from turnlog.formats import is_known, names
 
     for name in agents:
@@ -120,6 +132,15 @@ def _chosen(agents: tuple[str, ...]) -> list[str]:
             is_option = name in ("status", "stop")
             hint = f"did you mean `turnlog keep --{name}`?" if is_option else f"one of {', '.join(names())}"
             raise NotFound(f"no agent {name!r:.80}", hint=hint)
+
+
+def _chosen(agents: tuple[str, ...]) -> list[str]:
+    """Return the agents whose sessions are to be kept: those that were named, or those that delete sessions."""
+    from turnlog.exchange.keeping.retention import limits
+    from turnlog.exchange.keeping.run import check_keepable
+
+    _check_known(agents)
+    for name in agents:
         check_keepable(name)
     chosen = list(agents) or [limit.agent for limit in limits()]
     if not chosen:

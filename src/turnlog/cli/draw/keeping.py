@@ -37,9 +37,14 @@ class KeepStatus(Struct):
     running: bool
     last: KeepReport | None
 
+    @property
+    def is_on(self) -> bool:
+        """Whether sessions of any agent are kept."""
+        return any(row.is_kept for row in self.agents)
 
-def print_status(status: KeepStatus, *, is_stopped: bool) -> None:
-    """Print what is kept, what came of the last run, and where the copies are."""
+
+def print_status(status: KeepStatus, stopped: list[str]) -> None:
+    """Print what is kept, the result of the last run, where the copies are, and which agents were stopped."""
     if not status.agents:
         print("nothing is kept; `turnlog keep` keeps what agents would delete")
         return
@@ -53,8 +58,8 @@ def print_status(status: KeepStatus, *, is_stopped: bool) -> None:
     print()
     _print_run(status)
     print(one_line(f"they are in {tilde(status.folder)}"))
-    if is_stopped:
-        _print_stopped(status.agents)
+    if stopped:
+        _print_stopped([row for row in status.agents if row.agent in stopped], status)
 
 
 def _print_run(status: KeepStatus) -> None:
@@ -62,17 +67,16 @@ def _print_run(status: KeepStatus) -> None:
     if status.running:
         print("more is being kept right now, in the background")
     elif last is not None:
-        goes_on = any(row.is_kept for row in status.agents)
-        print(f"last run {local_second(last.at)}{'; the next turnlog command runs it again' * goes_on}")
+        again = "; the next turnlog command runs it again" if status.is_on else ""
+        print(f"last run {local_second(last.at)}{again}")
         for path, why in list(last.problems.items())[:_SHOWN]:
             print(one_line(f"not kept: {tilde(path)}: {why}"))
         if len(last.problems) > _SHOWN:
             print(f"not kept: {count(len(last.problems) - _SHOWN, 'more file')}; --json has them all")
 
 
-def _print_stopped(agents: list[KeptAgent]) -> None:
-    stopped = [row for row in agents if not row.is_kept]
-    of = f" of {', '.join(row.agent for row in stopped)}" if len(stopped) < len(agents) else ""
+def _print_stopped(stopped: list[KeptAgent], status: KeepStatus) -> None:
+    of = f" of {', '.join(row.agent for row in stopped)}" if status.is_on else ""
     print(f"nothing more{of} is kept; what is kept stays until you remove that folder")
     for row in stopped:
         if row.settings is not None and deletes(row.days) == "nothing":
