@@ -7,6 +7,7 @@ import pytest
 
 import turnlog
 from tests.cli.scene import Cli
+from tests.cli.terminal import Terminal
 from turnlog.session.interior import interior
 
 
@@ -145,3 +146,15 @@ def test_a_limit_and_a_trash_are_set_together(cli: Cli, folder: Path, session: s
     assert ((folder / "limit").read_text(), (folder / "trash-for").read_text()) == ("5000000000\n", "30d\n")
     assert cli("gc", "--trash", "never").code == 0
     assert (folder / "trash-for").read_text() == ""
+
+
+def test_what_becomes_old_while_the_question_stands_stays(session: str, folder: Path):
+    _age(folder, "old")
+    with Terminal("-m", "turnlog", "gc", "--older-than", "90d") as terminal:
+        terminal.until("remove 1 session for good? [y/N] ")
+        _age(folder, "late")
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert "1 session was removed for good" in terminal.plain
+    with turnlog.open() as home:
+        assert {row.id for row in home.sessions()} == {session, "late"}

@@ -115,22 +115,27 @@ class _Expiry(NamedTuple):
     older_than: timedelta
     kept: set[str]
     """Those that stay however old they are."""
-    is_due: bool
-    """Whether they are to be removed, not only named."""
+    confirmed: set[str] | None
+    """Those that are to be removed, because the user agreed to them; None if they are only named."""
 
 
 def _expiry(older_than: timedelta, keep: tuple[str, ...], *, yes: bool, dry_run: bool, as_json: bool) -> _Expiry:
     with this_home() as home:
         kept = {home.find(name) for name in keep}
         if dry_run:
-            return _Expiry(older_than, kept, is_due=False)
+            return _Expiry(older_than, kept, None)
         plan = home.expire(older_than, keep=kept, dry_run=True)
-        return _Expiry(older_than, kept, is_due=_ask(home, plan, yes=yes, as_json=as_json))
+        _ask(home, plan, yes=yes, as_json=as_json)
+        return _Expiry(older_than, kept, {row.id for row in plan.removed})
 
 
 def _expire(home: Home, expiry: _Expiry) -> Purged:
-    expired = home.expire(expiry.older_than, keep=expiry.kept, dry_run=not expiry.is_due)
-    if expiry.is_due:
+    kept, confirmed = expiry.kept, expiry.confirmed
+    if confirmed is None:
+        return home.expire(expiry.older_than, keep=kept, dry_run=True)
+    # What became too old while the question stood, nobody has agreed to.
+    expired = home.expire(expiry.older_than, keep=lambda info: info.id in kept or info.id not in confirmed)
+    if expired.removed:
         from turnlog.cli.pick.catalog import forget_purged
 
         forget_purged(home_location())
@@ -177,11 +182,10 @@ def _set(folder: str, limit: int | None, trash: str | None) -> None:
         set_trash_for(folder, trash)
 
 
-def _ask(home: Home, plan: Purged, *, yes: bool, as_json: bool) -> bool:
-    """Ask whether the sessions of the plan go; False if there are none. Raises `Left` for a no."""
+def _ask(home: Home, plan: Purged, *, yes: bool, as_json: bool) -> None:
+    """Ask whether the sessions of the plan, if any, are to be removed. Raises `Exit` for a no."""
     if plan.removed and not yes:
         refuse_without_terminal("gc --older-than asks first", as_json=as_json)
         rows = {row.id: row for deleted in (True, False) for row in home.sessions(deleted=deleted)}
-        show_sessions([rows[one.id] for one in plan.removed if one.id in rows])
+        show_sessions([rows[removed.id] for removed in plan.removed if removed.id in rows])
         confirm(f"remove {count(len(plan.removed), 'session')} for good?", nothing="nothing was removed")
-    return bool(plan.removed)
