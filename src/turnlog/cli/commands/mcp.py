@@ -41,6 +41,9 @@ _SERVER = (
 )
 
 
+_EXCLUSIVE = (("--all", "--workspace"),)
+
+
 @declare(
     Argument("words", "[install|uninstall|status] [AGENT]...", kind="action agent"),
     *_SERVER,
@@ -48,7 +51,7 @@ _SERVER = (
     Option("--dry-run -n", "To install: only show what would be changed."),
     Option("--anyway", "To install: also from a temporary environment."),
     is_read_only=lambda options: options["dry_run"] or options["words"][:1] == ("status",),
-    exclusive=(("--all", "--workspace"),),
+    exclusive=_EXCLUSIVE,
 )
 def command(
     *,
@@ -72,8 +75,8 @@ def command(
     turnlog mcp install                      asks for each agent that is here
     turnlog mcp install claude-code codex    these two
     turnlog mcp install --all --dry-run      what it would change
-    turnlog mcp install codex -- --all       and it may tell of every folder
-    turnlog mcp uninstall --all              as if nothing had been
+    turnlog mcp install codex -- --all       and serve every folder
+    turnlog mcp uninstall --all              restore the settings
     """
     home = home_location()
     if not words:
@@ -81,7 +84,7 @@ def command(
             raise Invalid("--project, --dry-run, --anyway and --json are for install, uninstall and status")
         _serve(home, workspace, everywhere=everywhere, allow_rewind=allow_rewind)
         return
-    action, named, options = _taken_apart(words)
+    action, named, options = _split_words(words)
     if workspace is not None or allow_rewind:
         raise Invalid("options of the server follow --", hint=f"turnlog mcp {action} AGENT -- --all")
     from turnlog.cli.setup.server import ServerRequest, change_settings
@@ -93,28 +96,36 @@ def command(
 def _serve(home: str | None, workspace: str | None, *, everywhere: bool, allow_rewind: bool) -> None:
     import os
 
-    from turnlog.machine.folder import expand
     from turnlog.mcp.server import ServerSettings, serve
 
-    if workspace is not None:
-        from pathlib import Path
-
-        if not Path(expand(workspace)).is_dir():
-            raise NotFound(f"there is no folder {workspace}", hint="--workspace takes one that is there")
+    _refuse_no_folder(workspace)
     if os.isatty(0):
         tell("waiting for an agent to ask on stdin; `turnlog mcp install` gives it to one")
     serve(ServerSettings(home, workspace, everywhere=everywhere, allow_rewind=allow_rewind))
 
 
-def _taken_apart(words: tuple[str, ...]) -> tuple[str, tuple[str, ...], list[str] | None]:
-    """Return what to do, for whom, and the options of the server, which stood behind `--`."""
+def _refuse_no_folder(workspace: str | None) -> None:
+    """Raise `NotFound` for a folder that is not there: a server does not start with it."""
+    from pathlib import Path
+
+    from turnlog.machine.folder import expand
+
+    if workspace is not None and not Path(expand(workspace)).is_dir():
+        raise NotFound(f"there is no folder {workspace}", hint="--workspace takes one that is there")
+
+
+def _split_words(words: tuple[str, ...]) -> tuple[str, tuple[str, ...], list[str] | None]:
+    """Return what to do, for which agents, and the options of the server, which stood behind `--`."""
     action = words[0]
     if action not in _ACTIONS:
         raise Invalid(f"no action {action!r:.40}", hint=f"one of {', '.join(_ACTIONS)}; alone, it serves an agent")
     first = next((number for number, word in enumerate(words) if word.startswith("-")), len(words))
     options = list(words[first:])
+    if options and action != "install":
+        raise Invalid("options of the server are for install", hint=f"leave out what follows: turnlog mcp {action}")
     try:
-        parsed(Command(command.module, command.run, _SERVER, command.path), options)
+        values = parsed(Command(command.module, command.run, _SERVER, command.path, exclusive=_EXCLUSIVE), options)
     except UsageError as error:
         raise Invalid(f"behind --: {error.message}", hint="--all, --workspace PATH or --allow-rewind") from None
+    _refuse_no_folder(values["workspace"])
     return action, words[1:first], options or None
