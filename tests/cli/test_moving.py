@@ -12,6 +12,7 @@ import turnlog
 from tests.cli.machine import claude_session
 from tests.cli.scene import Cli, write_session
 from tests.pgserver import Server
+from turnlog.cli.frame.home import without_password
 from turnlog.errors import Unavailable
 from turnlog.session.interior import interior
 from turnlog.store import derived
@@ -104,7 +105,7 @@ def test_damage_is_told_and_the_rest_is_there(cli: Cli, session: str, log: Path,
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["push", "copy"], 2, "which sessions"),
+        (["push", "copy"], 2, "no sessions given"),
         (["push", "--all", "x", "copy"], 2, "not both"),
         (["push", "nobody", "copy"], 3, "nobody"),
         (["push", "--all", "memory:"], 2, "memory"),
@@ -229,3 +230,40 @@ def test_a_home_that_is_made_is_said(cli: Cli, session: str, tmp_path: Path, wor
     assert not place.exists()
     assert f"note: there was no home, and one was made: {place}\n" in cli(*words, str(place)).err
     assert cli(*words, str(place)).err == ""
+
+
+def test_a_pull_says_in_which_home_it_is_in_the_trash_and_which_has_the_fork(
+    cli: Cli, session: str, folder: Path, copy: Path
+):
+    cli("push", "--all", str(copy))
+    say(folder, session, "mine")
+    say(copy, session, "theirs")
+    assert "it continued here, too" in cli("pull", "--all", str(copy)).out
+    cli("rm", session)
+    assert "in the trash here; left alone" in cli("pull", session, str(copy)).out
+    assert "in the trash there; left alone" in cli("--home", str(copy), "push", session, str(folder)).out
+
+
+def test_damage_in_the_other_home_is_to_be_looked_at_there(cli: Cli, session: str, log: Path, folder: Path, copy: Path):
+    cli("push", "--all", str(copy))
+    there = copy / "sessions" / log.name
+    there.write_bytes(there.read_bytes().replace(b'"1 failed"', b'"1 \x07failed'))
+    other = folder.parent / "third"
+    done = cli("--home", str(other), "pull", "--all", str(copy))
+    assert done.err.endswith(f"hint: look with `turnlog --home {copy} doctor {session}`\n")
+    done = cli("--home", str(folder.parent / "fourth"), "sync", str(copy))
+    assert done.err.endswith(f"hint: look with `turnlog --home {copy} doctor {session}`\n")
+
+
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        ("postgresql://u:secret@h:5/x?tenant=a", "postgresql://u@h:5/x?tenant=a"),
+        ("postgresql://h/x?user=u&password=secret&tenant=a", "postgresql://h/x?user=u&tenant=a"),
+        ("postgresql://u:sec%40ret@h/x", "postgresql://u@h/x"),
+        ("/home/ada/it: is?a@b", "/home/ada/it: is?a@b"),
+        ("memory:", "memory:"),
+    ],
+)
+def test_a_location_is_told_without_its_password(location: str, told: str):
+    assert without_password(location) == told

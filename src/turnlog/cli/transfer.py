@@ -1,7 +1,8 @@
-"""What push, pull and sync have in common: the other home, doing it, and what they say."""
+"""What push, pull and sync share: opening the other home, transferring sessions, reporting the result."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ from turnlog.cli.frame.document import shape
 from turnlog.cli.frame.document.shape import DRY_RUN
 from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.exitcode import INTERRUPTED, Exit, UsageError
-from turnlog.cli.frame.home import home_location
+from turnlog.cli.frame.home import home_location, without_password
 from turnlog.cli.frame.notes import note, tell, warn
 from turnlog.cli.frame.progress import finish_before_interrupt, show_count
 from turnlog.cli.pick.catalog import open_catalog
@@ -32,13 +33,15 @@ MOVED = {
         "those that differ",
         {
             "id": shape.text(),
-            "outcome": shape.text("`new`, `grown`, `merged`, `forked`, `erased`, `deleted` there, or `failed`"),
+            "outcome": shape.text(
+                "`new`, `grown`, `merged`, `forked`, `erased`, `failed`, or `deleted`: in the trash of the target"
+            ),
             "entries": shape.number(),
             "blobs": shape.number(),
             "blob_bytes": shape.number(),
             "into": shape.text("the fork with the new entries", null=True),
             "problems": shape.texts(),
-            "erased": shape.number("how many entries were erased there, because they were erased here"),
+            "erased": shape.number("how many entries were erased in the target, as in the source"),
             "without_ignored": shape.number("checkpoints that were sent without their ignored files"),
             "error": shape.anything("why it was not transferred, or null"),
         },
@@ -77,8 +80,9 @@ def sessions_and_url(words: tuple[str, ...], everything: bool, what: str) -> tup
     """Return the sessions and the URL, which is the last word."""
     *chosen, url = words
     if bool(chosen) == everything:
-        wrong = "give sessions or --all, not both" if chosen else f"which sessions? Name them, or {what} --all of them"
-        raise UsageError(wrong)
+        if chosen:
+            raise UsageError("give sessions or --all, not both")
+        raise UsageError("no sessions given", hint=f"name sessions, or `turnlog {what} --all`")
     return chosen, url
 
 
@@ -129,8 +133,10 @@ PULL = Wording("pull", "pulling", "pulled", source="there", target="here")
 class Direction:
     """One direction: what was done, and what stopped it."""
 
-    def __init__(self, wording: Wording, *, dry_run: bool, include_ignored: bool) -> None:
+    def __init__(self, wording: Wording, *, url: str, dry_run: bool, include_ignored: bool) -> None:
         self.wording = wording
+        self.url = url
+        """The other home."""
         self.dry_run = dry_run
         self.include_ignored = include_ignored
         self.rows: list[Transferred] = []
@@ -184,7 +190,7 @@ class Direction:
         if self.changed:
             head = ("SESSION", "WHAT", "ENTRIES", "BLOBS", "NOTE")
             cells = [
-                (row.id, row.outcome, f"{row.entries:,}", f"{row.blobs:,}" if row.blobs else "", _note(row))
+                (row.id, row.outcome, f"{row.entries:,}", f"{row.blobs:,}" if row.blobs else "", self._note(row))
                 for row in self.changed
             ]
             for line in table(head, cells, right=(2, 3)):
@@ -207,6 +213,28 @@ class Direction:
                 "--include-ignored sends it"
             )
 
+    def _note(self, row: Transferred) -> str:
+        if row.error is not None:
+            return row.error.message
+        if row.outcome == "deleted":
+            return f"in the trash {self.wording.target}; left alone"
+        if row.id == MARKS:
+            return "marks of other agents' sessions"
+        return f"as {row.into}: it continued {self.wording.target}, too" if row.outcome == "forked" else ""
+
+    def raise_damage(self) -> None:
+        """Raise `Corrupt` if parts of sessions are damaged where they came from."""
+        damaged = [row.id for row in self.rows if row.problems]
+        if not damaged:
+            return
+        words = ["turnlog", "doctor", damaged[0]]
+        if self.wording is PULL:
+            words[1:1] = ["--home", without_password(self.url)]
+        raise Corrupt(
+            f"damaged parts of {count(len(damaged), 'session')} were not transferred; the rest was",
+            hint=f"look with `{shlex.join(words)}`",
+        )
+
     def warn(self) -> None:
         """Warn of what is damaged."""
         for row in self.rows:
@@ -214,16 +242,6 @@ class Direction:
                 warn(f"session {row.id}: {problem}")
             if len(row.problems) > _SHOWN:
                 warn(f"session {row.id}: {len(row.problems) - _SHOWN:,} more")
-
-
-def _note(row: Transferred) -> str:
-    if row.error is not None:
-        return row.error.message
-    if row.outcome == "deleted":
-        return "in the trash there; left alone"
-    if row.id == MARKS:
-        return "marks of other agents' sessions"
-    return f"as {row.into}: it continued there, too" if row.outcome == "forked" else ""
 
 
 def print_transfer(
@@ -265,13 +283,10 @@ def raise_outcome(directions: list[Direction]) -> None:
         raise Exit(INTERRUPTED)
     rows = [row for direction in directions for row in direction.rows]
     errors = [(row.id, row.error) for row in rows if row.error is not None]
-    for session_id, error in errors[:1]:
+    if errors:
+        session_id, error = errors[0]
         more = f"; {len(errors) - 1:,} more failed" if len(errors) > 1 else ""
         error.message = f"session {session_id} stays where it is: {error.message}{more}"
         raise error
-    damaged = [row.id for row in rows if row.problems]
-    if damaged:
-        raise Corrupt(
-            f"damaged parts of {count(len(damaged), 'session')} were not transferred; the rest was",
-            hint=f"look with `turnlog doctor {damaged[0]}`",
-        )
+    for direction in directions:
+        direction.raise_damage()

@@ -10,7 +10,6 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from turnlog.cli.demo.files import tell_files
 from turnlog.cli.demo.log import tell_log
@@ -19,6 +18,7 @@ from turnlog.cli.frame.command import Argument, Option, declare
 from turnlog.cli.frame.document import shape
 from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.exitcode import Exit
+from turnlog.cli.frame.home import without_password
 from turnlog.machine.environment import default_home
 from turnlog.session import open_home
 
@@ -69,7 +69,7 @@ def command(part: str | None, keep: bool, as_json: bool) -> None:
         checks = [{"text": text, "ok": is_so} for text, is_so in story.checks]
         print_json({"ok": not failed, "checks": checks, "seconds": round(seconds, 3), "home": folder if keep else None})
     else:
-        _print_result(story, failed, seconds, _without_password(location) if keep else None)
+        _print_result(story, failed, seconds, without_password(location) if keep else None)
     if failed:
         raise Exit(1)
 
@@ -80,13 +80,6 @@ def _home_location(folder: str) -> str:
     if not usual.startswith(("postgresql://", "postgres://")):
         return str(Path(folder) / "home")
     return f"{usual}{'&' if '?' in usual else '?'}tenant={Path(folder).name}"
-
-
-def _without_password(location: str) -> str:
-    """Return the location without its password."""
-    parts = urlsplit(location)
-    user, at, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host))
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
     turnlog pull latest postgresql://db/agents   the newest there
     """
     names, url = sessions_and_url(words, everything, "pull")
-    direction = Direction(PULL, dry_run=dry_run, include_ignored=include_ignored)
+    direction = Direction(PULL, url=url, dry_run=dry_run, include_ignored=include_ignored)
     with this_home() as home, progress_line():
         derived.ids(interior(home).store)  # a home that cannot be read says so first
         with other_home(url, must_exist=True) as other:

@@ -50,7 +50,7 @@ def command(words: tuple[str, ...], everything: bool, include_ignored: bool, dry
     turnlog push --all --dry-run postgresql://db/agents
     """
     chosen, url = sessions_and_url(words, everything, "push")
-    direction = Direction(PUSH, dry_run=dry_run, include_ignored=include_ignored)
+    direction = Direction(PUSH, url=url, dry_run=dry_run, include_ignored=include_ignored)
     new_folder = new_home(url)
     with this_home() as home, progress_line():
         ids = None if everything else [names(home).own_id(word, deleted=False) for word in chosen]

@@ -46,7 +46,7 @@ def command(words: tuple[str, ...], include_ignored: bool, dry_run: bool, as_jso
     turnlog sync k3f9 /mnt/backup/turnlog        one session
     """
     *names, url = words
-    push, pull = (Direction(way, dry_run=dry_run, include_ignored=include_ignored) for way in (PUSH, PULL))
+    push, pull = (Direction(way, url=url, dry_run=dry_run, include_ignored=include_ignored) for way in (PUSH, PULL))
     new_folder = new_home(url)
     with this_home() as home, progress_line():
         derived.ids(interior(home).store)  # a home that cannot be read says so first

@@ -40,3 +40,15 @@ def this_home() -> Home:
     stays = trash_for(folder) if folder is not None else None
     inner.settings = replace(inner.settings, progress=show_files, trash_for=stays)
     return home
+
+
+def without_password(location: str) -> str:
+    """Return a location as it may be shown: that of a database without its password."""
+    if not location.startswith(("postgresql://", "postgres://")):
+        return location
+    from urllib.parse import urlsplit, urlunsplit
+
+    parts = urlsplit(location)
+    user, at, host = parts.netloc.rpartition("@")
+    options = "&".join(option for option in parts.query.split("&") if not option.startswith("password="))
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=options))
