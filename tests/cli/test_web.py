@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="`make venv` installs what `turnlog web` needs")
 
-from turnlog.cli.frame.webpage import PageServer
+from turnlog.cli.frame.webpage import PageServer, redirect
 from turnlog.errors import Unavailable
 
 
@@ -49,6 +51,34 @@ def test_the_token_is_in_no_argument_but_in_a_file_of_its_owner(opened: Path):
     file = Path(urlsplit(place).path)
     assert file.stat().st_mode & 0o777 == 0o600
     assert 'content="0; url=http://127.0.0.1:7475/s/talk?token=hunter2"' in file.read_text()
+
+
+def test_two_pages_that_are_opened_at_once_are_two_pages(opened: Path):
+    with started("open_in_browser('http://h/one'); open_in_browser('http://h/two'); input()"):
+        wait_for(opened)
+    folder = Path(urlsplit(wait_for(opened)).path).parent
+    pages = sorted(file.read_text().rpartition("http://h/")[2][:3] for file in folder.glob("web-open*"))
+    assert pages == ["one", "two"]
+
+
+def test_the_file_of_a_page_is_removed_with_a_later_one_and_where_it_cannot_be_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    first = redirect("http://h/one?token=a")
+    fresh = redirect("http://h/two?token=b")
+    os.utime(first, (time.time() - 3600,) * 2)
+    redirect("http://h/three?token=c")
+    assert (first.exists(), fresh.exists()) == (False, True)
+    left = set(fresh.parent.iterdir())
+    monkeypatch.setattr("tempfile._TemporaryFileWrapper.write", full_disk, raising=False)
+    with pytest.raises(Unavailable, match="No space left"):
+        redirect("http://h/four?token=d")
+    assert set(fresh.parent.iterdir()) == left
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @contextmanager

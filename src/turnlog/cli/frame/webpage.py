@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from html import escape
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -15,6 +16,9 @@ from urllib.parse import quote
 from turnlog.cli.frame.home import home_location
 from turnlog.errors import Unavailable
 from turnlog.machine.environment import environment, state_folder
+
+_STARTING_S = 300
+"""After this time a browser has started, and read the file with which it was opened."""
 
 
 def has_display() -> bool:
@@ -32,22 +36,32 @@ def open_in_browser(url: str) -> None:
     import webbrowser
 
     if has_display():
-        place = _redirect(url).as_uri()
-        threading.Thread(target=webbrowser.open, args=(place,), daemon=True).start()
+        file_url = redirect(url).as_uri()
+        threading.Thread(target=webbrowser.open, args=(file_url,), daemon=True).start()
 
 
-def _redirect(url: str) -> Path:
-    """Write the file that redirects to an address."""
-    path = Path(state_folder()) / "web-open.html"
+def redirect(url: str) -> Path:
+    """Write a file that redirects to an address. Files for earlier pages, which browsers have read, are removed."""
+    folder = Path(state_folder())
     text = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={escape(url)}">\n'
     try:
-        path.parent.mkdir(0o700, parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix="web-open-", delete=False) as file:
-            file.write(text)
-        Path(file.name).replace(path)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        for earlier in folder.glob("web-open*.html"):
+            if time.time() - earlier.stat().st_mtime > _STARTING_S:
+                earlier.unlink(missing_ok=True)
+        with NamedTemporaryFile(
+            "w", encoding="utf-8", dir=folder, prefix="web-open-", suffix=".html", delete=False
+        ) as file:
+            path = Path(file.name)
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
     except OSError as error:
         hint = "`turnlog web --no-open --print-url` prints the address"
-        raise Unavailable(f"{path}: {error.strerror or error}", hint=hint) from None
+        raise Unavailable(f"{folder}: {error.strerror or error}", hint=hint) from None
     return path
 
 
@@ -85,7 +99,7 @@ class PageServer:
         return f"in the browser: {url}"
 
     def _start(self) -> None:
-        server = self._begun()
+        server = self._spawn()
         assert server.stdout is not None and server.stderr is not None
         url = server.stdout.readline().strip()
         if not url:
@@ -94,7 +108,7 @@ class PageServer:
         threading.Thread(target=server.stderr.read, daemon=True).start()  # or it would wait for somebody to read it
         self._address, _, self._token = url.partition("/?token=")
 
-    def _begun(self) -> subprocess.Popen[str]:
+    def _spawn(self) -> subprocess.Popen[str]:
         location = home_location()
         # The home is not an argument: it may contain a password. Without -P, modules in the current folder would run.
         home = {} if location is None else {"TURNLOG_HOME": location}
