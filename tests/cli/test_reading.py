@@ -276,3 +276,42 @@ def test_the_tree_fits(branched: str, columns: int):
 def test_the_tree_of_another_agents_session(process: Cli, tmp_path: Path):
     path = claude_file(tmp_path / "a", 1, "/home/ada/a", turns=2)
     assert "user 0  4 messages ← now" in process("tree", str(path)).out
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "markdown", "html", "codex", "rho"])
+def test_what_is_exported_to_a_terminal_does_not_drive_it(folder: Path, process: Cli, form: str):
+    with turnlog.open(checkpoints=False) as home:
+        home.create(workspace=".", id="evil").user("one\x9b31m two\u202e three\x1b[31m")
+    with Terminal(*TURNLOG, "export", "evil", "--to", form, "-o", "-", columns=2000) as terminal:
+        assert terminal.end() == 0
+    assert not {"\x9b", "\u202e", "\x1b"} & set(terminal.plain), terminal.plain
+    assert "two" in terminal.plain
+    said = process("export", "evil", "--to", "json", "-o", "-").json["entries"][1]["blocks"][0]["text"]
+    assert said == "one\x9b31m two\u202e three\x1b[31m", "to the byte where it is for a program"
+
+
+@pytest.mark.parametrize("pager", ["LESS=FRX X_1=2 cat -n", "~/bin/page", "$HOME/bin/page me"])
+def test_a_pager_is_what_the_shell_makes_of_it(branched: str, tmp_path: Path, pager: str):
+    program = tmp_path / "person" / "bin" / "page"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\nexec cat -n\n")
+    program.chmod(0o755)
+    with Terminal(*TURNLOG, "show", branched, PAGER=pager) as terminal:
+        assert terminal.end() == 0
+    assert "no such program" not in terminal.plain
+    assert "     1\t" in terminal.plain
+
+
+def test_a_fork_of_a_fork_of_many(folder: Path, process: Cli):
+    with turnlog.open(checkpoints=False, durability="flush") as home:
+        above = home.create(id="s0", workspace=".")
+        above.user("begin")
+        for number in range(1, 410):
+            above = above.fork(id=f"s{number}")
+            above.user("go on")
+    done = process("tree", "s0")
+    assert (done.code, done.err) == (0, "only the first 400 sessions of this tree are shown\n")
+    assert "s399" in done.out
+    done = process("tree", "s0", "--json")
+    assert done.code == 0, done.err
+    assert done.out.count('"handle"') == 401

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.cli.draw.foreignproblems import tell_report
 from turnlog.cli.frame.command import KEY_OPTION, SESSION_ARGUMENT, Option, declare
 from turnlog.cli.frame.document import shape
+from turnlog.cli.frame.document.escaping import safe_json
 from turnlog.cli.frame.document.shape import REPORT
 from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.exitcode import UsageError
@@ -18,7 +19,7 @@ from turnlog.cli.pick.session import session_to_read
 from turnlog.errors import Invalid, NotFound
 from turnlog.formats import is_known
 from turnlog.formats import names as agents
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, safe
 
 if TYPE_CHECKING:
     from turnlog.reader.export.document import Document
@@ -203,9 +204,7 @@ def _put(handle: str, form: str, written: Document, output: str | None, *, force
 
     note = notice(written.redacted)
     if output == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(written.data)
-        sys.stdout.flush()
+        _write_stdout(written.data, is_json=ENDINGS[form].startswith("json"))
         tell(note)
         return
     name = f"{_file_name(handle)}.{ENDINGS[form]}"
@@ -219,6 +218,16 @@ def _put(handle: str, form: str, written: Document, output: str | None, *, force
         return
     print(one_line(path))
     tell(note)
+
+
+def _write_stdout(data: bytes, *, is_json: bool) -> None:
+    """Write a document to stdout: to the byte, or where a terminal shows it, with what could drive that escaped."""
+    if sys.stdout.isatty():
+        text = safe_json(data).decode() if is_json else safe(data.decode("utf-8", "backslashreplace"))
+        data = text.encode()
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
 
 
 def _file_name(handle: str) -> str:
@@ -256,8 +265,8 @@ def _send(
     if output == "-":
         if len(written.files) > 1:
             raise Invalid(f"a session of {agent} is several files", hint="give a folder: -o FOLDER/")
-        sys.stdout.flush()
-        sys.stdout.buffer.write(written.files[0].data)
+        file = written.files[0]
+        _write_stdout(file.data, is_json=file.path.endswith((".json", ".jsonl")))
         tell_report(report)
         tell(note)
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from turnlog.cli.draw.screen import this_screen
 from turnlog.cli.draw.tree import tree_lines
 from turnlog.cli.fields.tree import TREE, TreeFork, TreeSession, branches, json_tree
@@ -18,7 +20,8 @@ from turnlog.session import Home
 from turnlog.thread.report import Info
 from turnlog.view.branch import stretches
 
-_MOST = 500
+_MOST = 400
+"""Sessions of a tree that are shown. As a chain of forks, they are 800 levels of JSON; many parsers allow 1,000."""
 GROUP = "Find", 9
 CHANGES = shape.NOTHING
 FIELDS = {
@@ -46,7 +49,7 @@ def command(session: str | None, key: str | None, as_json: bool) -> None:
         rows = {row.id: row for row in opened.home.sessions()}
         parents = fork_parents(opened.home, rows.values())
         reading = _TreeReader(opened.home, rows, parents, opened.session.id)
-        tree = reading.session(_top(opened.session.id, parents))
+        tree = reading.read_all(_top(opened.session.id, parents))
     if as_json:
         print_json({"session": opened.session.id, "tree": json_tree(tree)})
         return
@@ -78,8 +81,20 @@ class _TreeReader:
         self.is_cut = False
         """Whether there were too many sessions to read all."""
 
-    def session(self, name: str) -> TreeSession:
-        """One session with its stretches, forks and subagents."""
+    def read_all(self, name: str) -> TreeSession:
+        """Read the session with everything below it."""
+        top = self._session(name)
+        waiting = [self._children(top)]
+        while waiting:  # by hand, not by recursion: there may be hundreds of forks of forks
+            child = next(waiting[-1], None)
+            if child is None:
+                waiting.pop()
+            else:
+                waiting.append(self._children(child))
+        return top
+
+    def _session(self, name: str) -> TreeSession:
+        """Read one session with its stretches; without them if it cannot be read, or there are too many."""
         self._seen.add(name)
         row = self._rows.get(name)
         tree = TreeSession(name, handle_of(name), row and row.title, row and row.agent, is_asked=name == self._asked)
@@ -87,24 +102,29 @@ class _TreeReader:
         if self.is_cut or row is None:
             return tree
         try:
-            look = self._home.read(name)
+            session = self._home.read(name)
         except NotFound:
             return tree
-        with look:
+        with session:
             first = row.fork.seq if row.fork is not None else 0
-            own = (entry for entry in look.entries(after=first))
-            tree.title = tree.title or look.preview() or None
-            tree.branches = branches(stretches(own, look.head))
-            tree.head = look.head
-        self._add_children(tree)
+            tree.title = tree.title or session.preview() or None
+            tree.branches = branches(stretches(session.entries(after=first), session.head))
+            tree.head = session.head
         return tree
 
-    def _add_children(self, tree: TreeSession) -> None:
+    def _children(self, tree: TreeSession) -> Iterator[TreeSession]:
+        """Add the forks and subagents of a session that are in no other place yet, and yield each."""
+        if tree.head is None:
+            return
         started = {child for branch in tree.branches for child in branch.children}
         for other in self._rows.values():
             if other.id in self._seen:
                 continue
             if other.fork is not None and self._parents.get(other.id) == tree.id:
-                tree.forks.append(TreeFork(other.fork.seq, other.fork.name, self.session(other.id)))
+                fork = TreeFork(other.fork.seq, other.fork.name, self._session(other.id))
+                tree.forks.append(fork)
+                yield fork.session
             elif other.parent == tree.id or other.id in started:
-                tree.subagents.append(self.session(other.id))
+                subagent = self._session(other.id)
+                tree.subagents.append(subagent)
+                yield subagent

@@ -77,9 +77,9 @@ class TreeFork(Struct):
 def branches(strands: list[Strand]) -> list[TreeBranch]:
     """Return the stretches one after the other: a conversation that split a thousand times is no deep tree."""
     waiting = [(0, strand) for strand in strands]
-    found: list[TreeBranch] = []
-    for after, strand in waiting:  # grows while it is gone through
-        found.append(
+    branches: list[TreeBranch] = []
+    for after, strand in waiting:  # grows during the iteration
+        branches.append(
             TreeBranch(
                 after=after,
                 first=strand.first,
@@ -93,19 +93,27 @@ def branches(strands: list[Strand]) -> list[TreeBranch]:
             )
         )
         waiting += [(strand.last, inner) for inner in strand.parts]
-    return found
+    return branches
 
 
 def json_tree(tree: TreeSession) -> dict[str, Any]:
     """Return the tree with the fields of `TREE`; a fork has those of its session beside its own."""
-    return {
-        "id": tree.id,
-        "handle": tree.handle,
-        "title": tree.title,
-        "agent": tree.agent,
-        "is_asked": tree.is_asked,
-        "branches": [asdict(branch) for branch in tree.branches],
-        "forks": [{"at": fork.at, "name": fork.name, **json_tree(fork.session)} for fork in tree.forks],
-        "subagents": [json_tree(other) for other in tree.subagents],
-        **({} if tree.head is None else {"head": tree.head}),
-    }
+    top: dict[str, Any] = {}
+    waiting = [(tree, top)]
+    for session, fields in waiting:  # grows during the iteration: there may be hundreds of forks of forks
+        forks: list[dict[str, Any]] = [{"at": fork.at, "name": fork.name} for fork in session.forks]
+        subagents: list[dict[str, Any]] = [{} for _ in session.subagents]
+        waiting += zip((fork.session for fork in session.forks), forks, strict=True)
+        waiting += zip(session.subagents, subagents, strict=True)
+        fields |= {
+            "id": session.id,
+            "handle": session.handle,
+            "title": session.title,
+            "agent": session.agent,
+            "is_asked": session.is_asked,
+            "branches": [asdict(branch) for branch in session.branches],
+            "forks": forks,
+            "subagents": subagents,
+            **({} if session.head is None else {"head": session.head}),
+        }
+    return top

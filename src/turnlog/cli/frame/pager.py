@@ -21,15 +21,21 @@ def pager() -> str | None:
     if chosen is None:
         return "less -R" if shutil.which("less") else None
     try:
-        program = next(iter(shlex.split(chosen)), "")
+        program = next((word for word in shlex.split(chosen) if not _is_assignment(word)), "")
     except ValueError:
         program = ""
-    if shutil.which(program) is None:
+    if shutil.which(os.path.expandvars(os.path.expanduser(program))) is None:  # noqa: PTH111 - it may be no path
         from turnlog.cli.frame.notes import warn
 
         warn(f"PAGER is {chosen}, and there is no such program")
         return None
     return chosen
+
+
+def _is_assignment(word: str) -> bool:
+    """Whether a shell takes the word as a variable for the program behind it: `LESS=FRX`."""
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.isascii() and name.isidentifier()
 
 
 @contextmanager
