@@ -166,6 +166,16 @@ def test_options_and_choices(sessions: None):
     assert [line.split("\t")[0] for line in asked("zsh", "diff", "-s", "mond")[1:]] == ["monday-2", "monday-1"]
 
 
+def test_the_word_that_turns_an_option_off_is_one(sessions: None):
+    assert [line.split("\t")[0] for line in asked("zsh", "export", "--no-re")] == ["words", "--no-redact"]
+    off = {option.off for name in command_names() for option in get_command(name).options if option.off}
+    assert off == {word for name in command_names() for word in _words_of(asked("zsh", name, "--no-")) if word in off}
+
+
+def _words_of(answer: list[str]) -> list[str]:
+    return [line.split("\t")[0] for line in answer[1:]]
+
+
 def test_which_commands_take_a_session_first(folder: Path):
     for name in command_names():
         arguments = get_command(name).arguments

@@ -123,3 +123,14 @@ def test_ctrl_c_on_a_terminal_is_quiet(session: str):
 def test_a_session_that_is_not_there(process: Cli, folder: Path):
     assert process("watch", "nobody").code == 3
     assert os.environ["TURNLOG_HOME"] == str(folder)
+
+
+def test_a_result_says_which_call_it_answers_when_nothing_was_shown_before(folder: Path):
+    with turnlog.open(checkpoints=False) as home:
+        waiting = home.create(workspace=".", id="waiting")
+        waiting.user("list them")
+        waiting.assistant([ToolCall(id="c1", name="bash", input={"command": "ls -la"})])
+        with Watching("waiting", "-n", "0") as watching:
+            watching.until("waiting")
+            waiting.tool_result("c1", "all of them")
+            assert "bash  ls -la" in watching.until("all of them")

@@ -166,7 +166,7 @@ def _position_behind(words: list[str]) -> _Position:
 
 
 def _option(command: Command, flag: str) -> Option | None:
-    return next((option for option in command.options if flag in (*option.flags, option.off)), None)
+    return next((option for option in command.options if flag in (*option.flags, *option.off.split())), None)
 
 
 def _about(command: Command, option: Option) -> Completion:
@@ -219,7 +219,10 @@ def _words(wanted: Completion, start: str, words: list[str]) -> Iterable[Word]:
 def _options(command: Command) -> Iterator[Word]:
     for option in command.options:
         if not option.is_hidden:
-            yield Word(max(option.flags, key=len), option.help.partition(". ")[0])
+            meaning = option.help.partition(". ")[0]
+            yield Word(max(option.flags, key=len), meaning)
+            if option.off:
+                yield Word(max(option.off.split(), key=len), f"not: {meaning}")
 
 
 def _agents() -> list[str]:

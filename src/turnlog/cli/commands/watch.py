@@ -81,7 +81,10 @@ def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full:
     before: Row | None = None
     part = part_of(reader, last=last or 1, at=None, branch=None)
     rows.take(part.before(reader))
-    if last:
+    if not last:
+        for entry in part.entries(reader):
+            rows.take(entry)
+    else:
         first_rows = list(rows.paired(part.entries(reader)))
         before = first_rows[-1] if first_rows else None
         for line in lines_of(first_rows, screen):
