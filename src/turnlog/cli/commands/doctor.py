@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from turnlog.cli.checkup import Checkup, examine
 from turnlog.cli.draw.agenttable import presence_lines
-from turnlog.cli.draw.diagnosis import loss, meaning
+from turnlog.cli.draw.diagnosis import checkup_lines, loss, meaning, store_lines
 from turnlog.cli.draw.hooks import failures
 from turnlog.cli.frame.command import SESSION_ARGUMENT, Option, declare
 from turnlog.cli.frame.document import shape
@@ -25,22 +22,18 @@ from turnlog.cli.overview.notices import losses
 from turnlog.cli.pick.catalog import open_catalog
 from turnlog.cli.pick.session import names
 from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
-from turnlog.log.ids import MARKS, handle_of
+from turnlog.log.ids import MARKS
 from turnlog.reader.agents.hookedhome import last_hook_events
+from turnlog.reader.checkup import Checkup, examine
 from turnlog.session import Home
 from turnlog.session.interior import interior
 from turnlog.store import derived
-from turnlog.store.capability import KeepFiles, Region, ability
-from turnlog.view.number import count, size
-from turnlog.view.visible import in_lines, one_line
+from turnlog.store.capability import KeepFiles, ability
+from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
     from turnlog.reader.agents.presence import AgentPresence
 
-_SHOWN = 20
-_READABLE = 85
-"""How many columns of text are easy to read."""
-_NAMED = ("backend", "location", "ok")
 GROUP = "Care", 15
 CHANGES = shape.LOG
 FIELDS = {
@@ -225,12 +218,12 @@ def _json_checkup(checkup: Checkup) -> dict[str, Any]:
 
 
 def _print(diagnosis: Diagnosis, *, can_repair: bool) -> None:
-    for line in _store_lines(diagnosis.store):
+    for line in store_lines(diagnosis.store):
         print(line)
     if "problem" in diagnosis.store and not diagnosis.checkups:
         print("no session could be examined")
     else:
-        for line in _report(diagnosis.checkups, diagnosis.damaged_blobs, can_repair=can_repair):
+        for line in checkup_lines(diagnosis.checkups, diagnosis.damaged_blobs, can_repair=can_repair):
             print(line)
     location = home_location()
     if diagnosis.agents:
@@ -242,90 +235,3 @@ def _print(diagnosis: Diagnosis, *, can_repair: bool) -> None:
         print(line)
     if old := diagnosis.old_index:
         print(one_line(f"{old} is an index of an earlier version, with the text of sessions in it: remove it"))
-
-
-def _report(checkups: list[Checkup], damaged: frozenset[str], *, can_repair: bool) -> Iterator[str]:
-    bad = [checkup for checkup in checkups if not checkup.is_sound]
-    for checkup in bad:
-        yield from _describe(checkup, can_repair=can_repair)
-        yield ""
-    for digest in sorted(damaged):
-        yield f"blob {digest} is damaged: restore its pack from a backup"
-    entries, total = sum(c.entries for c in checkups), sum(c.size_bytes for c in checkups)
-    weight = f", {size(total)}" if total else ""
-    examined = f"{count(len(checkups), 'session')}, {count(entries, 'entry', 'entries')}{weight} examined"
-    newer = sum(checkup.is_newer for checkup in bad)
-    wrong = sum(not checkup.is_well for checkup in bad) - newer
-    repaired = sum(checkup.repaired is not None for checkup in bad)
-    words = [
-        f"{repaired} repaired" if repaired else "",
-        f"{count(wrong, 'session')} with something wrong" if wrong else "",
-        count(len(damaged), "damaged blob") if damaged else "",
-        f"{count(newer, 'session')} of a newer Turnlog" if newer else "",
-    ]
-    yield f"{examined}: {', '.join(filter(None, words)) or 'nothing wrong'}"
-    unknown = sum((Counter(checkup.unknown) for checkup in checkups), Counter[str]())
-    if unknown:
-        kinds = ", ".join(f"{kind} ({number:,})" for kind, number in unknown.most_common(_SHOWN))
-        yield one_line(f"kept, and not shown: {count(unknown.total(), 'record')} of types that are not known: {kinds}")
-
-
-def _store_lines(store: dict[str, Any]) -> Iterator[str]:
-    """Yield what a store that keeps no files says of itself."""
-    if not store:
-        return
-    facts = [f"{name.replace('_', ' ')} {_word(value)}" for name, value in store.items() if name not in _NAMED]
-    yield one_line(f"{store['location']}: {'works' if store['ok'] else 'SOMETHING IS WRONG WITH IT'}")
-    yield from _wrapped(", ".join(facts), indent="  ")
-    yield ""
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _describe(checkup: Checkup, *, can_repair: bool) -> Iterator[str]:
-    name = handle_of(checkup.id)
-    yield f"{one_line(name)}  {one_line(checkup.title or '')}".rstrip()
-    if checkup.path:
-        yield f"  {one_line(checkup.path)}"
-    for number, region in enumerate(checkup.regions[:_SHOWN], start=1):
-        yield ""
-        yield from _describe_region(number, region)
-    if len(checkup.regions) > _SHOWN:
-        yield f"\n  … and {count(len(checkup.regions) - _SHOWN, 'more region')}; --json has them all"
-    for finding in checkup.findings:
-        yield f"\n  {finding.kind}"
-        yield from _wrapped(finding.text)
-    yield ""
-    if checkup.repaired is not None:
-        blanked = checkup.repaired.blanked_bytes
-        what = f"{count(blanked, 'damaged byte')} left out" if blanked else "the missing line end put in"
-        yield f"  repaired: {what}, every other line untouched"
-        yield f"  original kept: {one_line(_short(checkup.repaired.original))}"
-        yield f"  entry {checkup.repaired.note} of the log records it"
-        if checkup.left:
-            yield f"  left as it is: {count(checkup.left, 'thing')} that a repair does not touch"
-    elif not checkup.is_repairable:
-        yield "  a repair would change nothing here"
-    elif can_repair:
-        yield f"  turnlog doctor {one_line(name)} --repair   leaves it out, and keeps the original file"
-
-
-def _short(path: str) -> str:
-    """A path below the home folder, without the home folder."""
-    return "/".join(path.rsplit("/", 2)[1:])
-
-
-def _describe_region(number: int, region: Region) -> Iterator[str]:
-    lines = f"lines {region.line} to {region.line + region.lines - 1}" if region.lines > 1 else f"line {region.line}"
-    yield f"  {number}. {region.kind}: {count(region.length, 'byte')} at offset {region.offset:,}, {lines}"
-    yield from _wrapped(meaning(region))
-    yield from _wrapped(loss(region))
-
-
-def _wrapped(text: str, indent: str = "     ") -> Iterator[str]:
-    """Yield a text in lines of a readable length."""
-    return (indent + line for line in in_lines(one_line(text), _READABLE) or [""])

@@ -1,10 +1,22 @@
-"""What `doctor` finds in a log, in plain words."""
+"""Draws what `doctor` found, in plain words."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
+from turnlog.log.ids import handle_of
+from turnlog.reader.checkup import Checkup
 from turnlog.store.capability import Region
+from turnlog.view.number import count, size
+from turnlog.view.visible import in_lines, one_line
+
+_SHOWN = 20
+_READABLE = 85
+"""How many columns of text are easy to read."""
+_NAMED = ("backend", "location", "ok")
 
 _BEGINNING = re.compile(r'\{"type":"([a-z_]{1,40})","seq":(\d{1,18})[,}]')
 
@@ -72,10 +84,10 @@ def _missing(region: Region) -> str:
     if region.newer is None:
         return f"{saved}Whatever came after entry {max([region.older, *region.inside])} is lost."
     first, last = region.older + 1, region.newer - 1
-    count = last - first + 1 - len(region.inside)
-    if count <= 0:
+    missing = last - first + 1 - len(region.inside)
+    if missing <= 0:
         return f"{saved}Nothing is lost: no number is missing between entries {region.older} and {region.newer}."
-    if count == 1:
+    if missing == 1:
         seq = next(number for number in range(first, last + 1) if number not in region.inside)
         was = _was(region, seq)
         return f"{saved}Entry {seq}{f', {was},' if was else ''} is lost. Everything else can be read."
@@ -89,3 +101,91 @@ def _was(region: Region, seq: int = 0) -> str:
         return ""
     kind = f"{'an' if match[1][0] in 'aeiou' else 'a'} {match[1]}"
     return kind if seq else f"entry {match[2]}, {kind}"
+
+
+def checkup_lines(checkups: list[Checkup], damaged: frozenset[str], *, can_repair: bool) -> Iterator[str]:
+    """Yield what is wrong with each session, the damaged blobs, and a sum. `can_repair`: whether to offer a repair."""
+    bad = [checkup for checkup in checkups if not checkup.is_sound]
+    for checkup in bad:
+        yield from _describe(checkup, can_repair=can_repair)
+        yield ""
+    for digest in sorted(damaged):
+        yield f"blob {digest} is damaged: restore its pack from a backup"
+    entries, total = sum(c.entries for c in checkups), sum(c.size_bytes for c in checkups)
+    weight = f", {size(total)}" if total else ""
+    examined = f"{count(len(checkups), 'session')}, {count(entries, 'entry', 'entries')}{weight} examined"
+    newer = sum(checkup.is_newer for checkup in bad)
+    wrong = sum(not checkup.is_well for checkup in bad) - newer
+    repaired = sum(checkup.repaired is not None for checkup in bad)
+    words = [
+        f"{repaired} repaired" if repaired else "",
+        f"{count(wrong, 'session')} with something wrong" if wrong else "",
+        count(len(damaged), "damaged blob") if damaged else "",
+        f"{count(newer, 'session')} of a newer Turnlog" if newer else "",
+    ]
+    yield f"{examined}: {', '.join(filter(None, words)) or 'nothing wrong'}"
+    unknown = sum((Counter(checkup.unknown) for checkup in checkups), Counter[str]())
+    if unknown:
+        kinds = ", ".join(f"{kind} ({number:,})" for kind, number in unknown.most_common(_SHOWN))
+        yield one_line(f"kept, and not shown: {count(unknown.total(), 'record')} of types that are not known: {kinds}")
+
+
+def store_lines(store: dict[str, Any]) -> Iterator[str]:
+    """Yield what a store that keeps no files says of itself."""
+    if not store:
+        return
+    facts = [f"{name.replace('_', ' ')} {_word(value)}" for name, value in store.items() if name not in _NAMED]
+    yield one_line(f"{store['location']}: {'works' if store['ok'] else 'SOMETHING IS WRONG WITH IT'}")
+    yield from _wrapped(", ".join(facts), indent="  ")
+    yield ""
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _describe(checkup: Checkup, *, can_repair: bool) -> Iterator[str]:
+    name = handle_of(checkup.id)
+    yield f"{one_line(name)}  {one_line(checkup.title or '')}".rstrip()
+    if checkup.path:
+        yield f"  {one_line(checkup.path)}"
+    for number, region in enumerate(checkup.regions[:_SHOWN], start=1):
+        yield ""
+        yield from _describe_region(number, region)
+    if len(checkup.regions) > _SHOWN:
+        yield f"\n  … and {count(len(checkup.regions) - _SHOWN, 'more region')}; --json has them all"
+    for finding in checkup.findings:
+        yield f"\n  {finding.kind}"
+        yield from _wrapped(finding.text)
+    yield ""
+    if checkup.repaired is not None:
+        blanked = checkup.repaired.blanked_bytes
+        what = f"{count(blanked, 'damaged byte')} left out" if blanked else "the missing line end put in"
+        yield f"  repaired: {what}, every other line untouched"
+        yield f"  original kept: {one_line(_short(checkup.repaired.original))}"
+        yield f"  entry {checkup.repaired.note} of the log records it"
+        if checkup.left:
+            yield f"  left as it is: {count(checkup.left, 'thing')} that a repair does not touch"
+    elif not checkup.is_repairable:
+        yield "  a repair would change nothing here"
+    elif can_repair:
+        yield f"  turnlog doctor {one_line(name)} --repair   leaves it out, and keeps the original file"
+
+
+def _short(path: str) -> str:
+    """A path below the home folder, without the home folder."""
+    return "/".join(path.rsplit("/", 2)[1:])
+
+
+def _describe_region(number: int, region: Region) -> Iterator[str]:
+    lines = f"lines {region.line} to {region.line + region.lines - 1}" if region.lines > 1 else f"line {region.line}"
+    yield f"  {number}. {region.kind}: {count(region.length, 'byte')} at offset {region.offset:,}, {lines}"
+    yield from _wrapped(meaning(region))
+    yield from _wrapped(loss(region))
+
+
+def _wrapped(text: str, indent: str = "     ") -> Iterator[str]:
+    """Yield a text in lines of a readable length."""
+    return (indent + line for line in in_lines(one_line(text), _READABLE) or [""])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter, deque
 from contextlib import closing
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -27,11 +27,14 @@ _REMEMBERED = 4096
 _LISTED = 20
 
 
+FindingKind = Literal["fold", "fork", "blob", "name", "empty", "newer", "rewind", "damage"]
+"""`damage` is for a log that is no file: one that is has damaged regions."""
+
+
 class Finding(Struct):
     """Something wrong with a log that is not a damaged region."""
 
-    kind: str
-    """fold · fork · blob · name · empty · newer · rewind · damage, where a log is no file"""
+    kind: FindingKind
     text: str
     seq: int | None = None
 
@@ -41,11 +44,11 @@ class Checkup(Struct):
 
     id: str
     title: str | None
-    path: str
-    size_bytes: int
-    entries: int
-    regions: list[Region]
     findings: list[Finding]
+    path: str = ""
+    size_bytes: int = 0
+    entries: int = 0
+    regions: list[Region] = []
     folds: list[int] = []
     """Fold entries that a repair leaves out."""
     repaired: Repaired | None = None
@@ -67,7 +70,7 @@ class Checkup(Struct):
     @property
     def is_newer(self) -> bool:
         """Whether all there is to say is that a newer Turnlog wrote it: that is no damage."""
-        return bool(self.findings) and not self.regions and all(one.kind == "newer" for one in self.findings)
+        return bool(self.findings) and not self.regions and all(finding.kind == "newer" for finding in self.findings)
 
     @property
     def is_repairable(self) -> bool:
@@ -81,7 +84,7 @@ def is_left(region: Region) -> bool:
 
 
 def examine(home: Home, session_id: str, *, title: str | None, damaged_blobs: frozenset[str], alone: bool) -> Checkup:
-    """Everything that is wrong with one session. `alone`: no other is examined, so its parent is looked at as well."""
+    """Return what is wrong with one session. With `alone`, the session that it continues is checked for damage, too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TurnlogWarning)  # a missing blob is a finding here, once
         return _Examination(home, session_id, damaged_blobs, alone).run(title)
@@ -112,7 +115,7 @@ class _Examination:
 
     def run(self, title: str | None) -> Checkup:
         files = ability(interior(self._home).store, KeepFiles)
-        checkup = Checkup(self._id, title, "", 0, 0, [], self._findings)
+        checkup = Checkup(self._id, title, self._findings)
         try:
             if self._is_newer():
                 return checkup
@@ -160,7 +163,7 @@ class _Examination:
         return disagreeing if can_repair else []
 
     def _read_entries(self) -> int:
-        """A log that is no file: how many entries it has. Those that are not what was written are findings."""
+        """Visit the entries of a log that is no file, and return their number; damaged ones are findings."""
         entries = 0
         for item in self._history.log.read():
             if isinstance(item, Damage):
@@ -173,7 +176,7 @@ class _Examination:
                 self._visit(item)
         return entries
 
-    def _add_finding(self, kind: str, text: str, seq: int | None = None) -> None:
+    def _add_finding(self, kind: FindingKind, text: str, seq: int | None = None) -> None:
         self._findings.append(Finding(kind, text, seq))
 
     def _check_fork(self) -> None:
@@ -236,7 +239,7 @@ class _Examination:
         self._bad_blobs.append(_BadBlob(digest, "damaged" if is_there else "missing", entry.seq, entry.id))
 
     def _add_blob_findings(self) -> None:
-        """A checkpoint that was given up needs none, and only the end of a log tells which were."""
+        """Add a finding for each bad blob, except those of checkpoints that were given up later in the log."""
         bad_blobs = [blob for blob in self._bad_blobs if blob.entry_id not in self._dropped]
         for digest, problem, seq, _ in bad_blobs[:_LISTED]:
             text = f"Blob {digest}, which entry {seq} needs, is {problem}: a short stand-in is shown instead."
@@ -246,7 +249,7 @@ class _Examination:
 
 
 class _Folds:
-    """Folds the log from its beginning and compares with what its fold entries say."""
+    """Folds the log from its beginning, and compares the state with each fold entry."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -259,7 +262,7 @@ class _Folds:
         """Fold entries that do not agree, each with the fold before it."""
 
     def begin(self, state: State, *, is_whole: bool) -> None:
-        """What the log starts from, and whether nothing is missing from that."""
+        """Set the state that the log starts from, and whether all entries before it were there."""
         self._state = state
         self._is_whole = is_whole
 
