@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
-from turnlog.cli.draw.keeping import KeepStatus, KeptAgent, print_status
+from turnlog.cli.draw.fileedit import changed_lines, painted
+from turnlog.cli.draw.keeping import print_status
+from turnlog.cli.fields.keeping import KEPT, SettingsChange, keep_status
 from turnlog.cli.frame.command import Argument, Option, declare
 from turnlog.cli.frame.document import shape
 from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.notes import note, tell, tell_table, warn
 from turnlog.cli.frame.question import ask, can_ask
-from turnlog.cli.frame.terminal import coloured
 from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.machine.environment import default_home
 from turnlog.machine.keepstate import KeepState, keep_going
 from turnlog.reader.naming.here import tilde
-from turnlog.view.visible import safe
 
 if TYPE_CHECKING:
     from turnlog.exchange.keeping.retention import Limit
 
 GROUP = "Safety net", 12
 CHANGES = shape.OTHERS
-FIELDS = {
-    "agents": shape.items(
-        "those whose sessions are kept",
-        {
-            "agent": shape.text(),
-            "is_kept": shape.flag("whether keeping is on"),
-            "days": shape.real("days after which the agent deletes them; null for never", null=True),
-            "settings": shape.text("the file with that setting", null=True),
-            "files": shape.number("number of kept files"),
-            "bytes": shape.number("their size"),
-        },
-    ),
-    "folder": shape.text("where they are kept"),
-    "running": shape.flag("whether keeping is running now"),
-    "last": shape.one("the last run: when, how many files had something new, and the problems by file", null=True),
-    "settings": shape.each(
-        "what was or could be changed so that agents delete nothing",
-        {"agent": shape.text(), "path": shape.text(), "diff": shape.text(), "done": shape.flag()},
-    ),
-}
+FIELDS = KEPT
 
 
 @declare(
@@ -83,18 +63,18 @@ def command(agents: tuple[str, ...], status: bool, stop: bool, yes: bool, now: b
         return
     keeper_pid = 0
     stopped: list[str] = []
-    edits: list[dict[str, Any]] = []
+    changes: list[SettingsChange] = []
     if stop:
         stopped = _stop(state, agents)
     elif not status:
         chosen = _chosen(agents)
         state.choose(sorted({*state.agents(), *chosen}))
         keeper_pid = keep_going(state.location)
-        edits = _offer_unlimited(chosen, yes=yes, as_json=as_json)
-    kept = _status(state)
+        changes = _offer_unlimited(chosen, yes=yes, as_json=as_json)
+    kept = keep_status(state)
     kept.running = kept.running or bool(keeper_pid)
     if as_json:
-        print_json({**asdict(kept), "settings": edits})
+        print_json({**asdict(kept), "settings": list(map(asdict, changes))})
     else:
         print_status(kept, stopped)
 
@@ -148,12 +128,12 @@ def _chosen(agents: tuple[str, ...]) -> list[str]:
     return chosen
 
 
-def _offer_unlimited(agents: list[str], *, yes: bool, as_json: bool) -> list[dict[str, Any]]:
-    """Show how each agent is told to delete nothing, and do so if that is wanted."""
+def _offer_unlimited(agents: list[str], *, yes: bool, as_json: bool) -> list[SettingsChange]:
+    """Show the change after which each agent deletes nothing, and make it if that is wanted."""
     from turnlog.exchange.keeping.retention import limits, unlimited_retention
     from turnlog.formats import format_of
 
-    edits: list[dict[str, Any]] = []
+    changes: list[SettingsChange] = []
     for limit in limits():
         retention = format_of(limit.agent).retention
         if limit.agent not in agents or retention is None or limit.is_long:
@@ -163,7 +143,7 @@ def _offer_unlimited(agents: list[str], *, yes: bool, as_json: bool) -> list[dic
             warn(limit.problem)
             continue
         before = file.text()
-        diff = list(_diff(tilde(file.path), before, edit(before)))
+        diff = [f"+++ {tilde(file.path)}", *changed_lines(before, edit(before))]
         if not as_json:
             _show(limit, diff)
         unchanged = f"{tilde(file.path)} was not changed"
@@ -173,45 +153,10 @@ def _offer_unlimited(agents: list[str], *, yes: bool, as_json: bool) -> list[dic
         if not as_json:
             how = "" if can_ask(as_json=as_json) else ": `turnlog keep --yes` does it"
             tell(f"{tilde(file.path)} is changed" if is_wanted else f"{unchanged}{how}")
-        edits.append({"agent": limit.agent, "path": file.path, "diff": "\n".join(diff), "done": is_wanted})
-    return edits
+        changes.append(SettingsChange(limit.agent, file.path, "\n".join(diff), is_wanted))
+    return changes
 
 
 def _show(limit: Limit, diff: list[str]) -> None:
     tell(f"{limit.agent} deletes sessions after {limit.days or 0:g} days. This setting prevents it:")
-    lines: list[str] = []
-    for line in diff:
-        colour = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
-        lines.append(f"  {coloured(safe(line), colour, sys.stderr)}")
-    tell_table(lines)
-
-
-def _diff(name: str, before: str, after: str) -> list[str]:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, n=1, lineterm="")
-    return [line for line in lines if not line.startswith(("@@", "---"))]
-
-
-def _status(state: KeepState) -> KeepStatus:
-    from turnlog.exchange.keeping.keptfile import KeptFiles
-    from turnlog.exchange.keeping.retention import limit_of
-    from turnlog.exchange.keeping.run import last_report
-    from turnlog.formats import format_of
-    from turnlog.machine.detached import is_taken
-
-    kept = KeptFiles(state.location)
-    on = state.agents()
-    rows: list[KeptAgent] = []
-    for agent in sorted({*on, *kept.agents()}):
-        retention = format_of(agent).retention
-        limit = None if retention is None else limit_of(agent, retention)
-        rows.append(
-            KeptAgent(
-                agent=agent,
-                is_kept=agent in on,
-                days=None if limit is None else limit.days,
-                settings=None if limit is None else limit.settings,
-                files=sum(1 for _ in kept.every(agent)),
-                bytes=kept.bytes_of(agent),
-            )
-        )
-    return KeepStatus(rows, kept.folder, is_taken(state.lock_path), last_report(state))
+    tell_table(painted(diff, sys.stderr))

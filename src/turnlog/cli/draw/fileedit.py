@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
+from typing import TextIO
 
 from turnlog.cli.frame.terminal import coloured
 from turnlog.machine.edit import FileEdit
@@ -13,7 +14,7 @@ from turnlog.view.visible import one_line, safe
 
 
 def edit_lines(title: str, edits: Sequence[FileEdit], *, nothing: str, dry_run: bool) -> Iterator[str]:
-    """Yield what became of the files of one agent; `nothing` is how it was already where none is changed."""
+    """Yield how the files of one agent were changed; `nothing` describes the agent if none was."""
     if not edits:
         yield f"{title}: {nothing}"
     for edit in edits:
@@ -30,9 +31,20 @@ def print_not_here(titles: Iterable[str]) -> None:
 
 
 def difference(edit: FileEdit) -> Iterator[str]:
-    """Yield what an edit changes, line by line."""
-    before, after = ((data or b"").decode(errors="replace").splitlines() for data in (edit.before, edit.after))
-    for number, line in enumerate(unified_diff(before, after, lineterm="", n=1)):
+    """Yield what an edit changes, line by line, for the screen."""
+    before, after = ((data or b"").decode(errors="replace") for data in (edit.before, edit.after))
+    return painted(changed_lines(before, after), sys.stdout)
+
+
+def changed_lines(before: str, after: str) -> Iterator[str]:
+    """Yield the changed lines of a text as a diff has them, each with one line around it, without the head."""
+    for number, line in enumerate(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)):
         if number > 1 and not line.startswith("@@"):
-            colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
-            yield coloured(f"  {safe(line)}", colour, sys.stdout)
+            yield line
+
+
+def painted(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
+    """Yield lines of a diff, indented and in colours, with what could drive a terminal escaped."""
+    for line in lines:
+        colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
+        yield coloured(f"  {safe(line)}", colour, stream)

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from turnlog.cli.draw.table import table
+from turnlog.cli.fields.keeping import KeepStatus, KeptAgent
 from turnlog.exchange.keeping.retention import LONG_DAYS
-from turnlog.exchange.keeping.run import KeepReport
 from turnlog.reader.naming.here import tilde
 from turnlog.view.number import count, size
 from turnlog.view.time import local_second
 from turnlog.view.visible import one_line
 
 _SHOWN = 10
-
-
-class KeptAgent(Struct):
-    """What is kept of one agent's sessions."""
-
-    agent: str
-    is_kept: bool
-    """Whether keeping is on."""
-    days: float | None
-    """The days after which the agent deletes a session; None for never."""
-    settings: str | None
-    """The file with that setting."""
-    files: int
-    bytes: int
-
-
-class KeepStatus(Struct):
-    """What is kept of all agents, where, and when that was done last."""
-
-    agents: list[KeptAgent]
-    folder: str
-    running: bool
-    last: KeepReport | None
-
-    @property
-    def is_on(self) -> bool:
-        """Whether sessions of any agent are kept."""
-        return any(row.is_kept for row in self.agents)
 
 
 def print_status(status: KeepStatus, stopped: list[str]) -> None:
