@@ -1,10 +1,9 @@
-"""Going on with a session in an agent: finding it, placing it where that agent looks, and becoming the agent."""
+"""Resuming a session in an agent: finding it, placing it where that agent looks, and becoming the agent."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from time import time
@@ -14,7 +13,7 @@ from turnlog.cli.draw.foreignproblems import tell_report
 from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.notes import hint, note, tell
-from turnlog.cli.pick.catalog import open_catalog, updated_ms
+from turnlog.cli.pick.catalog import open_catalog
 from turnlog.errors import Invalid, NotFound
 from turnlog.exchange.exporting.resumable import Resumable, at_home, can_go_on
 from turnlog.exchange.keeping.keptfile import KeptFiles
@@ -33,7 +32,7 @@ _LOOKED_AT = 50
 
 
 class ResumeRequest(NamedTuple):
-    """Which session is to be gone on with, and how."""
+    """Which session is to be resumed, and how."""
 
     word: str | None = None
     """None for the newest of this folder."""
@@ -44,27 +43,40 @@ class ResumeRequest(NamedTuple):
     """Of the format of the agent's sessions."""
 
 
+class ResumeMode(NamedTuple):
+    """What is done with the command."""
+
+    is_run: bool
+    """Whether it is run, not only printed."""
+    as_json: bool
+
+
+class ChosenResumable(NamedTuple):
+    """A session that an agent can resume."""
+
+    resumable: Resumable
+    is_own: bool
+    """Whether this user made it on this machine. If not, its command is run only after a question."""
+
+
 def resume(request: ResumeRequest, *, is_run: bool, as_json: bool) -> None:
-    """Print the command that goes on with a session; with `is_run`, run it."""
-    is_own = True
-    resumable = _newest_at_home() if request == ResumeRequest() else None
-    if resumable is None:
-        resumable, is_own = _found(request, is_run=is_run, as_json=as_json)
-    elif is_run:
-        _refuse_unrunnable(resumable)
+    """Print the command that resumes a session; with `is_run`, run it."""
+    mode = ResumeMode(is_run, as_json)
+    chosen = _newest_at_home(mode) if request == ResumeRequest() else None
+    resumable, is_own = chosen or _find(request, mode)
     if as_json:
         print_json(_json_resumable(resumable))
     else:
         tell_report(resumable.report)
         if not is_run:
-            print(_pasted(resumable))
+            print(_shell_command(resumable))
             if sys.stdout.isatty():
                 hint("paste that, or add --exec and it runs")
     if is_run:
         if not is_own:
             _confirm(resumable)
         if not as_json:
-            tell(f"running: {_pasted(resumable)}", exact=True)
+            tell(f"running: {_shell_command(resumable)}", exact=True)
         _run(resumable.command, resumable.cwd)
 
 
@@ -75,10 +87,10 @@ def _json_resumable(resumable: Resumable) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _newest_at_home() -> Resumable | None:
-    """How another agent goes on with the newest session of here, where it lies: asked most, and needs no home of ours.
+def _newest_at_home(mode: ResumeMode) -> ChosenResumable | None:
+    """Return the newest session of this folder if it is another agent's, and can be resumed without being placed.
 
-    None where that is not the newest, or has to be placed there.
+    This is the most frequent case; it opens no home of ours.
     """
     if is_shared(home_location() or default_home()):
         return None  # the catalog may not know what is new in a database
@@ -86,54 +98,53 @@ def _newest_at_home() -> Resumable | None:
         newest = newest_cards(catalog, 1, anywhere=False) or newest_cards(catalog, 1, anywhere=True)
     if not newest or newest[0].is_ours or not can_go_on(newest[0].agent or ""):
         return None
-    [card] = newest[:1]
+    card = newest[0]
     source = Source(card.agent or "", card.path, card.key)
-    _put_back(source)
+    _restore_kept(source)
     resumable = at_home(source, card.workspace)
     if resumable is not None and sys.stdout.isatty() and card.updated_at is not None:
-        tell(f"{ago(updated_ms(card), time())}: {card.title or card.preview or card.name}")
-    return resumable
+        tell(f"{ago(card.updated_ms, time())}: {card.title or card.preview or card.name}")
+    if resumable is None:
+        return None
+    _check(resumable, mode, is_own=True)
+    return ChosenResumable(resumable, is_own=True)
 
 
-def _found(request: ResumeRequest, *, is_run: bool, as_json: bool) -> tuple[Resumable, bool]:
-    """Return any session, ready to go on with in an agent; and whether it was made here."""
-    word, agent, workspace, version = request
+def _find(request: ResumeRequest, mode: ResumeMode) -> ChosenResumable:
+    """Find the session that is meant, and place it where its agent looks."""
     from turnlog.cli.pick.browser import find_or_choose
     from turnlog.cli.pick.session import names
 
     with this_home() as opened:
-        if word is None:
-            chosen = _newest(opened, agent)
+        if request.word is None:
+            chosen = _newest_resumable(opened, request.agent)
         else:
-            chosen = find_or_choose(word, names(opened).find, "resume", as_json=as_json)
-        if chosen.source is not None and agent in (None, chosen.source.agent):
-            _put_back(chosen.source)
-            resumable = at_home(chosen.source, chosen.workspace) if workspace is None and version is None else None
+            chosen = find_or_choose(request.word, names(opened).find, "resume", as_json=mode.as_json)
+        if chosen.source is not None and request.agent in (None, chosen.source.agent):
+            _restore_kept(chosen.source)
+            is_plain = request.workspace is None and request.version is None
+            resumable = at_home(chosen.source, chosen.workspace) if is_plain else None
             if resumable is not None:
-                if is_run:
-                    _refuse_unrunnable(resumable)
-                return resumable, True
-        from turnlog.exchange.exporting.handover import hand_over
-
-        hand = partial(hand_over, agent=agent, workspace=workspace, format_version=version)
-        return _placed(opened, chosen, agent, hand, is_run=is_run, as_json=as_json)
+                _check(resumable, mode, is_own=True)
+                return ChosenResumable(resumable, is_own=True)
+        return _place(opened, chosen, request, mode)
 
 
-def _newest(home: Home, agent: str | None) -> SessionRef:
-    """The newest session here that can be gone on with; for another agent, the newest of all."""
+def _newest_resumable(home: Home, agent: str | None) -> SessionRef:
+    """Return the newest session of this folder that can be resumed; for another agent, the newest of all."""
     from turnlog.cli.pick.session import names
 
     here = names(home)
     newest = here.newest(_LOOKED_AT)
     if not newest:
         return here.find(None)
-    chosen = next((ref for ref in newest if agent is not None or _can_go_on(home, ref)), newest[0])
+    chosen = next((ref for ref in newest if agent is not None or _is_resumable(home, ref)), newest[0])
     if chosen is not newest[0]:
         note(f"{newest[0].name} is newer, but no command resumes it; --in AGENT hands it over to another")
     return chosen
 
 
-def _can_go_on(home: Home, ref: SessionRef) -> bool:
+def _is_resumable(home: Home, ref: SessionRef) -> bool:
     if ref.source is not None:
         return can_go_on(ref.source.agent)
     from turnlog.exchange.exporting.transcript import transcript_of
@@ -143,45 +154,41 @@ def _can_go_on(home: Home, ref: SessionRef) -> bool:
         return bool(transcript.start.resume) or can_go_on(transcript.agent or session.agent or "")
 
 
-def _put_back(source: Source) -> None:
-    """What the agent deleted and was kept here lies there again."""
+def _restore_kept(source: Source) -> None:
+    """Put back what the agent deleted, and what was kept here, to where the agent looks for it."""
     for path in KeptFiles(home_location()).put_back(source):
         tell(f"{source.agent} had deleted {tilde(path)}: it is back, to the byte")
 
 
-def _placed(
-    home: Home, chosen: SessionRef, agent: str | None, hand: Callable[..., Resumable], *, is_run: bool, as_json: bool
-) -> tuple[Resumable, bool]:
-    """Any session, placed where that agent looks for it; and whether it was made here."""
+def _place(home: Home, chosen: SessionRef, request: ResumeRequest, mode: ResumeMode) -> ChosenResumable:
+    """Place a session where the agent looks for it. Of another agent's session, the imported copy is placed."""
     from turnlog.cli.pick.session import imported_session, reader
+    from turnlog.exchange.exporting.handover import hand_over
     from turnlog.exchange.exporting.resumealias import alias_before_resume
     from turnlog.session.interior import interior
     from turnlog.thread.home.handedover import HandedOver
 
-    is_brought = chosen.source is not None and agent not in (None, chosen.source.agent)
+    hand = partial(hand_over, agent=request.agent, workspace=request.workspace, format_version=request.version)
+    is_imported = chosen.source is not None and request.agent not in (None, chosen.source.agent)
     with ExitStack() as stack:
         session: ReadOnlySession
         if chosen.source is None:
             session = stack.enter_context(home.read(chosen.id))
         else:
             session = stack.enter_context(reader().read_foreign(chosen)).session
-        is_own = is_run and _is_own(home, session, chosen)
-        if is_brought or is_run:  # nothing is imported or written for what cannot work
-            planned = hand(session, dry_run=True)
-            if is_run:
-                _refuse_unrunnable(planned)
-                if not is_own:
-                    _refuse_unasked(planned, as_json=as_json)
-        if is_brought:  # from now on it is in two places: ours knows that both are one
+        is_own = not mode.is_run or _is_own(home, session, chosen)  # only a command that is run needs to know
+        if is_imported or mode.is_run:  # nothing is imported or written for what cannot work
+            _check(hand(session, dry_run=True), mode, is_own=is_own)
+        if is_imported:  # from now on it is in two places: ours knows that both are one
             session = stack.enter_context(imported_session(home, chosen.name, chosen))
         resumable = hand(session, handed=HandedOver(interior(home).created_here.location))
         if chosen.source is None:
             alias_before_resume(interior(home).store, session, resumable)
-        return resumable, is_own
+        return ChosenResumable(resumable, is_own=is_own)
 
 
 def _is_own(home: Home, session: ReadOnlySession, chosen: SessionRef) -> bool:
-    """Whether this person made it, here; another agent's if it lies where that agent keeps this person's."""
+    """Whether this user made the session here; another agent's if it lies where that agent keeps its sessions."""
     from turnlog.exchange.exporting.transcript import transcript_of
     from turnlog.exchange.source import lies_at_home
     from turnlog.session.interior import interior
@@ -191,8 +198,8 @@ def _is_own(home: Home, session: ReadOnlySession, chosen: SessionRef) -> bool:
     return interior(home).created_here.knows(session.id, transcript_of(session).start.resume)
 
 
-def _pasted(resumable: Resumable) -> str:
-    """The command for a shell. Nothing in it can do anything before it is run, or look like something else."""
+def _shell_command(resumable: Resumable) -> str:
+    """Return the command for a shell, quoted and without invisible characters: it does what it seems to do."""
     import shlex
 
     script = resumable.command[2] if resumable.path is not None and resumable.command[:2] == ["sh", "-c"] else ""
@@ -200,8 +207,16 @@ def _pasted(resumable: Resumable) -> str:
     return f"cd {quoted(resumable.cwd)} && {script if is_plain else ' '.join(map(quoted, resumable.command))}"
 
 
+def _check(resumable: Resumable, mode: ResumeMode, *, is_own: bool) -> None:
+    """Raise what will prevent the command from being run; nothing if it is only printed."""
+    if mode.is_run:
+        _refuse_unrunnable(resumable)
+        if not is_own:
+            _refuse_unasked(resumable, as_json=mode.as_json)
+
+
 def _refuse_unrunnable(planned: Resumable) -> None:
-    """Raise what would keep the command from being run."""
+    """Raise `NotFound` for a folder that is not there, `NoCommand` for a program that is not installed."""
     import shutil
     from pathlib import Path
 
@@ -222,7 +237,7 @@ def _refuse_unasked(resumable: Resumable, *, as_json: bool) -> None:
         where = "with --json there is no question" if as_json else "there is no terminal to ask on"
         raise Invalid(
             f"session {resumable.id} was not made here: --exec asks before it runs what its log says, and {where}",
-            hint=f"if that is what you want: {_pasted(resumable)}",
+            hint=f"if that is what you want: {_shell_command(resumable)}",
         )
 
 
@@ -230,7 +245,7 @@ def _confirm(resumable: Resumable) -> None:
     from turnlog.cli.frame.question import confirm
 
     tell("this session was not made here; its command is")
-    tell(f"  {_pasted(resumable)}", exact=True)
+    tell(f"  {_shell_command(resumable)}", exact=True)
     confirm("run it?", nothing="nothing was run")
 
 

@@ -13,7 +13,7 @@ from turnlog.cli.frame.document import shape
 from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.terminal import screen_rows, screen_width
-from turnlog.cli.pick.catalog import note_pending, open_catalog, updated_ms
+from turnlog.cli.pick.catalog import note_pending, open_catalog
 from turnlog.cli.pick.query import filter_hint, query_of
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.naming.here import ask_here, tilde, within
@@ -88,20 +88,20 @@ def command(
         else:
             cards, where = ask_here(ask, query, **more)
         if not cards and not as_json:
-            _nothing(catalog, words, query, where, deleted)
+            _tell_nothing_found(catalog, words, query, where, deleted)
             return
         ids = catalog.ids() if screen_width() is not None else []
         note_pending(catalog, consequence="of the others, turns, cost and state are not known yet")
-        indexed, pending, *_ = catalog.standing() if as_json else (0, 0)
-    if limit is None and not as_json:
-        limit = screen_rows(below=4, least=_FLOOR)
-    if as_json:
+        standing = catalog.standing() if as_json else None
+    if standing is not None:
         from turnlog.cli.frame.document.itemlist import ItemPage
 
         render = partial(_json_cards, home=home, is_deleted=deleted)
         listed = ItemPage(cards, key=lambda card: card.name, limit=limit, time=_updated_ms, render=render)
-        print_json({"sessions": listed, "indexed": indexed, "pending": pending})
+        print_json({"sessions": listed, "indexed": standing.indexed, "pending": standing.pending})
         return
+    if limit is None:
+        limit = screen_rows(below=4, least=_FLOOR)
     page = cards[: limit or None]
     is_mixed = where is None or len({line.workspace for line in page}) > 1
     sys.stdout.write("\n".join([*listing(page, is_mixed=is_mixed, ids=ids), ""]))
@@ -110,10 +110,10 @@ def command(
 
 
 def _updated_ms(card: Card) -> int:
-    return max(0, updated_ms(card) or 0)
+    return max(0, card.updated_ms or 0)
 
 
-def _nothing(catalog: Catalog, words: tuple[str, ...], query: str, where: str | None, deleted: bool) -> None:
+def _tell_nothing_found(catalog: Catalog, words: tuple[str, ...], query: str, where: str | None, deleted: bool) -> None:
     from turnlog.cli.frame.notes import hint, tell
 
     what = "deleted sessions" if deleted else "sessions"

@@ -1,4 +1,4 @@
-"""Places where something was found, for people: a line each, or below their sessions."""
+"""Hits of a search for people: a line each, or below their sessions."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ def _who(hit: Hit) -> str:
 
 
 def print_flat(hits: list[Hit]) -> None:
-    """Print a line for each place, for other programs' eyes: grep, cut, less."""
+    """Print a line for each hit, for programs such as grep, cut and less."""
     for hit in hits:
         text = marked(_snippet(hit)[0], (), str)
         print(f"{plain(hit.card.name)}  {local_minute(hit.at):16}  {_who(hit)}  {text}")
 
 
 def print_grouped(page: FoundPage, ids: list[str]) -> None:
-    """Print the sessions, and of each its newest places, how to read the first of them, and how to resume it."""
+    """Print the sessions: of each its newest hits, the command that shows the first, and the one that resumes it."""
     room = screen_width() or 80
     out = sys.stdout
-    for name, session in zip(short_names([one.card for one in page.sessions], ids), page.sessions, strict=True):
+    short = short_names([session.card for session in page.sessions], ids)
+    for name, session in zip(short, page.sessions, strict=True):
         for line in _head(session.card, name, room):
             print(line)
         who = min(12, max(len(_who(hit)) for hit in session.hits))
@@ -57,20 +58,15 @@ def print_grouped(page: FoundPage, ids: list[str]) -> None:
         print()
 
 
-def _updated_ms(card: Card) -> int | None:
-    return None if card.updated_at is None else round(card.updated_at.timestamp() * 1000)
-
-
 def _head(card: Card, name: str, room: int) -> list[str]:
     """Name and title, and about it what fits: on the same line, or else on the next one."""
-    parts = [card.agent or "", ago(_updated_ms(card), time.time())]
+    parts = [card.agent or "", ago(card.updated_ms, time.time())]
     if card.workspace:
         parts.append(tilde(card.workspace) if room >= 100 else card.workspace.rstrip("/").rpartition("/")[2])
-    micros = card.own.cost_micros + card.subagents.cost_micros
-    if micros:
-        parts.append(dollars(micros, is_partial=bool(card.unpriced)))
+    if card.cost_micros:
+        parts.append(dollars(card.cost_micros, is_partial=bool(card.unpriced)))
     about = " · ".join(filter(None, map(plain, parts)))
-    title = plain(card.title or card.preview) or "(no title)"
+    title = plain(card.heading)
     first = f"{coloured(plain(name), 'cyan', sys.stdout)}  "
     if len(name) + width(title) + width(about) + 4 <= room:
         return [f"{first}{coloured(title, 'bold', sys.stdout)}  {about}"]

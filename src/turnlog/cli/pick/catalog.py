@@ -1,17 +1,13 @@
-"""The catalog, and what is told while it reads. Whatever imports this waits for little."""
+"""The catalog, and what is told while it reads. Imports nothing heavy."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from turnlog.catalog import Catalog
 from turnlog.cli.frame.progress import progress_line, show_share
-
-if TYPE_CHECKING:
-    from turnlog.catalog import Card
 
 
 @contextmanager
@@ -49,11 +45,6 @@ def note_pending(catalog: Catalog, *, consequence: str) -> bool:
     indexed = f"{standing.indexed:,} of {standing.sessions:,} sessions are indexed so far, the newest first"
     note(f"{indexed}: {consequence}; `turnlog index` waits for the rest")
     return True
-
-
-def updated_ms(card: Card) -> int | None:
-    """Return when a session was last written to, in milliseconds."""
-    return None if card.updated_at is None else round(card.updated_at.timestamp() * 1000)
 
 
 def forget_purged(home: str | None) -> None:
