@@ -1,7 +1,7 @@
-"""`turnlog statusline`: one line for Claude Code's screen, from what it says of itself and what the catalog knows.
+"""`turnlog statusline`: one line for Claude Code's screen, from its status on stdin and from the catalog.
 
-It is started after every answer. So it loads little, reads the index as it is, and has another process bring that up to
-date; and whatever goes wrong, it prints what it knows and nothing else.
+The agent starts it after every answer. So it loads little, reads the index as it is, and starts a process that brings
+the index up to date. If a part of the line fails, the other parts are printed, and no error.
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _Result = TypeVar("_Result")
 
 AGENT = "claude-code"
 _WAIT_S = 2.0
 _MOST_BYTES = 4 << 20
 _STALE_S = 60
 """The age in seconds at which the index is updated."""
-_WINDOWS = (("five_hour", "5h"), ("seven_day", "7d"))
 _PATIENCE_S = 0.05
 _SPENT = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0) FROM quarters WHERE quarter >= ?"
+_QUARTER_S, _PICO = 900, 1e12
+"""The index has a row for each quarter of an hour, with the cost in millionths of micro-dollars."""
+_WINDOWS = (("five_hour", "5h"), ("seven_day", "7d"))
 
 
 def run(location: str | None = None) -> None:
@@ -36,9 +40,8 @@ def run(location: str | None = None) -> None:
     _prepare(status, location)
 
 
-def _print(line: str) -> Iterator[str]:
+def _print(line: str) -> None:
     os.write(1, (line + "\n").encode("utf-8", "replace"))
-    yield from ()
 
 
 def answer(location: str | None) -> str:
@@ -55,25 +58,19 @@ def _prepare(status: dict[str, Any], location: str | None) -> None:
 
 
 def _line(status: dict[str, Any], location: str | None) -> str:
-    parts = [
-        *_quietly(_model, status),
-        *_quietly(_place, status),
-        *_quietly(_context, status),
-        *_quietly(_session, status),
-        *_quietly(_today, location),
-        *_quietly(_limits, status),
-    ]
-    return " · ".join(parts)
+    parts = [_quietly(part, status) for part in (_model, _place, _context, _session)]
+    parts += [_quietly(_today, location), *(_quietly(_limits, status) or [])]
+    return " · ".join(filter(None, parts))
 
 
-def _quietly(part: Callable[[Any], Iterator[str]], about: object) -> list[str]:
-    """What a part says; nothing where that fails: this is somebody else's screen."""
+def _quietly(call: Callable[[Any], _Result], argument: Any) -> _Result | None:
+    """Return the result of a call; None if it fails: the line is on the screen of another program."""
     try:
-        return list(part(about))
+        return call(argument)
     except Exception as error:
         if os.environ.get("TURNLOG_DEBUG"):
             sys.stderr.write(f"statusline: {type(error).__name__}: {error}\n")
-        return []
+        return None
 
 
 def _read_status() -> dict[str, Any]:
@@ -107,70 +104,71 @@ def _in(status: dict[str, Any], name: str) -> dict[str, Any]:
     return part if isinstance(part, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _model(status: dict[str, Any]) -> Iterator[str]:
+def _model(status: dict[str, Any]) -> str:
     model = _in(status, "model")
-    yield _plain(model.get("display_name") or model["id"])
+    return _plain(model.get("display_name") or model["id"])
 
 
-def _place(status: dict[str, Any]) -> Iterator[str]:
+def _place(status: dict[str, Any]) -> str:
     folder: str = _in(status, "workspace").get("current_dir") or status["cwd"]
-    yield _plain(os.path.basename(folder.rstrip("/")) or folder)
+    return _plain(os.path.basename(folder.rstrip("/")) or folder)
 
 
-def _context(status: dict[str, Any]) -> Iterator[str]:
-    yield f"context {float(status['context_window']['used_percentage']):.0f}%"
+def _context(status: dict[str, Any]) -> str:
+    return f"context {float(status['context_window']['used_percentage']):.0f}%"
 
 
-def _session(status: dict[str, Any]) -> Iterator[str]:
-    yield f"${float(status['cost']['total_cost_usd']):.2f} session"
+def _session(status: dict[str, Any]) -> str:
+    return f"${float(status['cost']['total_cost_usd']):.2f} session"
 
 
-def _limits(status: dict[str, Any]) -> Iterator[str]:
-    """Yield what is left of each limit that the agent itself reports."""
+def _limits(status: dict[str, Any]) -> list[str]:
+    """Return what is left of each limit that the agent itself reports."""
     now = time.time()
+    left: list[str] = []
     for name, short in _WINDOWS:
         window = _in(_in(status, "rate_limits"), name)
         if window and float(window.get("resets_at") or now + 1) > now:
-            yield f"{short} {100 - float(window['used_percentage']):.0f}% left"
+            left.append(f"{short} {100 - float(window['used_percentage']):.0f}% left")
+    return left
 
 
-def _today(location: str | None) -> Iterator[str]:
-    """As `turnlog usage` has it, asked of the index itself: to load the catalog takes longer than all else here."""
-    path = _catalog(location)
+def _today(location: str | None) -> str:
+    """Return what was spent today, as `turnlog usage` has it. Asks the index itself: the catalog takes long to load."""
+    path = _index(location)
     if not os.path.exists(path):
-        return
+        return ""
     import sqlite3
 
     midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
     database = sqlite3.connect(path, timeout=_PATIENCE_S)
     try:
         database.execute("PRAGMA query_only = 1")
-        [(cost, unpriced)] = database.execute(_SPENT, (int(midnight) // 900,)).fetchall()
+        [(cost, unpriced)] = database.execute(_SPENT, (int(midnight) // _QUARTER_S,)).fetchall()
     finally:
         database.close()
-    yield f"${cost / 1e12:.2f}{'+' if unpriced else ''} today"
+    return f"${cost / _PICO:.2f}{'+' if unpriced else ''} today"
 
 
-def _catalog(location: str | None) -> str:
+def _index(location: str | None) -> str:
     from turnlog.machine.environment import default_home, existing_cache
     from turnlog.machine.location import key_of
 
     return os.path.join(existing_cache(), f"{key_of(location or default_home())}.sqlite")
 
 
-def _keep(status: dict[str, Any]) -> Iterator[str]:
+def _keep(status: dict[str, Any]) -> None:
     """Keep the reported limits for `turnlog usage blocks`."""
     limits = _in(status, "rate_limits")
     if limits:
         from turnlog.machine.limitfile import keep_limits
 
         keep_limits(AGENT, limits, time.time())
-    yield from ()
 
 
-def _catch_up(location: str | None) -> Iterator[str]:
-    """Have the index brought up to date for the next time; at most once a minute."""
-    path = _catalog(location)
+def _catch_up(location: str | None) -> None:
+    """Start a process that brings the index up to date for the next line; at most once a minute."""
+    path = _index(location)
     stamp = path.removesuffix(".sqlite") + ".shown"
     try:
         is_due = abs(time.time() - os.stat(stamp).st_mtime) > _STALE_S
@@ -185,7 +183,6 @@ def _catch_up(location: str | None) -> Iterator[str]:
         os.utime(stamp)
         if is_allowed():
             start(path, location or default_home())
-    yield from ()
 
 
 def _plain(text: str) -> str:
