@@ -102,7 +102,7 @@ def test_a_session_that_cannot_be_moved_leaves_the_others_moved_and_is_named(cli
     assert done.code == Unsupported.exit_code
     assert [row["id"] for row in done.json["sessions"]] == [first]
     message = json.loads(done.err)["error"]["message"]
-    assert message.startswith("session tomorrow: ") and message.endswith("; 1 of 3 sessions moved")
+    assert message.startswith("session tomorrow: ") and message.endswith("; 2 sessions not done")
 
 
 def test_n_is_a_dry_run(cli: Cli, session: str, tmp_path: Path):

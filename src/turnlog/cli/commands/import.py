@@ -13,8 +13,7 @@ from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.exitcode import INTERRUPTED, Exit, UsageError
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.notes import tell
-from turnlog.cli.frame.progress import finish_before_interrupt, progress_line
-from turnlog.cli.frame.progress import show_count as progress
+from turnlog.cli.frame.progress import finish_before_interrupt, progress_line, show_count
 from turnlog.cli.pick.session import names
 from turnlog.errors import TurnlogError, Unavailable
 from turnlog.machine.folder import workspace_path
@@ -76,30 +75,30 @@ def command(
     if bool(paths or agent) == everything:
         raise UsageError("give a PATH, --agent or --all; `turnlog formats` lists the agents")
     with this_home() as home, progress_line():
-        done = _import(home, _wanted(home, paths, agent, workspace))
+        outcome = _import(home, _wanted(home, paths, agent, workspace))
     if as_json:
-        print_json({"sessions": [_json_imported(item) for item in done.imported]})
-    elif done.imported or done.failed is None:
-        _print(done.imported)
-    if done.failed is not None:
-        done.failed.message += f"; {count(max(done.left, 1), 'session')} not imported"
-        raise done.failed
-    if done.is_interrupted:
-        tell(f"interrupted: {count(done.left, 'session')} left")
+        print_json({"sessions": [_json_imported(item) for item in outcome.imported]})
+    elif outcome.imported or outcome.error is None:
+        _print(outcome.imported)
+    if outcome.error is not None:
+        outcome.error.message += f"; {count(max(outcome.left, 1), 'session')} not imported"
+        raise outcome.error
+    if outcome.is_interrupted:
+        tell(f"interrupted: {count(outcome.left, 'session')} left")
         raise Exit(INTERRUPTED)
-    lost = [item for item in done.imported if not item.id]
+    lost = [item for item in outcome.imported if not item.id]
     if lost:
         first = f"{lost[0].source.path}: {lost[0].problems[-1].what}"
         raise Unavailable(first if len(lost) == 1 else f"{len(lost)} sessions were not imported, the first {first}")
 
 
-class _Done(NamedTuple):
-    """How far an import came."""
+class _Outcome(NamedTuple):
+    """How far an import came, and what stopped it."""
 
     imported: list[Imported]
     left: int
     """How many of the sessions that were asked for are not imported."""
-    failed: TurnlogError | None
+    error: TurnlogError | None
     is_interrupted: bool
 
 
@@ -113,15 +112,15 @@ def _wanted(home: Home, paths: tuple[str, ...], agent: str | None, workspace: st
         source = None if named is None else named.source
         wanted += sources(word, agent=agent, workspace=workspace) if source is None else [source]
     if not paths:
-        wanted += _gone(agent, workspace)
+        wanted += _deleted(agent, workspace)
     return list(dict.fromkeys(wanted))
 
 
-def _import(home: Home, wanted: list[Source]) -> _Done:
+def _import(home: Home, wanted: list[Source]) -> _Outcome:
     from turnlog.exchange.importing.run import import_all
 
     imported: list[Imported] = []
-    failed: TurnlogError | None = None
+    stopped_by: TurnlogError | None = None
     with finish_before_interrupt("this session is finished first") as is_enough:
         try:
             for item in import_all(interior(home).creator, wanted, _show):
@@ -129,26 +128,26 @@ def _import(home: Home, wanted: list[Source]) -> _Done:
                 if is_enough():
                     break
         except TurnlogError as error:
-            failed = error
+            stopped_by = error
         # Parents that nobody asked for are imported as well, so what is left is not a matter of numbers.
         left = len(set(wanted) - {item.source for item in imported})
-        return _Done(imported, left, failed, is_enough() and left > 0)
+        return _Outcome(imported, left, stopped_by, is_enough() and left > 0)
 
 
-def _gone(agent: str | None, workspace: str | None) -> Iterator[Source]:
-    """Yield what was deleted where it lay, and is kept."""
+def _deleted(agent: str | None, workspace: str | None) -> Iterator[Source]:
+    """Yield the sessions that their agents deleted, and of which a copy is kept."""
     from turnlog.exchange.keeping.keptfile import KeptFiles
     from turnlog.formats import is_known
 
     kept = KeptFiles(home_location())
     folder = None if workspace is None else workspace_path(workspace)
-    for one in filter(is_known, kept.agents()):
-        if agent in (None, one):
-            yield from kept.gone(one, folder)
+    for name in filter(is_known, kept.agents()):
+        if agent in (None, name):
+            yield from kept.gone(name, folder)
 
 
 def _show(number: int, total: int, source: Source) -> None:
-    progress("importing", number, total)
+    show_count("importing", number, total)
 
 
 def _json_imported(item: Imported) -> dict[str, object]:

@@ -11,9 +11,10 @@ from turnlog.cli.frame.command import DRY_RUN_OPTION, Argument, declare
 from turnlog.cli.frame.document import shape
 from turnlog.cli.frame.document.shape import DRY_RUN
 from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.each import EachOutcome, act_on_each
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.notes import note, tell
-from turnlog.errors import Invalid, NotFound, TurnlogError
+from turnlog.errors import Invalid, NotFound
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.session import Home
 from turnlog.thread.report import Info
@@ -55,11 +56,16 @@ def command(old: str, new: str, dry_run: bool, as_json: bool) -> None:
                 f"{_counted(others)}; `turnlog import` makes those ours" if others else "`turnlog ls --all` shows all"
             )
             raise NotFound(f"no session of ours for {before}", hint=hint)
-        rows = [MovedSession(row.id, row.handle, _moved(row, before, after)) for row in moving]
-        moved, failure = (rows, None) if dry_run else _move(home, rows)
+        rows = {row.id: MovedSession(row.id, row.handle, _moved(row, before, after)) for row in moving}
+
+        def move(session_id: str) -> None:
+            with home.resume(session_id) as session:
+                session.set("workspace", rows[session_id].workspace)
+
+        outcome = EachOutcome(list(rows), None) if dry_run else act_on_each(list(rows), move)
+    moved = [rows[session_id] for session_id in outcome.done]
     _print(moved, others, before, after, dry_run=dry_run, as_json=as_json)
-    if failure is not None:
-        raise failure
+    outcome.raise_error()
 
 
 class MovedSession(Struct):
@@ -68,18 +74,6 @@ class MovedSession(Struct):
     id: str
     handle: str
     workspace: str
-
-
-def _move(home: Home, rows: list[MovedSession]) -> tuple[list[MovedSession], TurnlogError | None]:
-    """Move one session after the other; the rows of those that were moved, and the error that stopped it."""
-    for number, row in enumerate(rows):
-        try:
-            with home.resume(row.id) as session:
-                session.set("workspace", row.workspace)
-        except TurnlogError as error:
-            error.message = f"session {row.handle}: {error.message}; {number:,} of {count(len(rows), 'session')} moved"
-            return rows[:number], error
-    return rows, None
 
 
 def _print(

@@ -33,12 +33,11 @@ def command(sessions: tuple[str, ...], new_id: str | None, as_json: bool) -> Non
         raise UsageError("--as gives one session another id")
     with this_home() as home:
         ids = list(dict.fromkeys(names(home).deleted_id(name) for name in sessions))
-        done, failed = act_on_each(ids, lambda session_id: home.restore(session_id, as_=new_id))
-        ids = done if new_id is None else [new_id]
+        outcome = act_on_each(ids, lambda session_id: home.restore(session_id, as_=new_id))
+        ids = outcome.done if new_id is None else [new_id]
     if as_json:
         print_json({"sessions": [{"id": id, "handle": handle_of(id)} for id in ids]})
     else:
         for session_id in ids:
             print(one_line(f"session {handle_of(session_id)} is back"))
-    if failed is not None:
-        raise failed
+    outcome.raise_error()

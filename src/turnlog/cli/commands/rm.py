@@ -80,22 +80,20 @@ def command(
             if not purge:
                 _trash(home, session_id)
             elif all(removed.id != session_id for receipt in purged for removed in receipt.removed):
-                deleted_only = True if deleted else None
-                purged.append(home.purge(session_id, deleted=deleted_only, subagents=subagents, forks=forks))
+                purged.append(home.purge(session_id, deleted=deleted or None, subagents=subagents, forks=forks))
 
-        done, failed = act_on_each(ids, remove)
+        outcome = act_on_each(ids, remove)
     if purged:
         from turnlog.cli.pick.catalog import forget_purged
 
         forget_purged(home_location())
-    handles = {id: rows[id].handle if id in rows else id for id in done}
+    handles = {id: rows[id].handle if id in rows else id for id in outcome.done}
     if as_json:
         documents = [{"id": id, "handle": handle} for id, handle in handles.items()]
         print_json({"purged": purge, "sessions": documents, **json_receipt(purged)})
     else:
         _print(handles.values(), purged, is_purged=purge)
-    if failed is not None:
-        raise failed
+    outcome.raise_error()
 
 
 def _rows(home: Home, *, deleted_first: bool) -> dict[str, Info]:
@@ -107,7 +105,8 @@ def _rows(home: Home, *, deleted_first: bool) -> dict[str, Info]:
 def _ask(ids: list[str], rows: dict[str, Info], *, forks: bool, subagents: bool, as_json: bool) -> None:
     refuse_without_terminal("rm --purge asks first", as_json=as_json)
     show_sessions([rows[id] for id in ids if id in rows])
-    more = " with its " * (forks or subagents) + " and ".join(["forks"] * forks + ["subagents"] * subagents)
+    below = [name for name, is_meant in (("forks", forks), ("subagents", subagents)) if is_meant]
+    more = f" with its {' and '.join(below)}" if below else ""
     which = "it" if len(ids) == 1 else count(len(ids), "session")
     confirm(f"remove {which}{more} for good?", nothing="nothing was removed")
 

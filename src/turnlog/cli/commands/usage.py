@@ -140,11 +140,12 @@ class _Groups:
         *rows, self.total = catalog.usage(query, by=",".join(kinds))
         self._all = rows
         self.rows = [row for row in rows if any(row.tokens) or row.unpriced]
-        self._parts: dict[str, list[Spending]] = {}
+        self._parts: dict[tuple[str, ...], list[Spending]] = {}
+        """The models of each group, by the names of the group."""
         self._is_time = kinds[0] in TIMES
         if breakdown and "model" not in kinds:
             for part in catalog.usage(query, by=",".join((*kinds, "model")))[:-1]:
-                self._parts.setdefault(", ".join(part.names[:-1]), []).append(part)
+                self._parts.setdefault(tuple(part.names[:-1]), []).append(part)
 
     def _limited(self, rows: list[Spending], limit: int | None) -> list[Spending]:
         return (rows[-limit:] if self._is_time else rows[:limit]) if limit else rows
@@ -159,14 +160,14 @@ class _Groups:
 
     def _json_group(self, row: Spending) -> dict[str, Any]:
         document = json_spending(row)
-        parts = self._parts.get(row.group)
+        parts = self._parts.get(tuple(row.names))
         return document if parts is None else {**document, "models": [json_spending(part) for part in parts]}
 
     def print_csv(self, limit: int | None, sessions: NamedSessions) -> None:
         """Print the groups as CSV."""
         printed = self._limited(self.rows, limit)
-        heads = [*self._kinds, *["title"] * ("session" in self._kinds), *["model"] * bool(self._parts)]
-        rows = [part for row in printed for part in self._parts.get(row.group, [row])]
+        heads = [*self._kinds, *(["title"] if "session" in self._kinds else []), *(["model"] if self._parts else [])]
+        rows = [part for row in printed for part in self._parts.get(tuple(row.names), [row])]
         for line in csv_lines(heads, ((self._cells(row, sessions), row) for row in rows)):
             print(line)
 
@@ -179,7 +180,7 @@ class _Groups:
         """Print a table; `below` lines follow it, and its header stays on the screen."""
         fitting = screen_rows(below=4 + below, least=_FLOOR)
         if limit is None and fitting is not None:
-            each = max((1 + len(self._parts.get(row.group, ())) for row in self.rows), default=1)
+            each = max((1 + len(self._parts.get(tuple(row.names), ())) for row in self.rows), default=1)
             limit = fitting // each or 1
         rows = self._limited(self.rows, limit)
         is_cut = len(rows) < len(self.rows)

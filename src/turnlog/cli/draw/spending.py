@@ -1,4 +1,4 @@
-"""What was spent: as a table, and as CSV."""
+"""Draws spending as a table, and as CSV."""
 
 from __future__ import annotations
 
@@ -50,44 +50,45 @@ def spending_table(
     rows: list[Spending],
     total: Spending,
     sessions: NamedSessions,
-    parts: dict[str, list[Spending]],
+    parts: dict[tuple[str, ...], list[Spending]],
     *,
     is_cut: bool,
 ) -> list[str]:
-    """Lines of a table: groups, below each its `parts`, and the sum."""
+    """Return the lines of a table: groups, below each its `parts` by its names, and the sum."""
     is_free = screen_width() is None
-    lines = [one for row in rows for one in (row, *parts.get(row.group, ()))]
-    indented = [bool(parts) and len(one.names) > len(kinds) for one in lines]
+    lines = [line for row in rows for line in (row, *parts.get(tuple(row.names), ()))]
+    indented = [bool(parts) and len(line.names) > len(kinds) for line in lines]
     label = f"{'all of it' if is_cut else 'total'}, at API prices"
     columns: list[Column] = []
     for depth, kind in enumerate(kinds):
         cells = _cells(kind, [row.names[depth] for row in lines], sessions, is_free=is_free)
         if not depth:
             cells = [
-                _INDENT + one.names[-1] if inner else cell
-                for one, inner, cell in zip(lines, indented, cells, strict=True)
+                _INDENT + line.names[-1] if inner else cell
+                for line, inner, cell in zip(lines, indented, cells, strict=True)
             ]
         least = 0 if is_free else _NAME if not depth else _SECOND
         columns.append(Column(kind.upper(), [*cells, "" if depth else label], least=least, is_path=bool(parts)))
-    everything = [*lines, total]
-    columns += numbers(everything, is_free=is_free)
+    columns += number_columns([*lines, total], is_free=is_free, has_sessions="session" not in kinds)
     if "session" in kinds:
-        del columns[len(kinds)]
         titles = [sessions.title(row.names[kinds.index("session")]) for row in lines]
         columns.append(Column("TITLE", [*titles, ""], least=16))
     return _with_sum(grid(columns))
 
 
-def numbers(rows: Sequence[Spending], *, is_free: bool) -> list[Column]:
-    """Return the columns that every table of spending has."""
+def number_columns(
+    rows: Sequence[Spending], *, is_free: bool, has_sessions: bool = True, drop: int = 0
+) -> list[Column]:
+    """Return the columns that every table of spending has. `drop` is added to the order in which they are dropped."""
     number = str if is_free else tokens
+    sessions = Column("SESSIONS", [f"{row.sessions:,}" for row in rows], right=True, drop=drop + 5)
     return [
-        Column("SESSIONS", [f"{row.sessions:,}" for row in rows], right=True, drop=5),
-        Column("REQUESTS", [f"{row.requests:,}" for row in rows], right=True, drop=6),
-        Column("INPUT", [number(row.tokens.input_tokens) for row in rows], right=True, drop=2),
-        Column("CACHE READ", [number(row.tokens.cache_read_tokens) for row in rows], right=True, drop=3),
-        Column("CACHE WRITE", [number(_cache_write(row)) for row in rows], right=True, drop=4),
-        Column("OUTPUT", [number(row.tokens.output_tokens) for row in rows], right=True, drop=1),
+        *([sessions] if has_sessions else []),
+        Column("REQUESTS", [f"{row.requests:,}" for row in rows], right=True, drop=drop + 6),
+        Column("INPUT", [number(row.tokens.input_tokens) for row in rows], right=True, drop=drop + 2),
+        Column("CACHE READ", [number(row.tokens.cache_read_tokens) for row in rows], right=True, drop=drop + 3),
+        Column("CACHE WRITE", [number(_cache_write(row)) for row in rows], right=True, drop=drop + 4),
+        Column("OUTPUT", [number(row.tokens.output_tokens) for row in rows], right=True, drop=drop + 1),
         Column("COST", [dollars(row.tokens.cost_micros, is_partial=bool(row.unpriced)) for row in rows], right=True),
     ]
 
@@ -113,15 +114,13 @@ def block_table(blocks: list[UsageBlock]) -> list[str]:
     own = [
         Column("BLOCK", [_began(block) for block in blocks]),
         Column("AGENT", [block.agent for block in blocks], drop=3),
-        Column("USED", [_minutes(block.minutes) + " …" * block.is_active for block in blocks], drop=5),
+        Column("USED", [_minutes(block.minutes) + (" …" if block.is_active else "") for block in blocks], drop=5),
     ]
     rates = [
         Column("TOKENS/MIN", [_tokens_rate(block) for block in blocks], right=True, drop=4),
         Column("$/HOUR", [_cost_rate(block) for block in blocks], right=True),
     ]
-    *columns, cost = numbers(rows, is_free=is_free)
-    for column in columns:
-        column.drop += 6
+    *columns, cost = number_columns(rows, is_free=is_free, drop=6)
     return grid([*own, *columns, *rates, cost])
 
 
@@ -152,7 +151,7 @@ def tell_more(number: int, *, is_time: bool) -> None:
 
 
 def unpriced_notes(total: Spending) -> Iterator[str]:
-    """Yield what a sum without the parts that have no price has to say."""
+    """Yield a warning about models without a known price, and a hint."""
     if not total.unpriced:
         return
     names = ", ".join(name or "(no model named)" for name in total.unpriced[:5])
