@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from turnlog.machine.deferred import defer
 from turnlog.machine.detached import begin, is_allowed, is_taken
+from turnlog.machine.location import folder_of
 
 __all__ = ["is_allowed", "lock_of", "start"]
 
@@ -27,4 +28,5 @@ def start(path: str, location: str, *, at_end: bool = False) -> bool:
 
 def _begin(path: str, location: str) -> int:
     """Begin it. The home is not an argument: everybody on the machine can see those, and it may contain a password."""
-    return begin(lock_of(path), ["index", "--background"], TURNLOG_HOME=location)
+    folder = folder_of(location)  # from the root: the process leaves this folder
+    return begin(lock_of(path), ["index", "--background"], TURNLOG_HOME=location if folder is None else folder)

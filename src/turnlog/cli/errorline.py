@@ -39,7 +39,7 @@ class ErrorForm:
 
     @classmethod
     def choose(cls, command: Command, own: Sequence[str], words: Sequence[str]) -> None:
-        """Take it from the words of a command; of the program, from all of them, for it may know no such command."""
+        """Set the form from the words of a command. For an unknown command, all words of the program are read."""
         if command.is_program:
             own_json = words[: words.index("--")] if "--" in words else words
             cls.as_json = "--json" in own_json
@@ -103,8 +103,8 @@ def _report(error: Exception) -> int:
         traceback.print_exc()
     if isinstance(error, OutputLost):
         discard_output()
-    told = _as_ours(error)
-    failure = _Failure(told)
+    reported = _as_ours(error)
+    failure = _Failure(reported)
     try:
         if ErrorForm.as_json:
             failure.print_json()
@@ -113,7 +113,7 @@ def _report(error: Exception) -> int:
     except BrokenPipeError:
         return PIPE_CLOSED
     except OSError:
-        return failure.exit_code if isinstance(told, TurnlogError) else 1
+        return failure.exit_code if isinstance(reported, TurnlogError) else 1
     return failure.exit_code
 
 

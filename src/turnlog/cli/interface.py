@@ -40,12 +40,12 @@ ENVIRONMENT = {
 def described(name: str) -> dict[str, Any]:
     """Return what programs may know of one command."""
     command = get_command(name)
-    options = [one for one in command.options if not one.is_hidden and one is not HELP]
+    options = [option for option in command.options if not option.is_hidden and option is not HELP]
     return {
         "name": name,
         "summary": summary(name),
-        "arguments": [_argument(one) for one in command.arguments],
-        "options": [_option(one) for one in options],
+        "arguments": [_argument(argument) for argument in command.arguments],
+        "options": [_option(option) for option in options],
         "examples": list(examples(command.help)),
         "changes": command.module.CHANGES,
         "json": schema(command.module.FIELDS, getattr(command.module, "JSON_VERSION", VERSION)),
@@ -58,33 +58,38 @@ def examples(help: str) -> Iterator[dict[str, str]]:
         yield {"command": match[1].strip(), "meaning": match[2] or ""}
 
 
-def _argument(one: Argument) -> dict[str, Any]:
-    name = one.name.upper() if one.choices else one.shown.strip("[].")
-    return {"name": name, **_taken(one), "required": one.is_required, "repeatable": one.is_repeatable}
-
-
-def _option(one: Option) -> dict[str, Any]:
-    words = _DEFAULT.search(one.help)
-    default = one.default if one.default not in (None, ()) else None
+def _argument(argument: Argument) -> dict[str, Any]:
+    name = argument.name.upper() if argument.choices else argument.shown.strip("[].")
     return {
-        "flags": [*one.flags, *one.off.split()],
-        **_taken(one),
-        "value": None if not one.value else "VALUE" if one.choices else one.value,
-        "default": words[1] if default is None and words is not None else default,
-        "required": one.is_required,
-        "repeatable": one.is_repeatable,
-        "meaning": one.help,
+        "name": name,
+        **_json_type(argument),
+        "required": argument.is_required,
+        "repeatable": argument.is_repeatable,
     }
 
 
-def _taken(one: Argument | Option) -> dict[str, Any]:
+def _option(option: Option) -> dict[str, Any]:
+    words = _DEFAULT.search(option.help)
+    default = option.default if option.default not in (None, ()) else None
+    return {
+        "flags": [*option.flags, *option.off.split()],
+        **_json_type(option),
+        "value": None if not option.value else "VALUE" if option.choices else option.value,
+        "default": words[1] if default is None and words is not None else default,
+        "required": option.is_required,
+        "repeatable": option.is_repeatable,
+        "meaning": option.help,
+    }
+
+
+def _json_type(parameter: Argument | Option) -> dict[str, Any]:
     """Return the type of its value, and what it may be."""
     kind = "string"
-    if isinstance(one, Option) and not one.value:
+    if isinstance(parameter, Option) and not parameter.value:
         kind = "boolean"
-    elif isinstance(one, Option) and one.number is not None:
-        kind = "integer" if one.number is int else "number"
-    return {"type": kind, "choices": list(one.choices) or None}
+    elif isinstance(parameter, Option) and parameter.number is not None:
+        kind = "integer" if parameter.number is int else "number"
+    return {"type": kind, "choices": list(parameter.choices) or None}
 
 
 def exit_codes() -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Windows of five hours, and what agents said is left of theirs, as `turnlog usage blocks` prints them."""
+"""`turnlog usage blocks`: usage in windows of five hours, and the limits that agents reported."""
 
 from __future__ import annotations
 

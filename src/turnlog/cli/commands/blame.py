@@ -124,10 +124,15 @@ def _print_commit(blame: CommitBlame, to: str | None, *, as_json: bool) -> None:
         write_json(encode_json(trace_record(blame.files, blame.top, blame.commit)))
     elif as_json:
         turns: list[dict[str, Any]] = [
-            {**json_author(one.author), "lines": one.lines, "cost_micros": one.cost_micros, "unpriced": one.unpriced}
-            for one in blame.turns
+            {
+                **json_author(turn.author),
+                "lines": turn.lines,
+                "cost_micros": turn.cost_micros,
+                "unpriced": turn.unpriced,
+            }
+            for turn in blame.turns
         ]
-        files = [{"path": one.path, "lines": [json_line(line) for line in one.lines]} for one in blame.files]
+        files = [{"path": file.path, "lines": [json_line(line) for line in file.lines]} for file in blame.files]
         document = {"commit": blame.commit, "subject": blame.subject, "turns": turns, "others": blame.others}
         print_json({**document, "files": files})
     else:
@@ -143,19 +148,19 @@ def _print_turns(blame: CommitBlame) -> None:
         _print_table(
             grid(
                 [
-                    Column("SESSION", [session_name(one.author) for one in turns]),
-                    Column("TURN", [str(one.author.turn) for one in turns], right=True),
-                    Column("LINES", [f"{one.lines:,}" for one in turns], right=True),
-                    Column("COST", [_cost(one.cost_micros, one.unpriced) for one in turns], right=True),
-                    Column("AGENT", [one.author.agent or "" for one in turns], drop=1),
-                    Column("ENTRY", [str(one.author.entry) for one in turns], right=True, drop=2),
-                    Column("PROMPT", [one.author.prompt or "" for one in turns], least=12),
+                    Column("SESSION", [session_name(turn.author) for turn in turns]),
+                    Column("TURN", [str(turn.author.turn) for turn in turns], right=True),
+                    Column("LINES", [f"{turn.lines:,}" for turn in turns], right=True),
+                    Column("COST", [_cost(turn.cost_micros, turn.unpriced) for turn in turns], right=True),
+                    Column("AGENT", [turn.author.agent or "" for turn in turns], drop=1),
+                    Column("ENTRY", [str(turn.author.entry) for turn in turns], right=True, drop=2),
+                    Column("PROMPT", [turn.author.prompt or "" for turn in turns], least=12),
                 ]
             )
         )
     for why, number in sorted(blame.others.items()):
         print(f"{count(number, 'line')} {IN_WORDS.get(why, why)}")
-    unknown = sum(one.cost_micros is None or bool(one.unpriced) for one in blame.turns)
+    unknown = sum(turn.cost_micros is None or bool(turn.unpriced) for turn in blame.turns)
     if unknown:
         tell(f"what {count(unknown, 'turn')} cost is not known, or not all of it")
 

@@ -10,7 +10,7 @@ from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.progress import progress_line
 from turnlog.cli.pick.session import refuse_interrupted, session_to_change
 from turnlog.cli.safetynet.checkpointing import new_session, own_session, tell_skipped
-from turnlog.cli.safetynet.checkpointtrees import Trees
+from turnlog.cli.safetynet.checkpointtrees import Trees, Weight
 from turnlog.session import Home, Session
 from turnlog.session.interior import interior
 from turnlog.view.number import count, size
@@ -46,18 +46,17 @@ def command(label: str | None, here: bool, session: str | None, as_json: bool) -
         refuse_interrupted(target)
         with progress_line():
             checkpoint = target.checkpoint(label)
-        weight = Trees(interior(home).store).weight(checkpoint) or (0, 0)
+        weight = Trees(interior(home).store).weight(checkpoint) or Weight(0, 0)
         if as_json:
             data = {"session": target.id, "is_new": is_new, "workspace": target.workspace, "entry": checkpoint.seq}
-            print_json(
-                {**data, "label": label, "files": weight[0], "size_bytes": weight[1], "skipped": checkpoint.skipped}
-            )
+            print_json({**data, "label": label, **weight._asdict(), "skipped": checkpoint.skipped})
             return
         name = f" “{one_line(label)}”" if label else ""
         which = (
             f"{'new session' if is_new else 'session'} {one_line(target.handle)}, {one_line(target.workspace or '')}"
         )
-        print(f"checkpoint{name}, entry {checkpoint.seq}: {count(weight[0], 'file')}, {size(weight[1])} ({which})")
+        what = f"{count(weight.files, 'file')}, {size(weight.size_bytes)} ({which})"
+        print(f"checkpoint{name}, entry {checkpoint.seq}: {what}")
         tell_skipped(target, checkpoint)
 
 

@@ -114,15 +114,15 @@ class CheckpointRow(Struct):
 
 
 def _row(checkpoint: Checkpoint, before: Checkpoint | None, trees: Trees, numbers: dict[str, int]) -> CheckpointRow:
-    files, size_bytes = trees.weight(checkpoint) or (None, None)
+    weight = trees.weight(checkpoint)
     return CheckpointRow(
         entry=checkpoint.seq,
         at=checkpoint.at,
         label=checkpoint.label,
         when=checkpoint.when,
         turn=numbers.get(checkpoint.turn) if checkpoint.turn is not None else None,
-        files=files,
-        size_bytes=size_bytes,
+        files=weight and weight.files,
+        size_bytes=weight and weight.size_bytes,
         changed=None if before is None else trees.changes(before, checkpoint),
         skipped=checkpoint.skipped,
     )

@@ -93,36 +93,41 @@ def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json:
         sides = [stack.enter_context(session_to_read(word)) for word in (a, b)]
         with progress_line():
             comparison = compare(*(
-                comparable(one.session, interior(one.home).store, branch=branch, name=one.name)
-                for one, branch in zip(sides, (branch_a, branch_b), strict=True)
+                comparable(part.session, interior(part.home).store, branch=branch, name=part.name)
+                for part, branch in zip(sides, (branch_a, branch_b), strict=True)
             ))  # fmt: skip
     if as_json:
-        print_json({"common": _plain(comparison.common), "a": _side(comparison.a), "b": _side(comparison.b)})
+        print_json(
+            {"common": _json_struct(comparison.common), "a": _json_side(comparison.a), "b": _json_side(comparison.b)}
+        )
         return
     for line in _lines(comparison):
         print(line)
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _json_struct(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__struct_fields__}
 
 
-def _took(one: ComparedSide | ComparedTurn) -> dict[str, Any]:
+def _json_effort(part: ComparedSide | ComparedTurn) -> dict[str, Any]:
+    """Return what a side or a turn took: messages, tool calls, tokens, money, time and files."""
     return {
-        "messages": one.messages,
-        "tool_calls": one.tool_calls,
-        **{name: getattr(one.usage, name) for name in TOKENS},
-        "cost_micros": one.cost.micros,
-        "unpriced": sorted(one.cost.unpriced),
-        "seconds": one.duration.total_seconds(),
-        "files": None if one.files is None else [_plain(file) for file in one.files],
+        "messages": part.messages,
+        "tool_calls": part.tool_calls,
+        **{name: getattr(part.usage, name) for name in TOKENS},
+        "cost_micros": part.cost.micros,
+        "unpriced": sorted(part.cost.unpriced),
+        "seconds": part.duration.total_seconds(),
+        "files": None if part.files is None else [_json_struct(file) for file in part.files],
     }
 
 
-def _side(side: ComparedSide) -> dict[str, Any]:
-    turns = [{"first": turn.first, "prompt": turn.prompt, "answer": turn.answer, **_took(turn)} for turn in side.turns]
+def _json_side(side: ComparedSide) -> dict[str, Any]:
+    turns = [
+        {"first": turn.first, "prompt": turn.prompt, "answer": turn.answer, **_json_effort(turn)} for turn in side.turns
+    ]
     about = {"session": side.session, "title": side.title, "agent": side.agent, "head": side.head}
-    return {**about, **_took(side), "turns": turns}
+    return {**about, **_json_effort(side), "turns": turns}
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:

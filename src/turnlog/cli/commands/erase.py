@@ -86,12 +86,13 @@ def command(
         refuse_agent("erase")
     with this_home() as home:
         target = session_to_change(home, session)
-        chosen, others = (
-            _chosen(target, entries) if matching is None else split_by_erasability(history_of(target), matching)
-        )
+        if matching is None:
+            chosen, others = _named(target, entries), list[AnyEntry]()
+        else:
+            chosen, others = split_by_erasability(history_of(target), matching)
         _refuse_nothing(target, chosen, others)
         if dry_run:
-            rows = [{"session": target.id, "seq": one.seq, "id": one.id, "type": one.type} for one in chosen]
+            rows = [{"session": target.id, "seq": entry.seq, "id": entry.id, "type": entry.type} for entry in chosen]
             if as_json:
                 print_json({"session": target.id, "dry_run": True, "entries": rows})
             else:
@@ -116,16 +117,17 @@ def command(
     print_erasure(target.handle, receipt)
 
 
-def _chosen(session: Session, names: tuple[str, ...]) -> tuple[list[AnyEntry], list[AnyEntry]]:
-    entries_chosen: list[AnyEntry] = []
+def _named(session: Session, names: tuple[str, ...]) -> list[AnyEntry]:
+    """Return the entries with these numbers or ids. Raises `NotFound`."""
+    entries: list[AnyEntry] = []
     for name in names:
         entry = history_of(session).at(int(name)) if name.isdecimal() and len(name) < 19 else session.find(name)
         if entry is None:
             raise NotFound(
                 f"no entry {name!r:.80} in session {one_line(session.handle)}", hint="`turnlog log` shows them"
             )
-        entries_chosen.append(entry)
-    return entries_chosen, []
+        entries.append(entry)
+    return entries
 
 
 def _refuse_nothing(session: Session, chosen: list[AnyEntry], others: list[AnyEntry]) -> None:

@@ -79,22 +79,22 @@ def command(
     turnlog hooks install                    asks for each agent that is here
     turnlog hooks install claude-code codex  these two
     turnlog hooks install --all --dry-run    what it would change
-    turnlog hooks status                     what runs, and what keeps it from it
-    turnlog hooks uninstall --all            as if nothing had been
+    turnlog hooks status                     which hooks run, and what prevents them
+    turnlog hooks uninstall --all            restore the settings
     """
     places = hook_places(home_location())
     edits: list[FileEdit] = []
     chosen: list[HookedAgent] = []
+    if action == "uninstall" and not dry_run:
+        refuse_agent("hooks uninstall")
     if action != "status":
         scope = "project" if in_project else "user"
-        program = this_launcher() if anyway or action == "uninstall" else launcher()  # before anybody is asked
+        program = this_launcher() if anyway or action == "uninstall" else launcher()  # before the questions
         chosen = _chosen(action, agents, places, scope, everyone=everyone, as_json=as_json)
         if action == "install":
-            edits = [edit for one in chosen for edit in plan_install(one, places, scope, program, trust=trust)]
+            edits = [edit for agent in chosen for edit in plan_install(agent, places, scope, program, trust=trust)]
         else:
-            if not dry_run:
-                refuse_agent("hooks uninstall")
-            edits = [edit for one in chosen for edit in plan_uninstall(one, places, scope)]
+            edits = [edit for agent in chosen for edit in plan_uninstall(agent, places, scope)]
         for edit in edits if not dry_run else ():
             make_edit(edit, places.imprints)
     elif agents or everyone:

@@ -53,5 +53,5 @@ def _make(home: str | None) -> None:
     os.chdir("/")
     with Catalog(home, agents=True) as catalog, alone(lock_of(catalog.path)) as is_alone:
         if is_alone:
-            limits()  # whoever asks next finds them remembered
+            limits()  # asks the agents for them once, and stores the answer for later commands
             catalog._make(workspace)  # pyright: ignore[reportPrivateUsage]

@@ -87,7 +87,7 @@ def command(
     action, named, options = _split_words(words)
     if workspace is not None or allow_rewind:
         raise Invalid("options of the server follow --", hint=f"turnlog mcp {action} AGENT -- --all")
-    from turnlog.cli.setup.server import ServerRequest, change_settings
+    from turnlog.cli.serversettings import ServerRequest, change_settings
 
     scope = "project" if in_project else "user"
     change_settings(ServerRequest(action, named, options, scope, everywhere, dry_run, anyway, as_json), home)

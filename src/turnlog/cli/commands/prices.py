@@ -41,7 +41,10 @@ FIELDS = {
 }
 
 
-@declare(Argument("models", "[MODEL]..."), Option("--update", "Use the prices of the installed genai-prices."))
+@declare(
+    Argument("models", "[MODEL]..."),
+    Option("--update", "Store the prices of the installed genai-prices, and use them."),
+)
 def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
     """Show the API prices of models, in dollars for a million tokens.
 

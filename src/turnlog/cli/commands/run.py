@@ -19,7 +19,7 @@ from turnlog.cli.frame.foreground import Foreground, find_program
 from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.notes import tell, tell_table, warn
 from turnlog.cli.frame.progress import progress_line, restart_clock
-from turnlog.cli.pick.session import refuse_interrupted, session_to_change, who_is_busy
+from turnlog.cli.pick.session import busy_process, refuse_interrupted, session_to_change
 from turnlog.cli.safetynet.checkpointing import new_session, own_session, tell_skipped
 from turnlog.errors import Invalid, TurnlogError
 from turnlog.log.entry import Checkpoint, Note
@@ -139,7 +139,7 @@ def _session(home: Home, name: str | None, *, is_new: bool, is_here: bool) -> Se
     if newest is None:
         return new_session(home, is_here=is_here)
     with home.read(newest) as session:
-        is_busy = who_is_busy(session) > 0
+        is_busy = busy_process(session) > 0
     return new_session(home, is_here=is_here) if is_busy else home.resume(newest)
 
 

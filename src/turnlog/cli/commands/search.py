@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LIMIT, SESSIONS = 20, 10
 SORTS = ("time", "relevance")
-_CUT = "hint: too much text: only the newest part was searched; add a word or since:"
+_CUT = "too much text: only the newest part was searched; add a word or since:"
 GROUP = "Find", 2
 CHANGES = shape.NOTHING
 JSON_VERSION = 2
@@ -52,7 +52,7 @@ FIELDS = {
 
 
 class SearchRequest:
-    """What is searched for, and in which folder."""
+    """The words to search for, and the folder to search in."""
 
     def __init__(self, words: tuple[str, ...], *, here: bool, workspace: str | None) -> None:
         self.words = words
@@ -60,7 +60,7 @@ class SearchRequest:
         """The words as one query."""
         self.query = in_folder(self.typed, here=here, workspace=workspace)
         """The same in the folder that was asked for."""
-        self._options = ["--here"] * here + (["--workspace", workspace] if workspace is not None else [])
+        self._options = [*(["--here"] if here else []), *(["--workspace", workspace] if workspace is not None else [])]
 
     @property
     def is_narrow(self) -> bool:
@@ -160,11 +160,13 @@ def _by_place(request: SearchRequest, limit: int, before: int | None, *, as_json
             )  # fmt: skip
             return
         if not hits and not hits.is_cut:
-            _nothing(catalog, request, is_narrow=request.is_narrow or before is not None, is_partial=is_partial)
+            _tell_nothing_found(
+                catalog, request, is_narrow=request.is_narrow or before is not None, is_partial=is_partial
+            )
             return
     print_flat(hits)
     if hits.is_cut:
-        tell(_CUT)
+        hint(_CUT)
     if hits.next is not None:
         options = ["--limit", str(limit)] if limit != LIMIT else []
         tell(f"… older ones: {request.command([*options, '--before', str(hits.next)])}", exact=True)
@@ -183,7 +185,7 @@ def _by_session(request: SearchRequest, shown: SessionPage, *, as_json: bool) ->
             )  # fmt: skip
             return
         if not page.sessions and not page.is_cut:
-            _nothing(catalog, request, is_narrow=request.is_narrow or shown.page > 1, is_partial=is_partial)
+            _tell_nothing_found(catalog, request, is_narrow=request.is_narrow or shown.page > 1, is_partial=is_partial)
             return
         ids = catalog.ids() if screen_width() is not None else []
     _tell_near(page)
@@ -195,7 +197,7 @@ def _by_session(request: SearchRequest, shown: SessionPage, *, as_json: bool) ->
 
 
 def _page_cursor(shown: SessionPage, page: FoundPage, hits: int, printed: int) -> str | None:
-    """Return the cursor after this many printed places of a page that has so many."""
+    """Return the cursor after this many printed hits of a page that has `hits`."""
     if shown.skipped + printed < hits:
         return f"{shown.page}.{shown.skipped + printed}"
     return None if page.next is None else f"{page.next}.0"
@@ -206,13 +208,13 @@ def _print_json(
 ) -> None:
     from turnlog.cli.fields.hitlist import HitList
 
-    indexed, pending, *_ = catalog.standing()
-    listed = HitList(hits, cursor)
-    print_json({"query": request.query, "hits": listed, "indexed": indexed, "pending": pending, **more})
+    standing = catalog.standing()
+    document = {"query": request.query, "hits": HitList(hits, cursor)}
+    print_json({**document, "indexed": standing.indexed, "pending": standing.pending, **more})
 
 
 def _tell_near(page: FoundPage) -> None:
-    """What was looked for instead of what was typed, before anybody takes the one for the other."""
+    """Tell which words were replaced or left out, before the results."""
     for word, near in page.instead:
         tell(f"{word} occurs nowhere; these results are for {near}")
     if page.missing:
@@ -230,7 +232,7 @@ def _tell_totals(page: FoundPage, request: SearchRequest, shown: SessionPage) ->
         totals += f"; older ones: {request.command(options, _words_until(request, page.reached))}"
     tell(totals, colour="dim", exact=True)
     if page.is_cut:
-        tell(_CUT)
+        hint(_CUT)
 
 
 def _words_until(request: SearchRequest, end: datetime) -> tuple[str, ...]:
@@ -242,7 +244,7 @@ def _words_until(request: SearchRequest, end: datetime) -> tuple[str, ...]:
     return (str(query.within(until)),) if query.others else (*request.words, str(Query((), (until,))))
 
 
-def _nothing(catalog: Catalog, request: SearchRequest, *, is_narrow: bool, is_partial: bool) -> None:
+def _tell_nothing_found(catalog: Catalog, request: SearchRequest, *, is_narrow: bool, is_partial: bool) -> None:
     query = request.typed
     tell(f"nothing found for {query}{' so far' if is_partial else ''}")
     if is_partial:

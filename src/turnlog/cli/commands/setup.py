@@ -77,7 +77,7 @@ def command(
     turnlog setup                            asks
     turnlog setup --dry-run                  what it would change
     turnlog setup codex --no-keep --yes      without a question
-    turnlog setup --undo                     as if nothing had been
+    turnlog setup --undo                     restore the settings
     """
     location = home_location()
     parts = [part(location, anyway=anyway) for part in PARTS]

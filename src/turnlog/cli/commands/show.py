@@ -117,15 +117,15 @@ def command(
             _print_raw(opened, _raw_part(opened, last, at), is_paged=not no_pager)
             return
         part = part_of(opened.session, last=last, at=at, branch=branch)
-        shown = _context(opened, part, last) if as_context else _Shown(opened, part, part.entries(opened.session))
+        excerpt = _context(opened, part, last) if as_context else _Excerpt(opened, part, part.entries(opened.session))
         if as_json:
-            _print_json(shown, is_context=as_context)
+            _print_json(excerpt, is_context=as_context)
         else:
-            _print_conversation(shown, is_full=full, is_paged=not no_pager)
+            _print_conversation(excerpt, is_full=full, is_paged=not no_pager)
 
 
-class _Shown(NamedTuple):
-    """What is shown of a session."""
+class _Excerpt(NamedTuple):
+    """The part of a session that is shown."""
 
     opened: OpenedSession
     part: Part
@@ -134,22 +134,22 @@ class _Shown(NamedTuple):
     """The system prompt, of what a model would see."""
 
 
-def _context(opened: OpenedSession, part: Part, last: int | None) -> _Shown:
+def _context(opened: OpenedSession, part: Part, last: int | None) -> _Excerpt:
     context = opened.session.context()
-    return _Shown(opened, part, context.messages[-last:] if last else context.messages, context.system)
+    return _Excerpt(opened, part, context.messages[-last:] if last else context.messages, context.system)
 
 
 def _misused(what: str) -> UsageError:
     return UsageError(what, hint="see `turnlog show --help`")
 
 
-def _print_conversation(shown: _Shown, *, is_full: bool, is_paged: bool) -> None:
-    """Print it for people, and on stderr what they should know of it."""
-    opened, part = shown.opened, shown.part
+def _print_conversation(excerpt: _Excerpt, *, is_full: bool, is_paged: bool) -> None:
+    """Print the conversation, and on stderr calls without a result, problems and damage."""
+    opened, part = excerpt.opened, excerpt.part
     seen: list[Message] = []
     is_read = False
     with paged(is_wanted=is_paged) as out:
-        _write(shown, out, seen, is_full=is_full)
+        _write(excerpt, out, seen, is_full=is_full)
         is_read = True  # not where the pager was quit before
     if is_read and part.is_end:
         _tell_pending(pending(seen))
@@ -168,13 +168,13 @@ def _tell_pending(calls: Sequence[ToolCall]) -> None:
         tell(f"no result yet: {names}")
 
 
-def _write(shown: _Shown, out: TextIO, messages: list[Message], *, is_full: bool) -> None:
-    """Write the header and the conversation; `messages` gets what tells whether a call was answered."""
+def _write(excerpt: _Excerpt, out: TextIO, messages: list[Message], *, is_full: bool) -> None:
+    """Write the header and the conversation, and add calls and results of each message to `messages`."""
     from turnlog.view.cost import Costs
     from turnlog.view.rowmaker import Rows
     from turnlog.view.terminal.line import lines_of
 
-    opened, part, entries = shown.opened, shown.part, shown.entries
+    opened, part, entries = excerpt.opened, excerpt.part, excerpt.entries
     screen = this_screen(is_full=is_full, mark=part.mark)
     for line in header(opened, screen, is_whole=part.is_whole):
         print(line, file=out)
@@ -182,14 +182,14 @@ def _write(shown: _Shown, out: TextIO, messages: list[Message], *, is_full: bool
         print(screen.paint(part.note, "dim"), file=out)
     rows = Rows(price=Costs(), size=opened.blob_size)
     rows.take(part.before(opened.session))
-    if shown.system:
-        entries = [Message(role="system", blocks=[Text(text=shown.system)]), *entries]
+    if excerpt.system:
+        entries = [Message(role="system", blocks=[Text(text=excerpt.system)]), *entries]
     for line in lines_of(rows.paired(_kept(entries, messages)), screen):
         print(line, file=out)
 
 
 def _kept(entries: Iterable[AnyEntry], messages: list[Message]) -> Iterator[AnyEntry]:
-    """The entries; of the messages, what tells whether a call was answered is kept."""
+    """Yield the entries, and add calls and results of each message to `messages`."""
     for entry in entries:
         if isinstance(entry, Message):
             messages.append(_light(entry))
@@ -264,26 +264,26 @@ def _file(opened: OpenedSession) -> str | None:
     return path if is_text and not opened.source.key else None
 
 
-def _print_json(shown: _Shown, *, is_context: bool) -> None:
+def _print_json(excerpt: _Excerpt, *, is_context: bool) -> None:
     """Write one object as it is read: a conversation may be larger than memory."""
     from turnlog.cli.frame.document.entrylist import EntryPage
     from turnlog.cli.frame.document.itemlist import ItemPage
 
-    opened, reader = shown.opened, shown.opened.session
+    opened, reader = excerpt.opened, excerpt.opened.session
     data: dict[str, Any] = {
         "session": reader.id,
         "title": reader.title,
         "workspace": reader.workspace,
         "agent": reader.agent,
-        "head": shown.part.head,
+        "head": excerpt.part.head,
         "totals": _totals(reader),
     }
-    if shown.system is not None:
-        data["system"] = shown.system
+    if excerpt.system is not None:
+        data["system"] = excerpt.system
     if opened.source is not None:
         data["source"] = opened.source
         data["problems"] = opened.problems
-    messages = (entry for entry in shown.entries if isinstance(entry, Message))
+    messages = (entry for entry in excerpt.entries if isinstance(entry, Message))
     seen: list[Message] = []
     kept = _kept(messages, seen)
     if is_context:  # made for a model: some of it is no entry, and has no number to go on behind

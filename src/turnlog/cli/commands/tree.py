@@ -62,7 +62,7 @@ def command(session: str | None, key: str | None, as_json: bool) -> None:
 
 
 def _top(name: str, parents: dict[str, str]) -> str:
-    """The session that it was forked from in the end."""
+    """Return the original session: the one at the root of its forks."""
     seen = {name}
     while (above := parents.get(name, name)) not in seen:
         seen.add(name := above)
@@ -77,6 +77,7 @@ class _TreeReader:
         self._rows = rows
         self._parents = parents
         self._asked = asked
+        """The session that was asked for."""
         self._seen: set[str] = set()
         self.is_cut = False
         """Whether there were too many sessions to read all."""

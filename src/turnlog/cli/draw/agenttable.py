@@ -22,33 +22,33 @@ def presence_lines(agents: list[AgentPresence], losses: list[str]) -> Iterator[s
     head = ("AGENT", "SESSIONS", "SIZE", "DELETES", "WHERE")
     cells = [
         (
-            one.agent,
-            f"{one.sessions:,}",
-            size(one.bytes),
-            deletes(one.days),
-            ", ".join(tilde(home) for home in one.homes),
+            agent.agent,
+            f"{agent.sessions:,}",
+            size(agent.bytes),
+            deletes(agent.days),
+            ", ".join(tilde(home) for home in agent.homes),
         )
-        for one in agents
+        for agent in agents
     ]
     yield from table(head, cells, right=(1, 2), paths=4)
     for loss in losses:
         yield f"{loss}: `turnlog keep` keeps them"
-    for one in agents:
-        yield from map(one_line, _about(one))
+    for agent in agents:
+        yield from map(one_line, _about(agent))
 
 
-def _about(one: AgentPresence) -> Iterator[str]:
-    if one.settings_problem:
-        yield f"its settings cannot be read, and so {one.agent} may not either: {one.settings_problem}"
-    for path, why in list(one.unreadable.items())[:_SHOWN]:
+def _about(agent: AgentPresence) -> Iterator[str]:
+    if agent.settings_problem:
+        yield f"its settings cannot be read, and {agent.agent} may fail to read them, too: {agent.settings_problem}"
+    for path, why in list(agent.unreadable.items())[:_SHOWN]:
         yield f"{tilde(path)}: {why}"
-    for path, number in list(one.damaged.items())[:_SHOWN]:
+    for path, number in list(agent.damaged.items())[:_SHOWN]:
         yield f"{tilde(path)}: {count(number, 'place')} cannot be read"
-    more = sum(max(0, len(files) - _SHOWN) for files in (one.unreadable, one.damaged))
+    more = sum(max(0, len(files) - _SHOWN) for files in (agent.unreadable, agent.damaged))
     if more:
-        yield f"{one.agent}: {count(more, 'more file')} of that kind; --json has them all"
-    if one.gone:
-        yield f"{one.agent}: {count(one.gone, 'session')} gone, and counted in `turnlog usage`"
-    if one.unknown:
-        kinds = ", ".join(f"{kind} ({number:,})" for kind, number in list(one.unknown.items())[:_SHOWN])
-        yield f"{one.agent}: records of unknown types in its newest sessions: {kinds}"
+        yield f"{agent.agent}: {count(more, 'more file')} of that kind; --json has them all"
+    if agent.gone:
+        yield f"{agent.agent}: {count(agent.gone, 'session')} gone, and counted in `turnlog usage`"
+    if agent.unknown:
+        kinds = ", ".join(f"{kind} ({number:,})" for kind, number in list(agent.unknown.items())[:_SHOWN])
+        yield f"{agent.agent}: records of unknown types in its newest sessions: {kinds}"

@@ -1,4 +1,4 @@
-"""Lines with who wrote them."""
+"""Draws lines of a file, each with the turn that wrote it."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def turn_table(lines: Iterable[BlamedLine]) -> list[str]:
         return []
     authors = [author for author, _ in rows]
     columns = [
-        Column("SESSION", [session_name(one) for one in authors]),
-        Column("TURN", [str(one.turn) for one in authors], right=True),
+        Column("SESSION", [session_name(author) for author in authors]),
+        Column("TURN", [str(author.turn) for author in authors], right=True),
         Column("LINES", [f"{number:,}" for _, number in rows], right=True),
-        Column("AGENT", [one.agent or "" for one in authors], drop=2),
-        Column("MODEL", [one.model or "" for one in authors], drop=3),
-        Column("WHEN", [local_minute(one.at) for one in authors], drop=1),
-        Column("ENTRY", [str(one.entry) for one in authors], right=True),
-        Column("PROMPT", [one.prompt or "" for one in authors], least=12),
+        Column("AGENT", [author.agent or "" for author in authors], drop=2),
+        Column("MODEL", [author.model or "" for author in authors], drop=3),
+        Column("WHEN", [local_minute(author.at) for author in authors], drop=1),
+        Column("ENTRY", [str(author.entry) for author in authors], right=True),
+        Column("PROMPT", [author.prompt or "" for author in authors], least=12),
     ]
     return grid([column for column in columns if any(column.cells)])

@@ -62,9 +62,15 @@ def facts(item: Difference) -> str:
         parts.append(size(old.size) if size(old.size) == size(new.size) else f"{size(old.size)} → {size(new.size)}")
     if old.kind == new.kind and old.extra != new.extra:
         parts.append("owner or attributes")
-    if old.kind == new.kind and old.mode != new.mode:
-        parts.append(f"mode {old.mode:o} → {new.mode:o}")
-    return ", ".join(parts)
+    return ", ".join([*parts, *_mode_change(item)])
+
+
+def _mode_change(item: Difference) -> list[str]:
+    """Return the change of the mode in words, if there is one."""
+    old, new = item.before, item.after
+    if old is None or new is None or old.kind != new.kind or old.mode == new.mode:
+        return []
+    return [f"mode {old.mode:o} → {new.mode:o}"]
 
 
 def is_uncovered(item: Difference) -> bool:
@@ -111,8 +117,7 @@ def _plus_minus(item: Difference) -> str:
     if not item.lines or _is_link(item):
         return facts(item)
     plus, minus = item.counts
-    mode = facts(item).rpartition("mode ")
-    return f"+{plus:,} -{minus:,}" + (f", mode {mode[2]}" if mode[1] else "")
+    return ", ".join([f"+{plus:,} -{minus:,}", *_mode_change(item)])
 
 
 def _is_link(item: Difference) -> bool:

@@ -1,4 +1,4 @@
-"""What was wrong with sessions of other agents, and what they could not take: said on stderr, at no great length."""
+"""Prints on stderr the problems of reading other agents' sessions, up to 25, and the report of writing one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ALL = 25
 
 
 def tell_problems(problems_by_file: Iterable[tuple[str, Sequence[Problem]]]) -> None:
-    """The first problems of the first sources that have any, and how many there are besides."""
-    sys.stdout.flush()  # what it is about comes first, also where both go to one file
+    """Print the first problems of each file, and how many more there are."""
+    sys.stdout.flush()  # the result comes first, also where both go to one file
     printed = more = 0
     for path, problems in problems_by_file:
         some = problems[: max(0, min(_EACH, _ALL - printed))]
@@ -38,7 +38,7 @@ def _where(problem: Problem) -> str:
 
 
 def tell_report(report: HandoverReport) -> None:
-    """What became of a session that was written for another agent."""
+    """Print what was carried over, changed and lost when a session was written for another agent."""
     sys.stdout.flush()
     if report.carried is not None:
         parts = [count(report.carried.messages, "message")]

@@ -1,4 +1,4 @@
-"""Hooks of agents for people: what was changed in which file, and how they stand."""
+"""Prints hooks of agents: which files were changed, and the state of the hooks."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ def print_edits(
     action: str, agents: list[HookedAgent], edits: list[FileEdit], *, trusted: bool, dry_run: bool, in_project: bool
 ) -> None:
     """Print which files of each agent were changed, and what to do next."""
-    for one in agents:
-        changed = [edit for edit in edits if edit.agent == one.name and edit.is_change]
+    for agent in agents:
+        changed = [edit for edit in edits if edit.agent == agent.name and edit.is_change]
         nothing = "hooked already" if action == "install" else "not hooked"
-        for line in edit_lines(one.title, changed, nothing=nothing, dry_run=dry_run):
+        for line in edit_lines(agent.title, changed, nothing=nothing, dry_run=dry_run):
             print(line)
-        for edit in edits if trusted and one.trusts else ():
-            for line in _trusted(one, edit):
+        for edit in edits if trusted and agent.trusts else ():
+            for line in _trusted(agent, edit):
                 print(coloured(f"  trusted: {line}", "dim", sys.stdout))
         if changed and not dry_run:
-            print(coloured(f"  {_after(action, one, trusted=trusted)}", "dim", sys.stdout))
-        if changed and action == "install" and in_project and one.project_needs:
-            print(coloured(f"  {one.project_needs}", "dim", sys.stdout))
+            print(coloured(f"  {_after(action, agent, trusted=trusted)}", "dim", sys.stdout))
+        if changed and action == "install" and in_project and agent.project_needs:
+            print(coloured(f"  {agent.project_needs}", "dim", sys.stdout))
     if action == "install" and not dry_run and any(edit.is_change for edit in edits):
         print("From the next turn on: `turnlog diff`, `turnlog rewind`. `turnlog hooks status` says how it goes.")
 
 
-def _trusted(one: HookedAgent, edit: FileEdit) -> Iterator[str]:
-    """Yield the commands that are trusted from then on, as they will be run."""
-    if edit.after is not None and edit.path.endswith(one.file.name):
-        for entry in hook_entries(parse_settings(edit.after.decode(), syntax=one.settings_file.syntax), one):
-            yield one_line(hook_command(entry.program, one.name, entry.event, entry.home))
+def _trusted(agent: HookedAgent, edit: FileEdit) -> Iterator[str]:
+    """Yield the commands that the agent trusts after the edit, as it will run them."""
+    if edit.after is not None and edit.path.endswith(agent.file.name):
+        for entry in hook_entries(parse_settings(edit.after.decode(), syntax=agent.settings_file.syntax), agent):
+            yield one_line(hook_command(entry.program, agent.name, entry.event, entry.home))
 
 
-def _after(action: str, one: HookedAgent, *, trusted: bool) -> str:
-    if action == "uninstall" or (one.trusts and trusted):
+def _after(action: str, agent: HookedAgent, *, trusted: bool) -> str:
+    if action == "uninstall" or (agent.trusts and trusted):
         return "takes effect when the agent is restarted"
-    return one.after
+    return agent.after
 
 
 def print_statuses(
@@ -112,7 +112,7 @@ def _problems(row: HookStatus, here: str) -> Iterator[str]:
     if not row.installed:
         return
     if row.trusted is False:
-        yield "it runs none of them before you trust them: type /hooks there, or `turnlog hooks install codex --trust`"
+        yield "it does not run them until you trust them: type /hooks there, or `turnlog hooks install codex --trust`"
     if not row.is_current:
         yield f"they call {row.program}, which is gone or another version; `turnlog hooks install {row.agent}` mends it"
     if (row.fills or "") != here:

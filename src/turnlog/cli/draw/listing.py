@@ -54,7 +54,7 @@ def listing(lines: list[ListingRow], *, is_mixed: bool, ids: list[str], is_short
 
 
 def _counts(numbers: list[int]) -> list[str]:
-    """Each in words once: most are small, and the same over and over."""
+    """Format counts; equal numbers are formatted once."""
     words = {number: str(number or "") for number in {*numbers}}
     return [words[number] for number in numbers]
 

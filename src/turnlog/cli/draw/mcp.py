@@ -1,4 +1,4 @@
-"""The server in the settings of agents, for people: what was changed in which file, and how it stands."""
+"""Prints the MCP server in the settings of agents: which files were changed, and its state."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from turnlog.view.visible import one_line
 
 def print_server_edits(action: str, agents: list[ServerAgent], edits: list[FileEdit], *, dry_run: bool) -> None:
     """Print which files of each agent were changed, and what to do next."""
-    for one in agents:
-        changed = [edit for edit in edits if edit.agent == one.name and edit.is_change]
+    for agent in agents:
+        changed = [edit for edit in edits if edit.agent == agent.name and edit.is_change]
         nothing = "has it already" if action == "install" else "does not have it"
-        for line in edit_lines(one.title, changed, nothing=nothing, dry_run=dry_run):
+        for line in edit_lines(agent.title, changed, nothing=nothing, dry_run=dry_run):
             print(line)
         if changed and not dry_run:
-            tools = f"; its model sees {one.tools} and others" if action == "install" else ""
+            tools = f"; its model sees {agent.tools} and others" if action == "install" else ""
             print(coloured(f"  restart it{tools}", "dim", sys.stdout))
     if action == "install" and not dry_run and any(edit.is_change for edit in edits):
         print('Try it there: "what did we do about this before? search our old sessions"')

@@ -1,4 +1,4 @@
-"""What was removed for good."""
+"""Prints receipts: which sessions were removed for good, which entries were erased, and what stays."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from turnlog.view.visible import one_line
 def print_receipt(purged: Sequence[Purged]) -> None:
     """Print what was removed with the sessions, and what stayed and why."""
     for receipt in purged:
-        for one in receipt.removed:
-            if one.kind != "session":
-                print(f"{one.kind} {one_line(handle_of(one.id))} was removed for good")
-        for one in receipt.left:
-            who = "contents of files" if one.kind == "blobs" else f"{one.kind} {one_line(handle_of(one.id))}"
-            more = f"; --{one.kind}s removes it as well" if one.kind in ("fork", "subagent") else ""
-            print(f"{who} stayed: {one_line(one.why)}{more}")
+        for removed in receipt.removed:
+            if removed.kind != "session":
+                print(f"{removed.kind} {one_line(handle_of(removed.id))} was removed for good")
+        for left in receipt.left:
+            what = "contents of files" if left.kind == "blobs" else f"{left.kind} {one_line(handle_of(left.id))}"
+            more = f"; --{left.kind}s removes it as well" if left.kind in ("fork", "subagent") else ""
+            print(f"{what} stayed: {one_line(left.why)}{more}")
     blobs, freed = sum(receipt.blobs for receipt in purged), sum(receipt.freed_bytes for receipt in purged)
     if blobs:
         print(f"{count(blobs, 'blob')} removed, {size(max(0, freed))} freed")
@@ -38,17 +38,17 @@ def show_sessions(rows: Iterable[Info]) -> None:
 
 def print_erasure(handle: str, receipt: ErasureReceipt) -> None:
     """Print what was erased, and what is out of reach."""
-    seqs = ", ".join(str(one.seq) for one in receipt.entries) or "nothing: it was erased before"
+    seqs = ", ".join(str(entry.seq) for entry in receipt.entries) or "nothing: it was erased before"
     print(one_line(f"erased in session {handle}: {seqs}"))
     if receipt.also:
         print(f"{count(len(receipt.also), 'line')} that repeated it changed as well")
     if receipt.blobs:
         print(f"{count(receipt.blobs, 'blob')} removed, {size(max(0, receipt.freed_bytes))} freed")
-    for one in receipt.needed:
-        users = ", ".join(f"{handle_of(user.session)}:{user.seq}" for user in one.entries) or "a checkpoint"
-        print(one_line(f"still there: {one.digest[:19]}…, which {users} needs"))
+    for blob in receipt.needed:
+        users = ", ".join(f"{handle_of(user.session)}:{user.seq}" for user in blob.entries) or "a checkpoint"
+        print(one_line(f"still there: {blob.digest[:19]}…, which {users} needs"))
     if receipt.summaries:
-        numbers = ", ".join(str(one.seq) for one in receipt.summaries)
+        numbers = ", ".join(str(entry.seq) for entry in receipt.summaries)
         print(f"look at the summaries that came later, which may quote it: {numbers}")
     for copy in receipt.copies:
         print(one_line(f"not changed: {copy}"))

@@ -1,4 +1,4 @@
-"""What is wrong with a session that is shown: a line on stderr, with the command that does something about it."""
+"""Warnings about a session that is shown, each with the command that deals with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def warn_of_damage(session: SessionReader) -> None:
-    """Say it where a person sees it, if something in the log could not be read."""
+    """Warn if something in the log could not be read."""
     damage = session.damage
     if damage:
         where = count(len(damage), "damaged region")
@@ -21,7 +21,7 @@ def warn_of_damage(session: SessionReader) -> None:
 
 
 def warn_of_interruption(session: ReadOnlySession) -> None:
-    """Say it where a person sees it, if a rewind was begun and not finished."""
+    """Warn if a rewind was begun and not finished."""
     if session.interrupted():
         name = session.handle
         warn(

@@ -82,7 +82,7 @@ def _name(session: TreeSession) -> list[_Piece]:
 
 
 def _fitted(lead: str, pieces: list[_Piece], tail: str, screen: LineStyle) -> str:
-    """The line in the width there is: the text gives way, what stands at its end does not."""
+    """Fit a line to the screen: the text is cut, the tail is kept."""
     room = screen.room if screen.room is not None else screen_width()
     left = None if room is None else max(16, room - width(lead) - (width(tail) + 2 if tail else 0))
     line = lead

@@ -1,4 +1,4 @@
-"""Places where something was found, in JSON. Imports nothing heavy: see `hitlist` for what prints them."""
+"""Hits in JSON. Imports nothing heavy; `hitlist` prints them."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ HIT = {
     "resume": shape.texts("the command"),
     "cursor": shape.number("pass it to --cursor to continue after this hit"),
 }
-"""A place where something was found, as `--json` has it."""
+"""A hit, as `--json` has it."""

@@ -1,4 +1,4 @@
-"""Places where something was found as the list of a document, and where that continues."""
+"""Hits as the list of a document, and its cursor."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class HitCursor(NamedTuple):
-    """Where a list of places continues: behind a place, or within a page of sessions."""
+    """Where a list of hits continues: after a hit, or within a page of sessions."""
 
     before: int | None = None
-    """Older places than this one."""
+    """Only hits older than this one."""
     page: int | None = None
     skipped: int = 0
-    """How many places of the page were shown."""
+    """How many hits of the page were shown."""
 
 
 def parse_cursor(cursor: str, *, is_paged: bool) -> HitCursor:
@@ -31,7 +31,7 @@ def parse_cursor(cursor: str, *, is_paged: bool) -> HitCursor:
 
 
 class HitList(DocumentItems):
-    """Places as the list of a document, and beside them their sessions, each once."""
+    """Hits as the list of a document, and beside them their sessions, each once."""
 
     def __init__(self, hits: Sequence[Hit], cursor: Callable[[int], int | str | None]) -> None:
         self._hits = hits

@@ -22,16 +22,16 @@ FOR_PEOPLE = (
 def refuse_agent(what: str) -> None:
     """Raise `Invalid` in an agent's own shell, whatever `--yes` says. `what` is one of `FOR_PEOPLE`."""
     assert what in FOR_PEOPLE
-    one = agent_running_command(environment())
-    if one is not None and not allows_agent():
+    agent = agent_running_command(environment())
+    if agent is not None and not allows_agent():
         raise Invalid(
-            f"`{what}` is not allowed in a shell of {one.title}",
+            f"`{what}` is not allowed in a shell of {agent.title}",
             hint="run it in a shell of your own, or set TURNLOG_ALLOW_AGENT=1 where the agent runs",
         )
 
 
 def note_agent(session: Session, what: str) -> None:
-    """Where an agent asked for something, its session says so: what was asked, and which session asked."""
+    """Add a note to the session if an agent runs the command: which command, and in which session the agent is."""
     from turnlog.reader.takeback import note_asked
 
     note_asked(session, what, caller_of(environment()))

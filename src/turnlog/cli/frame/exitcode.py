@@ -21,8 +21,8 @@ class Exit(Exception):
 class UsageError(Exception):
     """No such command or option, or a value that it does not take."""
 
-    def __init__(
-        self, message: str, *, hint: str | None = None, exit_code: int = 2, candidates: Sequence[str] = ()
-    ) -> None:
+    exit_code = 2
+
+    def __init__(self, message: str, *, hint: str | None = None, candidates: Sequence[str] = ()) -> None:
         super().__init__(message)
-        self.message, self.hint, self.exit_code, self.candidates = message, hint, exit_code, candidates
+        self.message, self.hint, self.candidates = message, hint, candidates

@@ -1,4 +1,4 @@
-"""The home that the options say."""
+"""The home that the options name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far long work has come: a line on stderr that goes away again. Only on a terminal, and only after a while."""
+"""Progress of long work: a line on stderr that is removed at the end. Only on a terminal, and only after a while."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _EVERY_S = 0.1
 
 
 class _Line:
-    began = 0.0
-    shown = 0.0
+    started_at_s = 0.0
+    drawn_at_s = 0.0
 
 
 def show_files(what: str, number: int) -> None:
@@ -33,7 +33,7 @@ def show_share(what: str, done: int, total: int) -> None:
     if not share:
         _show(f"{what} …")
         return
-    taken = time.monotonic() - _Line.began
+    taken = time.monotonic() - _Line.started_at_s
     left = f", {taken / share - taken:.0f} s left" if share > 0.05 and taken > 2 else ""
     size = f" of {total / 1e6:,.0f} MB" if total > 1e6 else ""
     _show(f"{what} {'█' * round(share * 20):░<20} {share:4.0%}{size}{left}")
@@ -41,14 +41,14 @@ def show_share(what: str, done: int, total: int) -> None:
 
 def _show(text: str) -> None:
     now = time.monotonic()
-    if _Line.began and now - _Line.began > _AFTER_S and now - _Line.shown > _EVERY_S:
-        _Line.shown = now
+    if _Line.started_at_s and now - _Line.started_at_s > _AFTER_S and now - _Line.drawn_at_s > _EVERY_S:
+        _Line.drawn_at_s = now
         sys.stderr.write(f"\r\x1b[K{text[: _room()]}")
         sys.stderr.flush()
 
 
 def _room() -> int:
-    """What is longer than a line cannot be taken back."""
+    """Return how long a text may be: what is longer than a line cannot be removed from the screen."""
     try:
         return (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
     except (OSError, ValueError):
@@ -56,38 +56,39 @@ def _room() -> int:
 
 
 def restart_clock() -> None:
-    """Begin anew to count the time: something else begins, and may take a while of its own."""
-    if _Line.began:
-        _Line.began = time.monotonic()
+    """Start to count the time again, for the next piece of work."""
+    if _Line.started_at_s:
+        _Line.started_at_s = time.monotonic()
 
 
 @contextmanager
 def progress_line() -> Generator[None]:
     """Show a line of progress where the work inside takes a while."""
     can_go_back = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    before = _Line.began
-    _Line.began, _Line.shown = time.monotonic() if can_go_back else 0.0, 0.0
+    before = _Line.started_at_s
+    _Line.started_at_s, _Line.drawn_at_s = time.monotonic() if can_go_back else 0.0, 0.0
     try:
         yield
     finally:
-        if _Line.shown:
+        if _Line.drawn_at_s:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-        _Line.began, _Line.shown = before, 0.0
+        _Line.started_at_s, _Line.drawn_at_s = before, 0.0
 
 
 @contextmanager
 def finish_before_interrupt(what: str) -> Generator[Callable[[], bool]]:
-    """Let the first Ctrl-C only ask to stop soon; what is yielded says whether it came. A second one stops."""
+    """Let the first Ctrl-C only ask to stop soon; yields whether it was pressed. A second one interrupts."""
     import signal
 
-    came: list[int] = []
+    is_interrupted = False
 
     def take(number: int, frame: object) -> None:
-        if came:
+        nonlocal is_interrupted
+        if is_interrupted:
             raise KeyboardInterrupt
-        came.append(number)
-        lead = "\r\x1b[K" if _Line.shown else ""
+        is_interrupted = True
+        lead = "\r\x1b[K" if _Line.drawn_at_s else ""
         sys.stderr.write(f"{lead}stopping: {what}; Ctrl-C again stops at once\n")
         sys.stderr.flush()
 
@@ -97,6 +98,6 @@ def finish_before_interrupt(what: str) -> Generator[Callable[[], bool]]:
         return
     signal.signal(signal.SIGINT, take)
     try:
-        yield lambda: bool(came)
+        yield lambda: is_interrupted
     finally:
         signal.signal(signal.SIGINT, before)

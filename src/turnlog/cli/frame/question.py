@@ -23,7 +23,7 @@ def refuse_without_terminal(asks: str, *, as_json: bool, hint: str = "--yes does
 
 
 def confirm(question: str, *, nothing: str) -> None:
-    """Ask on the terminal. Anything but yes raises `Left`, and `nothing` says that nothing was done."""
+    """Ask on the terminal. Anything but yes raises `Exit`, after telling `nothing`: that nothing was done."""
     if not ask(question, nothing=nothing):
         tell(nothing)
         raise Exit(NO)

@@ -43,7 +43,7 @@ def discard_output(number: int = 1) -> None:
 
 
 def _open_all() -> None:
-    """Whatever is in a log can be printed, and what is opened never gets the number of a stream that is closed.
+    """Open the standard streams that are closed, so that no file gets the number of one.
 
     Without this, a log could become the stdout of a command that `turnlog run` starts.
     """

@@ -45,9 +45,8 @@ def print_dashboard() -> None:
     here, folder = of_here(lines)
     print(coloured(_headline(lines, standing), "bold", sys.stdout))
     money = _money(months, (screen_width() or 80) - len("  turnlog usage"))
-    _beside(
-        [(money, "usage")] * bool(money) + [(notice.text, notice.command) for notice in notices(standing, home, going)]
-    )
+    rows = [(money, "usage")] if money else []
+    _print_with_commands([*rows, *((notice.text, notice.command) for notice in notices(standing, home, going))])
     busy = [line for line in lines if line.state in ("running", "waiting") and line not in here]
     if here:
         _section(_title(tilde(folder), here, standing), here[:_SHOWN], ids, is_mixed=False)
@@ -57,7 +56,7 @@ def print_dashboard() -> None:
         _section(_title(f"No session in {tilde(project())} yet", lines, standing), lines[:_SHOWN], ids, is_mixed=True)
     listed = here or busy or lines
     # What `resume` takes, if it is not told: a conversation, if there is one, and not what `turnlog run` did.
-    _next(next((line for line in listed if line.agent != "turnlog"), listed[0]), ids, is_here=bool(here))
+    _print_next(next((line for line in listed if line.agent != "turnlog"), listed[0]), ids, is_here=bool(here))
 
 
 def _headline(lines: list[ListingRow], standing: Standing) -> str:
@@ -114,8 +113,8 @@ def _title(folder: str, lines: list[ListingRow], standing: Standing) -> str:
     return clip_path(folder, (screen_width() or 10_000) - len(more)) + more
 
 
-def _beside(rows: list[tuple[str, str]]) -> None:
-    """Lines, each with its command: in a column of their own where there is room."""
+def _print_with_commands(rows: list[tuple[str, str]]) -> None:
+    """Print texts, each with its command beside it; the commands are in a column of their own if there is room."""
     room = screen_width() or 80
     start = max([_COMMANDS, *(width(text) + 2 for text, _ in rows)])
     for text, command in rows:
@@ -134,7 +133,7 @@ def _section(title: str, lines: list[ListingRow], ids: list[str], *, is_mixed: b
         print(f" {line}")
 
 
-def _next(newest: ListingRow, ids: list[str], *, is_here: bool) -> None:
+def _print_next(newest: ListingRow, ids: list[str], *, is_here: bool) -> None:
     from shlex import quote
 
     name = plain(short_names([newest], ids)[0] if screen_width() is not None else newest.name)

@@ -7,23 +7,22 @@ from turnlog.view.number import size
 
 
 def space_lines(location: str | None) -> list[str]:
-    """Return what there is to say of the space of a home: what it takes, and whether too little is left."""
-    return [line for line in (blob_use(location), space_warning(location)) if line]
+    """Return the lines about the space of a home: what it takes, and whether too little is left."""
+    found = blob_space(location)
+    if found is None:
+        return []
+    used, space = found
+    lines = [_use(used, space.limit_bytes)] if used else []
+    if space.is_short:
+        lines.append(f"only {size(space.free_bytes or 0)} are free: no automatic checkpoint is taken below 2 GB")
+    return lines
 
 
 def blob_use(location: str | None) -> str:
     """Return what checkpoints and long texts take. Empty for a home that is no folder, and where there are none."""
-    space = blob_space(location)
-    if space is None or not space[0]:
-        return ""
-    used, there = space
-    return f"Checkpoints take {size(used)} of at most {size(there.limit_bytes)}"
+    found = blob_space(location)
+    return "" if found is None or not found[0] else _use(found[0], found[1].limit_bytes)
 
 
-def space_warning(location: str | None) -> str:
-    """Return what follows from too little space; empty if there is enough."""
-    space = blob_space(location)
-    if space is None or not space[1].is_short:
-        return ""
-    free = size(space[1].free_bytes or 0)
-    return f"only {free} are free: no checkpoint is taken by itself before there are 2 GB"
+def _use(used_bytes: int, limit_bytes: int) -> str:
+    return f"Checkpoints take {size(used_bytes)} of at most {size(limit_bytes)}"

@@ -1,11 +1,10 @@
-"""What a person should know without having asked: a line each, with the command that does something about it.
+"""Notices of the overview: a line each, with the command that deals with it.
 
-A warning stands as long as it is true. Of what could be installed, one thing is suggested at a time.
+A warning is shown as long as it is true. Installations are suggested one at a time.
 """
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.cli.draw.text import plain
@@ -30,11 +29,10 @@ class Notice(NamedTuple):
 
 
 def notices(standing: Standing, home: str | None = None, going: dict[str, int] | None = None) -> list[Notice]:
-    """Return all that are true now of that home, as far as the commands for them are there."""
+    """Return the notices that are true of that home now; of those that suggest an installation, one."""
     candidates = [*_pending(standing), *_losses(home, going or {}), *_size(home), *_offers(home)]
-    usable = [notice for notice in candidates if _is_command(notice.command.split()[0])]
-    offers = [notice for notice in usable if notice.is_offer]
-    return [notice for notice in usable if notice not in offers[1:]]
+    offers = [notice for notice in candidates if notice.is_offer]
+    return [notice for notice in candidates if notice not in offers[1:]]
 
 
 def _pending(standing: Standing) -> list[Notice]:
@@ -72,7 +70,3 @@ def _offers(home: str | None) -> list[Notice]:
     agents = unseen_agents(home)
     who = agents[0] if len(agents) == 1 else count(len(agents), "agent")
     return [Notice(f"Turns of {who} cannot be taken back yet", "hooks install", is_offer=True)] if agents else []
-
-
-def _is_command(name: str) -> bool:
-    return find_spec(f"turnlog.cli.commands.{name}") is not None

@@ -1,15 +1,15 @@
-"""The session that a command is about: `reader` finds it, and what takes long or goes wrong is said on stderr.
+"""The session that a command is about. `reader` finds it; progress and warnings are printed on stderr.
 
-with session_to_read(word) as opened:      whosever it is; nothing is locked, nothing is written
+with session_to_read(word) as opened:      ours or another agent's; nothing is locked, nothing is written
 session_to_change(home, word) -> Session   one of ours; of another agent's its imported copy, or an error
-session_to_mark(home, word)                whosever it is; another agent's stays as it is, and the home says it
-session_brought(home, word) -> Session     the same, but another agent's is imported first, and stderr says so
+session_to_mark(home, word)                ours or another agent's; marks of another agent's are stored in the home
+imported_session(home, word) -> Session    one of ours; another agent's is imported first, and stderr says so
 names(home).find(word), .own_id(word)      only which one
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -27,13 +27,16 @@ from turnlog.thread.reader import SessionReader, history_of
 from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from turnlog.catalog import Catalog
+    from turnlog.log.fold import State
     from turnlog.reader.markable import MarkableSession
     from turnlog.session import Home, Session
 
 
 def reader() -> SessionOpener:
-    """Reads what the options say, and tells how far it is."""
+    """Return what opens sessions of the home that the options name, and shows progress."""
     return SessionOpener(home_location(), home=this_home, catalog=_catalog, progress=_progress, warn=warn)
 
 
@@ -66,12 +69,12 @@ def session_to_read(
 
 
 def session_to_change(home: Home, word: str | None, *, files: bool = False) -> Session:
-    """A session to write to. Without a word it is one of this folder: nothing is changed by mistake."""
+    """Return a session to write to; without a word, one of this folder, so that no other is changed by mistake."""
     return home.resume(names(home).changeable_id(word, files=files))
 
 
 def session_to_mark(home: Home, word: str | None) -> MarkableSession:
-    """A session to say something of; of another agent's its imported copy, if there is one."""
+    """Return a session to mark; of another agent's its imported copy, if there is one."""
     from turnlog.reader.markable import MarkableSession
 
     here = names(home)
@@ -87,19 +90,22 @@ def session_to_mark(home: Home, word: str | None) -> MarkableSession:
         raise Invalid(f"{chosen.name} does not lie where its agent keeps sessions", hint=hint) from None
 
 
-def who_is_busy(session: SessionReader) -> int:
-    """The process that is in the middle of a turn; 0 if none is."""
+def busy_process(session: SessionReader) -> int:
+    """Return the id of the process that is in the middle of a turn; 0 if none is."""
     state = history_of(session).state
-    who = state.writers.get(word_of(state.turn)) if state.turn is not None else None
-    return int(who.get("pid") or 0) if who is not None and may_run(who) else 0
+    return _writer_of(state, state.turn, may_run)
 
 
-def agent_of(session: SessionReader) -> int:
-    """The process of the agent whose hooks tell of its turns, if it is still there; 0 if it is not, or nobody knows."""
+def agent_process(session: SessionReader) -> int:
+    """Return the id of the process of the agent whose hooks report its turns; 0 if it ended, or is not known."""
     state = history_of(session).state
-    turn = state.turn or state.turn_before
-    who = state.writers.get(word_of(turn)) if state.is_relayed and turn is not None else None
-    return int(who.get("pid") or 0) if who is not None and runs(who) else 0
+    return _writer_of(state, state.turn or state.turn_before, runs) if state.is_relayed else 0
+
+
+def _writer_of(state: State, turn: str | None, is_there: Callable[[Mapping[str, Any]], bool | None]) -> int:
+    """Return the id of the process that wrote a turn, if it is there; else 0."""
+    writer = None if turn is None else state.writers.get(word_of(turn))
+    return int(writer.get("pid") or 0) if writer is not None and is_there(writer) else 0
 
 
 def refuse_interrupted(session: Session) -> None:
@@ -113,15 +119,15 @@ def refuse_interrupted(session: Session) -> None:
 
 
 def refuse_busy(session: Session) -> None:
-    """Raise `Conflict` while an agent is in the middle of a turn: what it says next would hang somewhere else."""
-    pid = who_is_busy(session)
+    """Raise `Conflict` while an agent is in the middle of a turn: its next message would follow another entry."""
+    pid = busy_process(session)
     if pid:
         message = f"process {pid} is in the middle of a turn in session {session.handle}"
         raise Conflict(message, hint="try again when it has ended")
 
 
 def imported_session(home: Home, word: str | None, chosen: SessionRef | None = None) -> Session:
-    """A session of ours to go on with; another agent's is imported first, or brought up to date."""
+    """Return a session of ours to continue; another agent's is imported first, or brought up to date."""
     chosen = chosen or names(home).find(word, deleted=False)
     if chosen.source is None:
         return home.resume(chosen.id)

@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 def file_and_lines(word: str, chosen: str | None) -> tuple[str, tuple[int, int] | None]:
-    """The file, and the first and last line; a file that is there is what its whole name says."""
+    """Return the file, and the first and last line. If a file has the whole word as its name, it is that file."""
     match = None if os.path.lexists(word) else _BEHIND.fullmatch(word)
     if match is not None and chosen is not None:
         raise UsageError("either FILE:LINE or -L")
@@ -41,17 +41,18 @@ def _lines(text: str) -> tuple[int, int]:
 
 
 def ask_after_catching_up(home: Home, ask: Callable[[], _T], lines_of: Callable[[_T], Iterable[BlamedLine]]) -> _T:
-    """The answer about lines. Sessions that lag behind are read first, and then it is asked again."""
+    """Return the answer about lines. If sessions of it were not imported to their end, import that and ask again."""
     answer = ask()
     authors = {author for line in lines_of(answer) for author in (line.author, *line.authors) if author is not None}
     behind = {author.session for author in authors if author.prompt is None}
-    return ask() if sum(_brought(home, session) for session in behind) else answer
+    return ask() if sum(_import_new(home, session) for session in behind) else answer
 
 
-def _brought(home: Home, session: str) -> int:
+def _import_new(home: Home, session: str) -> int:
+    """Import what is new in a session, and return how many entries that are."""
     from turnlog.live.transcript import import_new
 
     try:
         return import_new(interior(home).store, session)
     except TurnlogError:
-        return 0  # whose line it is can be told all the same
+        return 0  # the author of a line is known without its prompt

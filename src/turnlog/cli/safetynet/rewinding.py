@@ -25,7 +25,7 @@ from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.notes import note, tell, warn
 from turnlog.cli.frame.progress import progress_line
 from turnlog.cli.frame.question import confirm, refuse_without_terminal
-from turnlog.cli.pick.session import agent_of, refuse_interrupted, session_to_change
+from turnlog.cli.pick.session import agent_process, refuse_interrupted, session_to_change
 from turnlog.errors import Conflict
 from turnlog.log.entry import Head
 from turnlog.machine.folder import is_here, workspace_path
@@ -147,7 +147,7 @@ def _refuse_unasked(action: str, *, as_json: bool) -> None:
 
 def running_agent_notes(session: Session) -> list[str]:
     """Return what to do if the agent still runs: its files go back, but it remembers what it did."""
-    pid = agent_of(session)
+    pid = agent_process(session)
     if not pid:
         return []
     name = one_line(session.handle)
@@ -158,7 +158,7 @@ def running_agent_notes(session: Session) -> list[str]:
 
 
 def carry_out(home: Home, session: Session, action: str, run: Callable[[], Head]) -> Head:
-    """Change the files while nothing else is brought in; the session notes which agent asked for it."""
+    """Change the files while nothing is imported into the session; it notes which agent asked for it."""
     try:
         with progress_line(), undisturbed(home, session):
             note_agent(session, action)
@@ -191,7 +191,7 @@ def report(session: Session, action: str, head: Head) -> None:
 
 
 def exit_for_problems(session: Session, head: Head | None) -> None:
-    """Raise `Left` with the code of a conflict if some paths are not as the plan said."""
+    """Raise `Exit` with the exit code of a conflict if some paths are not as the plan said."""
     if head is not None and session.problems():
         raise Exit(Conflict.exit_code)
 

@@ -65,7 +65,7 @@ def _file(shell: str) -> str:
 
 
 def _line(shell: str) -> str:
-    """Where turnlog is gone, a shell begins without a complaint."""
+    """Return the line for the shell's settings; it does nothing if turnlog is not installed."""
     if shell == "fish":
         return "command -q turnlog; and turnlog completion fish | source\n"
     return f'command -v turnlog >/dev/null && eval "$(turnlog completion {shell})"\n'

@@ -1,4 +1,4 @@
-"""A part of a setup, and those that put something into the settings of agents: hooks, and the server."""
+"""The parts of a setup: their common class, hooks, and the MCP server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SetupPart:
 
     @cached_property
     def program(self) -> str:
-        """What agents are told to start. Raises `Unsupported` where that may be gone tomorrow."""
+        """The program that agents start. Raises `Unsupported` if it lies in a temporary environment."""
         return this_launcher() if self._anyway else launcher("setup")
 
     def available(self) -> list[str]:
@@ -46,16 +46,16 @@ class SetupPart:
         raise NotImplementedError
 
     def plan_undo(self, names: Sequence[str]) -> list[FileEdit]:
-        """Return the changes after which their files are as they would be without us."""
+        """Return the changes of files that restore them, except for what others changed since."""
         raise NotImplementedError
 
     def not_set_up(self, names: Sequence[str]) -> list[str]:
-        """Return those that do not have it yet: what was there before us is not ours to take back."""
+        """Return those that do not have it yet. Only these are recorded, and taken back by `--undo`."""
         changed = {edit.agent for edit in self.plan(names) if edit.is_change}
         return [name for name in names if name in changed]
 
     def notes(self, names: Sequence[str]) -> list[str]:
-        """Return in words what else is done for these, or has to be done by somebody."""
+        """Return in words what else is done for these, or has to be done by the user."""
         return []
 
     def apply(self, names: Sequence[str]) -> None:

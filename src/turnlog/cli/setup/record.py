@@ -24,7 +24,7 @@ class SetupRecord:
             return {}
 
     def add(self, added: Mapping[str, Sequence[str]]) -> None:
-        """Before it is done: what was never made is taken back without a trace."""
+        """Record what is going to be set up. Undoing a part that was not made after all changes nothing."""
         recorded = self.read()
         self._write({part: sorted({*recorded.get(part, ()), *added.get(part, ())}) for part in {**recorded, **added}})
 

@@ -15,7 +15,7 @@ from turnlog.cli.frame.document.encoding import encode_json
 from turnlog.cli.frame.document.escaping import safe_json
 from turnlog.cli.frame.document.jsonline import write_line
 from turnlog.cli.frame.document.request import JsonRequest
-from turnlog.cli.frame.document.selection import only
+from turnlog.cli.frame.document.selection import project
 from turnlog.cli.frame.document.shape import bare
 from turnlog.cli.frame.exitcode import UsageError
 
@@ -183,12 +183,12 @@ def _selected(data: Mapping[str, Any]) -> dict[str, Any]:
             selected[name] = value
         else:
             named = JsonRequest.fields.get(name)
-            selected[name] = [] if named is None else only(json.loads(encode_json(value)), named)
+            selected[name] = [] if named is None else project(json.loads(encode_json(value)), named)
     return selected
 
 
 def item_line(item: Any) -> bytes:
     """Return an item as JSON, with the fields that were asked for."""
     if JsonRequest.fields is not None:
-        item = only(json.loads(item if isinstance(item, bytes) else encode_json(item)), JsonRequest.fields)
+        item = project(json.loads(item if isinstance(item, bytes) else encode_json(item)), JsonRequest.fields)
     return safe_json(item if isinstance(item, bytes) else encode_json(item))

@@ -13,7 +13,7 @@ def write_json(line: bytes) -> None:
 
 
 def write_line(line: bytes) -> None:
-    """Write a line, to the byte."""
+    """Write a line of bytes as it is."""
     sys.stdout.flush()
     output = getattr(sys.stdout, "buffer", None)
     if output is None:

@@ -21,7 +21,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def schema(fields: Fields, version: int) -> dict[str, Any]:
-    """Of the document: without `--fields`, which leaves out what is required here."""
+    """Return the schema of the whole document; with `--fields`, required fields may be missing."""
     documented: dict[str, Field] = {"version": shape.number("of this document")}
     documented |= {name: field for name, field in fields.items() if field.role != "lines"}
     if items_of(fields):

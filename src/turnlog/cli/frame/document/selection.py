@@ -1,4 +1,4 @@
-"""What `--fields` says: names of fields, and with a dot those inside of one."""
+"""Parses `--fields`, names of fields with dots for inner fields, and leaves only these in a value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tree = dict[str, Any]
 
 
 def selected(typed: str, fields: Fields, command: str) -> Tree:
-    """The fields that are meant. Raises `UsageError` with those there are, before anything is done."""
+    """Return the fields that are meant. Raises `UsageError` for an unknown name, with the known names."""
     tree: Tree = {}
     allowed = selectable(fields)
     names = list(filter(None, (name.strip() for name in typed.split(","))))
@@ -28,7 +28,7 @@ def selected(typed: str, fields: Fields, command: str) -> Tree:
 
 
 def selectable(fields: Fields) -> dict[str, Any]:
-    """What may be named: the fields of an item, or of a document without items; and what stands aside of the items."""
+    """Return the fields that may be named: those of an item, or of a document without items, and those aside."""
     lists = [field for field in fields.values() if field.role in ("items", "lines")]
     if not lists:
         return {bare(name): field for name, field in fields.items()}
@@ -53,10 +53,10 @@ def _check(name: str, allowed: dict[str, Any], command: str) -> None:
         where += f"{part}."
 
 
-def only(value: Any, tree: Tree) -> Any:
-    """The value with only these fields; of a list, of each in it."""
+def project(value: Any, tree: Tree) -> Any:
+    """Return the value with only these fields; of a list, each item so."""
     if isinstance(value, list):
-        return [only(one, tree) for one in value]  # pyright: ignore[reportUnknownVariableType]
+        return [project(item, tree) for item in value]  # pyright: ignore[reportUnknownVariableType]
     if not tree or not isinstance(value, dict):
         return value
-    return {name: only(inner, tree[name]) for name, inner in value.items() if name in tree}  # pyright: ignore[reportUnknownVariableType]
+    return {name: project(inner, tree[name]) for name, inner in value.items() if name in tree}  # pyright: ignore[reportUnknownVariableType]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 NOTHING, LOG, WORKSPACE, OTHERS = "nothing", "the log", "the workspace", "files of other agents"
-"""What a command may change, as its `CHANGES` says: the last that is true of it."""
+"""What a command may change, in rising order: its `CHANGES` is the highest that applies."""
 
 
 class Field:
@@ -108,15 +108,15 @@ SESSION = text("the id of the session")
 DRY_RUN = flag("whether nothing was done")
 COUNTS = one("how many paths by action")
 REPORT = one(
-    "what became of it",
+    "the result of writing it",
     {
         "carried": one(
             "how much; null if nothing was converted",
             {"messages": number(), "tool_calls": number(), "tool_results": number()},
             null=True,
         ),
-        "changed": each("what reads otherwise there", {"what": text(), "[count]": number(), "[instead]": text()}),
-        "lost": each("what does not fit there", {"what": text(), "[count]": number(), "[instead]": text()}),
+        "changed": each("changed in the other format", {"what": text(), "[count]": number(), "[instead]": text()}),
+        "lost": each("lost in the other format", {"what": text(), "[count]": number(), "[instead]": text()}),
         "notes": texts(),
     },
 )

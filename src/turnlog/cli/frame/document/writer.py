@@ -28,9 +28,9 @@ def print_json(data: Mapping[str, Any]) -> None:
     if JsonRequest.fields is not None:
         import json
 
-        from turnlog.cli.frame.document.selection import only
+        from turnlog.cli.frame.document.selection import project
 
-        document = {"version": document["version"], **only(json.loads(encode_json(document)), JsonRequest.fields)}
+        document = {"version": document["version"], **project(json.loads(encode_json(document)), JsonRequest.fields)}
     line = safe_json(encode_json(document, indent=2))
     _refuse_as_list(len(line) + 1)
     write_line(line)

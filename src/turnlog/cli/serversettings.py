@@ -1,4 +1,4 @@
-"""The server in the settings of agents: put there, taken out, and how it stands, as `turnlog mcp` does it."""
+"""The MCP server in the settings of agents: `turnlog mcp install`, `uninstall` and `status`."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class ServerRequest(NamedTuple):
 
 
 def change_settings(request: ServerRequest, home: str | None) -> None:
-    """Put the server into the settings of agents or take it out, and print that; or print how it stands."""
+    """Add the server to the settings of agents or remove it, and print the files; or print its state."""
     places = server_places(home)
     edits: list[FileEdit] = []
     chosen: list[ServerAgent] = []
+    if request.action == "uninstall" and not request.dry_run:
+        refuse_agent("mcp uninstall")
     if request.action != "status":
         is_free = request.anyway or request.action == "uninstall"
         program = this_launcher() if is_free else launcher("mcp install")  # before it asks
         chosen = _chosen(request, places)
         edits = _planned(request, chosen, places, program)
-        if request.action == "uninstall" and not request.dry_run:
-            refuse_agent("mcp uninstall")
         for edit in edits if not request.dry_run else ():
             make_edit(edit, places.imprints)
     elif request.named or request.everyone:
