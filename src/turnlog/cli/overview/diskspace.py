@@ -14,7 +14,8 @@ def space_lines(location: str | None) -> list[str]:
     used, space = found
     lines = [_use(used, space.limit_bytes)] if used else []
     if space.is_short:
-        lines.append(f"only {size(space.free_bytes or 0)} are free: no automatic checkpoint is taken below 2 GB")
+        free = size(space.free_bytes or 0)
+        lines.append(f"only {free} are free: no checkpoint is taken by itself before there are 2 GB")
     return lines
 
 
