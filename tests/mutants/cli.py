@@ -74,8 +74,8 @@ MUTANTS = [
     Mutant(
         "cli: files that are hidden are not counted",
         "cli/draw/agenttable.py",
-        "more = sum(max(0, len(files) - _SHOWN) for files in (one.unreadable, one.damaged))",
-        "more = len(one.unreadable) + len(one.damaged) - 2 * _SHOWN",
+        "more = sum(max(0, len(files) - _SHOWN) for files in (agent.unreadable, agent.damaged))",
+        "more = len(agent.unreadable) + len(agent.damaged) - 2 * _SHOWN",
         ("tests/cli/test_presence.py",),
     ),
     Mutant(
@@ -87,10 +87,24 @@ MUTANTS = [
     ),
     Mutant(
         "cli: of sessions that move, those before an error are not named",
-        "cli/commands/mv.py",
-        "return rows[:number], error",
+        "cli/frame/each.py",
+        "return EachOutcome(done, error)",
         "raise",
         ("tests/cli/test_mv.py",),
+    ),
+    Mutant(
+        "cli: an empty text erases every entry",
+        "thread/removal/erasing.py",
+        "if not text.strip():",
+        "if text is None:",
+        ("tests/cli/test_erase.py",),
+    ),
+    Mutant(
+        "cli: what became old while the question stood is removed",
+        "cli/commands/gc.py",
+        "info.id in kept or info.id not in confirmed",
+        "info.id in kept",
+        ("tests/cli/test_gc.py",),
     ),
     Mutant(
         "cli: an option of another program decides how an error looks",

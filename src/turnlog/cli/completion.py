@@ -1,8 +1,8 @@
-"""What could be typed next, for the shells: `turnlog completion` prints the scripts that ask this.
+"""Completion: answers the shells, whose scripts `turnlog completion` prints.
 
 The environment says which shell asks, in `_TURNLOG_COMPLETE`. The first line of the answer is `words`, `files` or
-`folders`; after `words`, each line is a word, a tab, and what it means. Nothing is looked up but the catalog as
-it is, and whatever goes wrong, the answer is no words: in the middle of a line there is no room for an error.
+`folders`; after `words`, each line is a word, a tab, and its meaning. Sessions are looked up in the catalog as it is.
+After any error the answer has no words: in the middle of a line there is no room for a message.
 """
 
 from __future__ import annotations

@@ -92,11 +92,7 @@ def command(
             chosen, others = split_by_erasability(history_of(target), matching)
         _refuse_nothing(target, chosen, others)
         if dry_run:
-            rows = [{"session": target.id, "seq": entry.seq, "id": entry.id, "type": entry.type} for entry in chosen]
-            if as_json:
-                print_json({"session": target.id, "dry_run": True, "entries": rows})
-            else:
-                print("\n".join(_listed(chosen)))
+            _print_preview(target, chosen, as_json=as_json)
             _note_others(others)
             return
         if not yes:
@@ -128,6 +124,15 @@ def _named(session: Session, names: tuple[str, ...]) -> list[AnyEntry]:
             )
         entries.append(entry)
     return entries
+
+
+def _print_preview(session: Session, entries: list[AnyEntry], *, as_json: bool) -> None:
+    """Print the entries that would be erased."""
+    if as_json:
+        rows = [{"session": session.id, "seq": entry.seq, "id": entry.id, "type": entry.type} for entry in entries]
+        print_json({"session": session.id, "dry_run": True, "entries": rows})
+    else:
+        print("\n".join(_listed(entries)))
 
 
 def _refuse_nothing(session: Session, chosen: list[AnyEntry], others: list[AnyEntry]) -> None:

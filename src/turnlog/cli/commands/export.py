@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from turnlog.cli.draw.foreignproblems import tell_report
 from turnlog.cli.frame.command import KEY_OPTION, SESSION_ARGUMENT, Option, declare
 from turnlog.cli.frame.document import shape
-from turnlog.cli.frame.document.escaping import safe_json
 from turnlog.cli.frame.document.shape import REPORT
 from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.exitcode import UsageError
@@ -223,6 +222,8 @@ def _put(handle: str, form: str, written: Document, output: str | None, *, force
 def _write_stdout(data: bytes, *, is_json: bool) -> None:
     """Write a document to stdout: to the byte, or where a terminal shows it, with what could drive that escaped."""
     if sys.stdout.isatty():
+        from turnlog.cli.frame.document.escaping import safe_json
+
         text = safe_json(data).decode() if is_json else safe(data.decode("utf-8", "backslashreplace"))
         data = text.encode()
     sys.stdout.flush()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
-from turnlog.cli.draw.fileedit import changed_lines, painted
 from turnlog.cli.draw.keeping import print_status
 from turnlog.cli.fields.keeping import KEPT, SettingsChange, keep_status
 from turnlog.cli.frame.command import Argument, Option, declare
@@ -130,6 +129,7 @@ def _chosen(agents: tuple[str, ...]) -> list[str]:
 
 def _offer_unlimited(agents: list[str], *, yes: bool, as_json: bool) -> list[SettingsChange]:
     """Show the change after which each agent deletes nothing, and make it if that is wanted."""
+    from turnlog.cli.draw.fileedit import changed_lines
     from turnlog.exchange.keeping.retention import limits, unlimited_retention
     from turnlog.formats import format_of
 
@@ -158,5 +158,7 @@ def _offer_unlimited(agents: list[str], *, yes: bool, as_json: bool) -> list[Set
 
 
 def _show(limit: Limit, diff: list[str]) -> None:
+    from turnlog.cli.draw.fileedit import painted
+
     tell(f"{limit.agent} deletes sessions after {limit.days or 0:g} days. This setting prevents it:")
     tell_table(painted(diff, sys.stderr))

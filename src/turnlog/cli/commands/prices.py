@@ -66,8 +66,8 @@ def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
         _update()
     listed = [_price(model) for model in models or _models_here()]
     if models and any(row.input is None for row in listed):
-        here = _models_here()
-        listed = [_price(model) for row in listed for model in _candidates(row, here)]
+        models_here = _models_here()
+        listed = [_price(model) for row in listed for model in _candidates(row, models_here)]
     mine = sorted(own_prices())
     if as_json:
         document = {"path": own(), "models": mine}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from turnlog.cli.draw.fileedit import difference
 from turnlog.cli.fields.agentfile import json_edit
@@ -43,8 +44,20 @@ FIELDS = {
         },
     ),
 }
-Choice = list[tuple[SetupPart, list[str]]]
-"""The parts, and for whom each is."""
+
+
+class ChosenPart(NamedTuple):
+    """A part of the setup, and the agents or the shell that it is for; none if it is not wanted."""
+
+    part: SetupPart
+    names: list[str]
+
+
+class PlannedEdit(NamedTuple):
+    """A change of a file, and the part that makes it."""
+
+    part: SetupPart
+    edit: FileEdit
 
 
 @declare(
@@ -86,13 +99,12 @@ def command(
         if agents or any(value is not None for value in wanted.values()):
             raise Invalid("--undo takes back all that setup did", hint="`turnlog hooks uninstall AGENT` is about one")
         recorded = record.read()
-        choice = [(part, recorded.get(part.name, [])) for part in reversed(parts)]
+        choice = [ChosenPart(part, recorded.get(part.name, [])) for part in reversed(parts)]
     else:
         choice = _chosen(parts, agents, wanted, is_decided=yes or dry_run, as_json=as_json)
-    planned = [(part, part.plan_undo(names) if undo else part.plan(names)) for part, names in choice if names]
-    edits = [(part, edit) for part, found in planned for edit in found if edit.is_change]
+    edits = [edit for chosen in choice for edit in _planned(chosen, is_undo=undo)]
     if not as_json:
-        _show(choice, edits, is_undo=undo)
+        _print_edits(choice, edits, is_undo=undo)
     is_due = bool(edits) or any(names for _, names in choice)
     if is_due and not dry_run:
         _refuse_unasked(is_undo=undo, yes=yes, as_json=as_json)
@@ -100,7 +112,7 @@ def command(
             refuse_agent("setup --undo")
         if not yes:
             confirm(_question(edits), nothing="nothing was changed")
-        _do(choice, record, is_undo=undo)
+        _carry_out(choice, record, is_undo=undo)
     if as_json:
         print_json({
             "action": "undo" if undo else "setup", "dry_run": dry_run,
@@ -109,7 +121,16 @@ def command(
         })  # fmt: skip
 
 
-def _do(choice: Choice, record: SetupRecord, *, is_undo: bool) -> None:
+def _planned(chosen: ChosenPart, *, is_undo: bool) -> list[PlannedEdit]:
+    """Return the changes of files for a part."""
+    part, names = chosen
+    if not names:
+        return []
+    edits = part.plan_undo(names) if is_undo else part.plan(names)
+    return [PlannedEdit(part, edit) for edit in edits if edit.is_change]
+
+
+def _carry_out(choice: list[ChosenPart], record: SetupRecord, *, is_undo: bool) -> None:
     if not is_undo:
         record.add({part.name: part.not_set_up(names) for part, names in choice if names})
     for part, names in choice:
@@ -124,37 +145,38 @@ def _do(choice: Choice, record: SetupRecord, *, is_undo: bool) -> None:
 
 def _chosen(
     parts: list[SetupPart], agents: Sequence[str], wanted: dict[str, bool | None], *, is_decided: bool, as_json: bool
-) -> Choice:
+) -> list[ChosenPart]:
     """Return the parts that are wanted, and for which agents. What the options leave open is asked, all at once."""
-    here = {part.name: part.available() for part in parts}
-    there = sorted({name for part in parts if part.is_for_agents for name in here[part.name]})
-    unknown = [name for name in agents if name not in there]
+    available = {part.name: part.available() for part in parts}
+    agents_here = sorted({name for part in parts if part.is_for_agents for name in available[part.name]})
+    unknown = [name for name in agents if name not in agents_here]
     if unknown:
-        raise NotFound(f"no agent {unknown[0]!r:.80} is here", hint=f"there are {', '.join(there) or 'none'}")
+        raise NotFound(f"no agent {unknown[0]!r:.80} is here", hint=f"there are {', '.join(agents_here) or 'none'}")
     if not is_decided:
         hint = "`turnlog setup --dry-run` shows it all, `turnlog setup --yes` does it; --no-hooks, --no-mcp, --no-keep"
         hint = f"{hint} and --no-completion leave a part out"
         refuse_without_terminal("setup asks what you want", as_json=as_json, hint=hint)
-    chosen = list(agents) or there
-    if not is_decided and not agents and there:
-        chosen = _which(there)
-    choice: Choice = []
+    chosen = list(agents) or agents_here
+    if not is_decided and not agents and agents_here:
+        chosen = _ask_agents(agents_here)
+    choice: list[ChosenPart] = []
     for part in parts:
-        names = [name for name in here[part.name] if not part.is_for_agents or name in chosen]
+        names = [name for name in available[part.name] if not part.is_for_agents or name in chosen]
         answer = wanted[part.name]
         if answer and not names:
             raise NotFound(f"--{part.name} has nothing to be set up for here", hint="`turnlog formats` lists agents")
         is_wanted = answer if answer is not None else bool(names) and (is_decided or ask(part.question, default=True))
-        choice.append((part, names if is_wanted else []))
+        choice.append(ChosenPart(part, names if is_wanted else []))
     return choice
 
 
-def _which(there: list[str]) -> list[str]:
-    typed = ask_words(f"Here are {', '.join(there)}. Which of them? [all]").replace(",", " ").split()
-    unknown = [name for name in typed if name not in (*there, "all", "none", "no")]
+def _ask_agents(here: list[str]) -> list[str]:
+    """Ask for which of these agents the parts are to be set up."""
+    typed = ask_words(f"Here are {', '.join(here)}. Which of them? [all]").replace(",", " ").split()
+    unknown = [name for name in typed if name not in (*here, "all", "none", "no")]
     if unknown:
-        raise NotFound(f"no agent {unknown[0]!r:.80} is here", hint=f"there are {', '.join(there)}; `all`, or `none`")
-    return there if not typed or "all" in typed else [name for name in there if name in typed]
+        raise NotFound(f"no agent {unknown[0]!r:.80} is here", hint=f"there are {', '.join(here)}; `all`, or `none`")
+    return here if not typed or "all" in typed else [name for name in here if name in typed]
 
 
 def _refuse_unasked(*, is_undo: bool, yes: bool, as_json: bool) -> None:
@@ -164,7 +186,7 @@ def _refuse_unasked(*, is_undo: bool, yes: bool, as_json: bool) -> None:
         refuse_without_terminal(f"{what} asks before it changes anything", as_json=as_json, hint=hint)
 
 
-def _show(choice: Choice, edits: list[tuple[SetupPart, FileEdit]], *, is_undo: bool) -> None:
+def _print_edits(choice: list[ChosenPart], edits: list[PlannedEdit], *, is_undo: bool) -> None:
     """Print every edit, before it is made."""
     for part, names in choice:
         if not names:
@@ -184,7 +206,7 @@ def _show(choice: Choice, edits: list[tuple[SetupPart, FileEdit]], *, is_undo: b
         print(f"nothing was set up here; {singly}" if is_undo else "nothing to set up")
 
 
-def _question(edits: list[tuple[SetupPart, FileEdit]]) -> str:
+def _question(edits: list[PlannedEdit]) -> str:
     files = len({edit.path for _, edit in edits})
     return f"Change {count(files, 'file')}?" if files else "Do it?"
 

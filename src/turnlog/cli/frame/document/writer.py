@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from turnlog.cli.frame.document.encoding import encode_json
-from turnlog.cli.frame.document.escaping import safe_json
 from turnlog.cli.frame.document.jsonline import write_line
 from turnlog.cli.frame.document.request import JsonRequest, json_version
 from turnlog.cli.frame.document.shape import items_of
@@ -31,6 +30,8 @@ def print_json(data: Mapping[str, Any]) -> None:
         from turnlog.cli.frame.document.selection import project
 
         document = {"version": document["version"], **project(json.loads(encode_json(document)), JsonRequest.fields)}
+    from turnlog.cli.frame.document.escaping import safe_json
+
     line = safe_json(encode_json(document, indent=2))
     _refuse_as_list(len(line) + 1)
     write_line(line)
