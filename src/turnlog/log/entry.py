@@ -372,6 +372,11 @@ class Unknown(Entry, tag="?", frozen=True):
     kind: str
     json: str
 
+    @property
+    def type(self) -> str:
+        """See `Entry.type`."""
+        return self.kind
+
     def to_json(self) -> str:
         """See `Entry.to_json`."""
         return self.json

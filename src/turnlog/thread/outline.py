@@ -32,7 +32,9 @@ from turnlog.log.entry import (
     Set,
     Spent,
     Turn,
+    Unknown,
 )  # fmt: skip
+from turnlog.log.plainjson import UNKNOWN
 from turnlog.log.prompt.promptmessage import LABEL, is_prompt, label_of
 from turnlog.log.text import one_line
 
@@ -133,7 +135,7 @@ class Outline:
         self.times.append(0 if at is None else round(at.timestamp() * 1000))
         self.sizes.append(size)
         self.flags.append(flags | (SHOWN if is_shown else 0))
-        self.kinds.append(entry.role if isinstance(entry, Message) else entry.type)
+        self.kinds.append(_kind_of(entry))
         self.turns.append(entry.turn or "")
         self.tools.append(tool)
         if label:
@@ -306,6 +308,12 @@ def _message(message: Message, calls: dict[str, tuple[int, str]]) -> _Summary:
         label = label_of(message)
     tool = tools[0] if len(tools) == 1 else ", ".join(dict.fromkeys(filter(None, tools)))
     return _Summary(size, flags, tool, label)
+
+
+def _kind_of(entry: AnyEntry) -> str:
+    if isinstance(entry, Unknown):
+        return UNKNOWN  # it may have the name of a known kind, without its fields
+    return entry.role if isinstance(entry, Message) else entry.type
 
 
 def outline_of(entries: Iterable[AnyEntry]) -> Outline:
