@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
-import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from turnlog.store.forked import renew_after_fork
+from turnlog.store.liveobjects import LiveObjects
 
 _R = TypeVar("_R")
 _Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
@@ -111,7 +111,7 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
         future.set_exception(error)
 
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_pools: LiveObjects[Pool] = LiveObjects()
 
 
 @atexit.register

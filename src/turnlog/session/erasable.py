@@ -32,7 +32,8 @@ class ErasableSession(ReadOnlySession):
             raise Invalid("nothing to erase", hint="give entries, or their numbers")
         with self._history.mutex:
             seqs = [seq_of(entry) for entry in entries]
-            receipt = erase(self._store, self._history, seqs, by=this_person() if by is None else by, why=reason)
+            at, who = interior(self._home).now(), this_person() if by is None else by
+            receipt = erase(self._store, self._history, seqs, at=at, by=who, why=reason)
             self._history.renew()
             return replace(receipt, copies=self._copies())
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from typing import Protocol
-from weakref import WeakSet
+
+from turnlog.store.liveobjects import LiveObjects
 
 
 class Renewable(Protocol):
@@ -21,9 +22,9 @@ def renew_after_fork(holder: Renewable) -> None:
 
 
 def _renew_all() -> None:
-    for holder in list(_holders):
+    for holder in _holders:
         holder.after_fork()
 
 
-_holders: WeakSet[Renewable] = WeakSet()
+_holders: LiveObjects[Renewable] = LiveObjects()
 os.register_at_fork(after_in_child=_renew_all)

@@ -55,7 +55,7 @@ def read_session(
     created = ms_of(reading.header.created)
     intake.copied = reading.header.copied
     if intake.copied is None and form.write is not None:
-        intake.copied = handed.known.get((source.agent, reading.header.id))
+        intake.copied = handed.copies.get((source.agent, reading.header.id))
     intake.default_at = created if created is not None else stamp.mtime // 1_000_000
     recent = _steps(reading, intake, damage, start, can_grow=form.growth is not None)
     intake.finish()
