@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.log.entries import entries, filled, line_of, messages
 from turnlog import Compaction, Message, Note, Ref, Text, Usage
-from turnlog.log.codec import CHECKSUM, Flawed, StrictDecoder, Unreadable, decode, is_verified
+from turnlog.log.codec import CHECKSUM, Flawed, StrictDecoder, Unreadable, decode, is_verified, salvage
 from turnlog.log.draft import prepare, to_ms, to_text
 from turnlog.log.entry import (
     ENTRIES,
@@ -35,7 +35,6 @@ from turnlog.log.entry import (
 )
 from turnlog.log.part import Fork, Spawned  # fmt: skip
 from turnlog.log.payload import used_blobs
-from turnlog.log.salvage import salvage
 
 AT = datetime(2026, 11, 15, 7, 0, 12, 345000, tzinfo=UTC)
 

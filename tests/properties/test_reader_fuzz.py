@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from turnlog import Damage, Entry, Message, Note, Set, Text, TurnlogError
 from turnlog.log.assemble import backward, forward
-from turnlog.log.codec import Flawed, Unreadable, decode
+from turnlog.log.codec import Flawed, Unreadable, decode, salvage
 from turnlog.log.draft import to_ms, to_text
 from turnlog.log.entry import Start
-from turnlog.log.salvage import salvage
 from turnlog.store import files, memory
 from turnlog.store.files.lines import last_newline, lines, lines_back
 from turnlog.store.files.reading import newest_first, oldest_first

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from turnlog.log.codec import Damage, Flawed, Unreadable, decode
+from turnlog.log.codec import Damage, Flawed, Unreadable, decode, salvage
 from turnlog.log.entry import AnyEntry, Note
 
 Line = tuple[int, bytes]
@@ -43,8 +43,6 @@ def _bad_line(offset: int, line: bytes) -> tuple[list[_SeenLine], list[Damage]]:
     try:
         item = decode(line)
     except Unreadable as why:
-        from turnlog.log.salvage import salvage  # intact logs do not need it
-
         salvaged = salvage(line)
         if not salvaged:
             return [], [Damage(offset, size, why.kind)]

@@ -22,11 +22,11 @@ from turnlog.log.codec import (
     decode,
     decode_raws,
     is_verified,
+    salvage,
     with_checksum,
     without_checksum,
 )
 from turnlog.log.entry import AnyEntry
-from turnlog.log.salvage import salvage
 
 _HINTS = ("wide", "sealed")
 _encode = msgspec.json.Encoder().encode

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from turnlog.log.assemble import Oversize, forward
-from turnlog.log.codec import Damage
+from turnlog.log.codec import Damage, salvage
 from turnlog.log.entry import AnyEntry, is_wide
-from turnlog.log.salvage import salvage
 from turnlog.store.capability import Region
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.lines import Read, header_of, last_newline, lines
