@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ChangedFile(Struct, frozen=True):
-    """The net change of a path, and the number of lines that were added and removed."""
+    """The net change of a path, and how many lines all turns together added and removed."""
 
     path: str
     action: str
