@@ -179,7 +179,7 @@ class Home(Disposal):
         if session is None:
             return newest_id(self._store, workspace)
         if workspace is not None:
-            raise Invalid(f"the id {session!r:.80} says which session it is", hint="leave out the id, or the workspace")
+            raise Invalid(f"the id {session!r:.80} and a workspace were both given", hint="leave out one of them")
         return session
 
     def exists(self, session: str) -> bool:

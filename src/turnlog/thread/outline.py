@@ -219,18 +219,18 @@ class Outline:
             return None
         if kept.rules != _RULES:
             return None
-        one = cls()
+        outline = cls()
         for column, stored in (
-            (one.seqs, kept.seqs), (one.parents, kept.parents), (one.times, kept.times), (one.sizes, kept.sizes),
-            (one.flags, kept.flags),
+            (outline.seqs, kept.seqs), (outline.parents, kept.parents), (outline.times, kept.times),
+            (outline.sizes, kept.sizes), (outline.flags, kept.flags),
         ):  # fmt: skip
             column.frombytes(stored)
-        one.kinds, one.turns, one.tools = (
+        outline.kinds, outline.turns, outline.tools = (
             [kept.words[number] for number in array("I", stored)] for stored in (kept.kinds, kept.turns, kept.tools)
         )
-        one.labels, one._calls = kept.labels, kept.calls
-        one.last = one.seqs[-1] if one.seqs else 0
-        return one
+        outline.labels, outline._calls = kept.labels, kept.calls
+        outline.last = outline.seqs[-1] if outline.seqs else 0
+        return outline
 
 
 def is_shown_to_people(entry: AnyEntry) -> bool:

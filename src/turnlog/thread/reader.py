@@ -19,11 +19,12 @@ from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.store import Place, Store
 from turnlog.store.derived import find
+from turnlog.thread.branch import Branch, branches
 from turnlog.thread.call.ending import LastTurn, last_turn
 from turnlog.thread.call.pending import pending_calls
 from turnlog.thread.history import History, subagents
-from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, info_of, stats_of, text_fact
-from turnlog.thread.target import Target, branches, node_at, seq_of, state_as_of
+from turnlog.thread.report import Compacted, Info, Stats, compactions_of, info_of, stats_of, text_fact
+from turnlog.thread.target import Target, node_at, seq_of, state_as_of
 
 if TYPE_CHECKING:
     from typing import Self

@@ -177,14 +177,3 @@ def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
             if node.seq not in cancelled:
                 seen = kept
     return compactions
-
-
-class Branch(Struct, frozen=True):
-    """One end of the conversation: where it was left, or where it is."""
-
-    head: int
-    at: datetime | None
-    messages: int
-    is_current: bool
-    preview: str
-    """The beginning of the last prompt of a person on it."""
