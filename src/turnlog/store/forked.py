@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import Protocol
-
-from turnlog.store.liveobjects import LiveObjects
+from weakref import WeakSet
 
 
 class Renewable(Protocol):
@@ -22,9 +21,9 @@ def renew_after_fork(holder: Renewable) -> None:
 
 
 def _renew_all() -> None:
-    for holder in _holders:
+    for holder in list(_holders):
         holder.after_fork()
 
 
-_holders: LiveObjects[Renewable] = LiveObjects()
+_holders: WeakSet[Renewable] = WeakSet()
 os.register_at_fork(after_in_child=_renew_all)
