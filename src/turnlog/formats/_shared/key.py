@@ -22,32 +22,36 @@ NONE: dict[str, str] = {}
 class Keys:
     """A key for each record of a source that is only ever appended to, and whose records have no ids that stay.
 
-    What names a call is known by it, and by a sample of what it says; all else by a digest of all that it says. Of
-    several that are alike in that, each has its number. It has to be cheap, and small: there are as many as records.
+    A record that names a call is known by the call's id and a sample of its content, any other record by a digest of
+    its content. Records that are alike in that are numbered. Keys have to be cheap and small: there is one per record.
+
+    `state` carries the counts of digests and of short names only. Agents with models on the same machine count their
+    calls from `call_0` on, so that a short id comes again; a long one is random, and is not used twice.
     """
 
     def __init__(self, state: dict[str, int] | None = None) -> None:
         self._seen: set[int] = set()
-        """Hashes of the names of those with a call, and how many there are of those that are not the only one."""
+        """Hashes of the long names."""
         self._again: dict[int, int] = {}
+        """How often each long name occurred that occurred more than once, by its hash."""
         self._counts: dict[str, int] = dict(state or {})
-        """How often each content is there that names no call: the beginning of its digest."""
-        self._since: list[str] = []
-        """Those that came since the mark."""
+        """How often each short name occurred, and each digest, by its beginning."""
+        self._tail: list[str] = []
+        """What was counted since the resume point."""
 
     def of(self, entry: Entry) -> str:
         """The key of the next record. One with the id `-`, and without a time, is taken as it is."""
-        return self.next(digest_of(entry))
+        digest = digest_of(entry)
+        return self._numbered(digest, digest[:_SHORT])
 
-    def next(self, digest: str) -> str:
-        """The same for one whose digest is known."""
-        short = digest[:_SHORT]
-        number = self._counts[short] = self._counts.get(short, 0) + 1
-        self._since.append(short)
-        return digest if number == 1 else f"{digest}.{number}"
+    def of_digest(self, digest: str) -> str:
+        """The key of the next record with that digest."""
+        return self._numbered(digest, digest[:_SHORT])
 
-    def single(self, name: str) -> str:
+    def of_name(self, name: str) -> str:
         """The key of the next record of that name, which is the name itself if there was none before."""
+        if len(name) < _LONG:
+            return self._numbered(name, name)
         mark = hash(name)
         if mark not in self._seen:
             self._seen.add(mark)
@@ -55,16 +59,21 @@ class Keys:
         number = self._again[mark] = self._again.get(mark, 1) + 1
         return f"{name}.{number}"
 
-    def mark(self) -> None:
-        """What comes from here on is not in `state`."""
-        self._since.clear()
+    def _numbered(self, key: str, counted: str) -> str:
+        number = self._counts[counted] = self._counts.get(counted, 0) + 1
+        self._tail.append(counted)
+        return key if number == 1 else f"{key}.{number}"
+
+    def begin_tail(self) -> None:
+        """Leave what comes from here on out of `state`."""
+        self._tail.clear()
 
     def state(self) -> dict[str, int]:
-        """What has to be known to go on from the mark. Calls have ids: what names one is there once."""
+        """The counts at the resume point."""
         counts = dict(self._counts)
-        for short in self._since:
-            counts[short] -= 1
-        return {short: number for short, number in counts.items() if number}
+        for counted in self._tail:
+            counts[counted] -= 1
+        return {counted: number for counted, number in counts.items() if number}
 
 
 def bound(call: str, content: Any, also: int) -> str:
@@ -96,5 +105,7 @@ def digest_of(entry: Entry) -> str:
 
 
 _SHORT = 12
+_LONG = 32
+"""In characters, of a name that `bound` gives: that of a call whose id has 16 or less is shorter."""
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 """Faster than JSON, and nobody reads it; it has no integers beyond 64 bits."""

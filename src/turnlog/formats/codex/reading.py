@@ -203,7 +203,7 @@ class _Reader:
         if self._may_mark:
             state = CodexState(astuple(self._meter.now), self._last, self._model, self._turn, self._turn_parent)
             self._marks.put(self._offset, len(self._out), state)
-            self._keys.mark()
+            self._keys.begin_tail()
 
     def _on_function_call(self, item: rollout.FunctionCall, at: datetime | None) -> None:
         self._open_answer(at).append(rollout.tool_call(item))
@@ -291,7 +291,7 @@ class _Reader:
     def _node(self, entry: Message, name: str) -> None:
         """A message: by the name of a call, or by what it says. It may be read before its count is there."""
         keys = self._keys
-        key = self._last = keys.single(name) if name else keys.of(replace(entry, **_BARE))
+        key = self._last = keys.of_name(name) if name else keys.of(replace(entry, **_BARE))
         self._out.append(Record(entry=entry, key=key, names=NONE))
 
     def _add(self, entry: Any, at: Any) -> str:
@@ -331,7 +331,7 @@ class _Reader:
     def _add_turn_mark(self, state: TurnState, error: str | None, at: Any) -> None:
         if self._turn is not None:
             entry = Turn(id="-", state=state, error=error, at=moment(at), turn=self._turn)
-            self._out.append(Record(entry=entry, key=self._keys.next(_turn_digest(state, error)), names=NONE))
+            self._out.append(Record(entry=entry, key=self._keys.of_digest(_turn_digest(state, error)), names=NONE))
 
     def _note(self, kind: str, data: Any, at: datetime | None) -> None:
         self._add(self._unknown.note(kind, data), at)

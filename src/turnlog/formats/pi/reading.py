@@ -115,7 +115,7 @@ class _Reader:
                 is_next = offset >= marks.next and node == self._last and parent == self._before
                 if is_next and type(line.message) is not PiTold:
                     marks.put(offset, 0, PiState(before=self._before, last=self._last_key, number=number))
-                    self._keys.mark()
+                    self._keys.begin_tail()
                 message = line.message
                 places[hash(id)] = self._put(said(message), line.timestamp, node, NONE, offset)
                 if type(message) is PiTold and message.usage:
@@ -145,7 +145,7 @@ class _Reader:
             key, offset = self._keyed(entry), -1
         else:
             name = bound(*call)
-            key = self._keys.single(name)
+            key = self._keys.of_name(name)
             if key is not name:
                 offset = -1
         force_setattr(entry, "at", at)
