@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import islice
 from typing import Any
 from zlib import adler32
 
 import msgspec
+from msgspec import Struct
 
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Custom, Entry
@@ -19,61 +22,77 @@ NONE: dict[str, str] = {}
 """For records that name no other."""
 
 
+class KeyState(Struct, frozen=True, omit_defaults=True):
+    """The keys that were given before a resume point, as far as the same ones may come again."""
+
+    digests: dict[str, int] = {}
+    """How often each digest occurred, by its beginning."""
+    names: list[str] = []
+    """The short names, as often as they occurred."""
+
+
 class Keys:
     """A key for each record of a source that is only ever appended to, and whose records have no ids that stay.
 
     A record that names a call is known by the call's id and a sample of its content, any other record by a digest of
     its content. Records that are alike in that are numbered. Keys have to be cheap and small: there is one per record.
 
-    `state` carries the counts of digests and of short names only. Agents with models on the same machine count their
-    calls from `call_0` on, so that a short id comes again; a long one is random, and is not used twice.
+    Long names are not in the state: their ids are random, and are not used twice. Servers of local models count their
+    calls from `call_0` on, so a short name may come again.
     """
 
-    def __init__(self, state: dict[str, int] | None = None) -> None:
-        self._seen: set[int] = set()
-        """Hashes of the long names."""
-        self._again: dict[int, int] = {}
-        """How often each long name occurred that occurred more than once, by its hash."""
-        self._counts: dict[str, int] = dict(state or {})
-        """How often each short name occurred, and each digest, by its beginning."""
+    def __init__(self, state: KeyState | None = None) -> None:
+        before = state or KeyState()
+        self._digests = dict(before.digests)
+        self._names = dict(Counter(before.names))
+        self._long: dict[int, int] = {}
+        """How often each long name occurred, by its hash."""
+        self._repeats = [name for name, count in self._names.items() for _ in range(1, count)]
+        """The short names that occurred before, each time they came again."""
         self._tail: list[str] = []
-        """What was counted since the resume point."""
+        """The beginnings of the digests behind the resume point."""
+        self.begin_tail()
 
     def of(self, entry: Entry) -> str:
         """The key of the next record. One with the id `-`, and without a time, is taken as it is."""
-        digest = digest_of(entry)
-        return self._numbered(digest, digest[:_SHORT])
+        return self.of_digest(digest_of(entry))
 
     def of_digest(self, digest: str) -> str:
         """The key of the next record with that digest."""
-        return self._numbered(digest, digest[:_SHORT])
+        short = digest[:_SHORT]
+        number = self._digests[short] = self._digests.get(short, 0) + 1
+        self._tail.append(short)
+        return digest if number == 1 else f"{digest}.{number}"
 
     def of_name(self, name: str) -> str:
         """The key of the next record of that name, which is the name itself if there was none before."""
         if len(name) < _LONG:
-            return self._numbered(name, name)
-        mark = hash(name)
-        if mark not in self._seen:
-            self._seen.add(mark)
-            return name
-        number = self._again[mark] = self._again.get(mark, 1) + 1
-        return f"{name}.{number}"
-
-    def _numbered(self, key: str, counted: str) -> str:
-        number = self._counts[counted] = self._counts.get(counted, 0) + 1
-        self._tail.append(counted)
-        return key if number == 1 else f"{key}.{number}"
+            counts = self._names
+            if name not in counts:
+                counts[name] = 1
+                return name
+            self._repeats.append(name)
+            number = counts[name] = counts[name] + 1
+        else:
+            hashed = hash(name)
+            number = self._long[hashed] = self._long.get(hashed, 0) + 1
+        return name if number == 1 else f"{name}.{number}"
 
     def begin_tail(self) -> None:
-        """Leave what comes from here on out of `state`."""
+        """Leave what comes from here on out of the state."""
         self._tail.clear()
+        self._in_state = len(self._names), len(self._repeats)
 
-    def state(self) -> dict[str, int]:
-        """The counts at the resume point."""
-        counts = dict(self._counts)
-        for counted in self._tail:
-            counts[counted] -= 1
-        return {counted: number for counted, number in counts.items() if number}
+    def state(self) -> KeyState:
+        """What has to be known to go on from the resume point."""
+        digests = dict(self._digests)
+        for short in self._tail:
+            digests[short] -= 1
+        names, repeats = self._in_state
+        return KeyState(
+            {short: count for short, count in digests.items() if count},
+            [*islice(self._names, names), *sorted(self._repeats[:repeats])],
+        )
 
 
 def bound(call: str, content: Any, also: int) -> str:

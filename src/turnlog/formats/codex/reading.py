@@ -18,7 +18,7 @@ from msgspec.structs import astuple, force_setattr, replace
 
 from turnlog.formats import Jump, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.key import NONE, Keys, bound, digest_of
+from turnlog.formats._shared.key import NONE, Keys, KeyState, bound, digest_of
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.formats.codex import rollout
 from turnlog.formats.codex.heading import first_meta, heading
@@ -46,7 +46,7 @@ class CodexState(Struct, omit_defaults=True):
     turn: str | None = None
     begun: str | None = None
     title: str | None = None
-    keys: dict[str, int] = {}
+    keys: KeyState = KeyState()
     facts: dict[str, Any] = {}
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr, replace
 
 from turnlog.formats import Forked, Jump, Reading, Record, ResumePoint, SessionHeader, Source, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.key import NONE, Keys, bound
+from turnlog.formats._shared.key import NONE, Keys, KeyState, bound
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.formats.pi.message import PiTalk, PiTold, blocks_of, custom, decode_line, message_of, said, usage_of
 from turnlog.interop.copied import copied_in
@@ -38,7 +38,7 @@ class PiState(Struct, omit_defaults=True):
     last: str
     number: int
     title: str | None = None
-    keys: dict[str, int] = {}
+    keys: KeyState = KeyState()
     facts: dict[str, Any] = {}
 
 
