@@ -53,8 +53,12 @@ def _find(path: str) -> Iterator[Source]:
 
 
 def _is_empty(path: str) -> bool:
-    is_small = path.endswith(".jsonl") and os.path.getsize(path) < _SMALL
-    return is_small and not any("type" in row.data for row in rows(path, []))
+    """Whether a file has no message; False for one that is gone, as the program removes such files when it starts."""
+    try:
+        is_small = path.endswith(".jsonl") and os.path.getsize(path) < _SMALL
+        return is_small and not any("type" in row.data for row in rows(path, []))
+    except OSError:
+        return False
 
 
 FORMAT = Format(
