@@ -13,6 +13,7 @@ import turnlog
 from tests.formats.composing import bring, grows_alike, lines, steps, talk, what
 from turnlog import Compaction, Note, ToolResult, Usage
 from turnlog.formats import format_of
+from turnlog.formats.claude_code.blocks import CLEARED
 from turnlog.formats.claude_code.chain import Chain
 
 S = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -187,6 +188,21 @@ def test_cleared_results_are_cleared_for_the_model_only(path: Path) -> None:
     assert "result: A" not in talk(session.context())
     assert "result: B" in talk(session.context())
     assert talk(session.context())[-1] == "user: on"
+
+
+@pytest.mark.parametrize("rounds", [["a"], ["b", "a"], ["a b"]])
+def test_to_clear_one_result_leaves_the_others_of_its_message(path: Path, rounds: list[str]) -> None:
+    both = [{"type": "tool_result", "tool_use_id": id, "content": id.upper()} for id in "ab"]
+    records = [user(1, None, "go"), answer(2, 1, use("a"), "m"), answer(3, 2, use("b"), "m"), user(4, 3, both),
+               answer(5, 4, "done")]  # fmt: skip
+    for number, calls in enumerate(rounds, 6):
+        about = {"compactedToolIds": calls.split()}
+        records.append(rec(number, number - 1, "system", subtype="microcompact_boundary", microcompactMetadata=about))
+    grows_alike("claude-code", path, records)
+    [(_, session)] = bring("claude-code", lines(path, records))
+    results = [block for message in session.context() if message.role == "tool" for block in message.blocks]
+    wanted = {id: CLEARED if id in "".join(rounds) else id.upper() for id in "ab"}
+    assert {block.call: block.content for block in results} == wanted
 
 
 def test_a_side_chain_inside_the_file_is_a_session_of_its_own(path: Path) -> None:

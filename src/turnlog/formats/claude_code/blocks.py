@@ -5,7 +5,10 @@ The usual ones are read here, in the shortest way; all others as `turnlog.wire` 
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from turnlog.interop.value import fields, items, token_count
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
@@ -41,6 +44,14 @@ def result(raw: dict[str, Any], details: Any) -> ToolResult:
         is_error=raw.get("is_error") is True,
         details=details,
     )
+
+
+def cleared(blocks: Sequence[AnyBlock], calls: Container[str]) -> list[AnyBlock]:
+    """The blocks of a message in which the results of these calls are cleared."""
+    return [
+        replace(part, content=CLEARED, details=None) if isinstance(part, ToolResult) and part.call in calls else part
+        for part in blocks
+    ]
 
 
 def answer(raw: dict[str, Any]) -> AnyBlock:

@@ -18,7 +18,7 @@ from turnlog.formats import Jump, Problem, Reading, Record, ResumePoint, Source,
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE
 from turnlog.formats._shared.origin import UnknownRecords
-from turnlog.formats.claude_code.blocks import CLEARED, answer, block, larger, parts_of, result, stopped, usage_of
+from turnlog.formats.claude_code.blocks import answer, block, cleared, larger, parts_of, result, stopped, usage_of
 from turnlog.formats.claude_code.chain import Chain, ClaudeAnswer, ClaudeLine, decode_line, in_order, key_of, line_of
 from turnlog.formats.claude_code.heading import CHAIN, cleared_calls, heading, take_facts
 from turnlog.interop.records import typed_records
@@ -73,6 +73,8 @@ class _Reader:
         self._missing = 0
         self._calls: dict[int, str] = {}
         """Which node has the result of each call (its hash: there are many), for what is cleared later."""
+        self._several_results: dict[str, list[AnyBlock]] = {}
+        """The results of the messages that have more than one: an edit of one of them has to repeat the others."""
         self._titles = dict(state.titles)
         self._branches = dict.fromkeys(state.branches or self.reading.header.git_branches)
         self._unknown = UnknownRecords(source.agent)
@@ -259,6 +261,8 @@ class _Reader:
             name = f"{key}#results" if parts else key
             blocks: list[AnyBlock] = [result(part, line.details) for part in results]
             results_entry = Message(id="-", role="tool", blocks=blocks, at=at, display=display)
+            if len(results) > 1:
+                self._several_results[name] = blocks
             for part in results:
                 self._calls[hash(str(part.get("tool_use_id") or ""))] = name
             owner = self._open
@@ -312,22 +316,26 @@ class _Reader:
             return
         self._alias(uuid, parent)
         if kind == "microcompact_boundary":
-            self._cleared(record, uuid)
+            self._clear_results(record, uuid)
             return
         words = text(record.get("content")) or kind.replace("_", " ")
         about = {key: value for key, value in record.items() if key not in ("parentUuid", "uuid", "timestamp")}
         self._out.append(Record(entry=Note(text=words, data=about, at=moment(record.get("timestamp"))), key=uuid))
 
-    def _cleared(self, record: dict[str, Any], uuid: str) -> None:
-        """Old results no longer go to the model."""
+    def _clear_results(self, record: dict[str, Any], uuid: str) -> None:
+        """Edit the messages of results that no longer go to the model."""
+        calls_of: dict[str, list[str]] = {}
         for call in cleared_calls(record):
             key = self._calls.get(hash(call))
             self._marks.require(key is not None)
-            if key is None:
-                continue
-            blocks: list[AnyBlock] = [ToolResult(call=call, content=CLEARED)]
+            if key is not None:
+                calls_of.setdefault(key, []).append(call)
+        for key, calls in calls_of.items():
+            blocks = cleared(self._several_results.get(key) or [ToolResult(call=calls[0])], calls)
+            if key in self._several_results:
+                self._several_results[key] = blocks
             entry = Edit(entry=0, blocks=blocks, at=moment(record.get("timestamp")))
-            name = f"{uuid}#{call}"
+            name = f"{uuid}#{calls[0]}"
             self._out.append(Record(entry=entry, key=name, names={"entry": key}))
             self._last = name
             self._chain.hang(uuid, uuid, name)
