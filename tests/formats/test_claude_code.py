@@ -136,6 +136,25 @@ def test_as_long_as_nothing_was_asked_an_answer_is_waited_with(path: Path) -> No
     assert session.messages() == []
 
 
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_one_whose_prompt_is_damaged_has_all_that_is_left(path: Path, number: int) -> None:
+    records: list[Any] = [answer(2, 1, use("a")), done(3, 2, "a", "A"), answer(4, 3, "done")]
+    lines(path, records)
+    whole = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*whole[:number], '{"type":"user","uuid":"torn\n', *whole[number:]]))
+    [(item, session)] = bring("claude-code", path)
+    assert talk(session.context()) == ["call: tool-a", "result: A", "assistant: done"]
+    assert what(item.problems) == "a damaged line"
+
+
+def test_a_line_that_is_being_written_may_be_what_was_asked(path: Path) -> None:
+    lines(path, EARLY[:4])
+    with path.open("a") as file:
+        file.write(json.dumps(EARLY[4])[:80])
+    [(_, session)] = bring("claude-code", path)
+    assert session.messages() == []
+
+
 def test_who_has_lost_the_beginning_has_all_that_is_left(path: Path) -> None:
     [(_, session)] = bring("claude-code", lines(path, EARLY[2:4] + EARLY[6:]))
     assert talk(session.context()) == ["call: tool-a", "result: A", "assistant: done", "user: thanks"]

@@ -136,10 +136,12 @@ _MOST = 64
 
 
 def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Iterator[tuple[int, Any]]:
-    """The same records; what hangs on a later one comes behind that. If none comes, it is reported and left out.
+    """The same records; what hangs on a later one comes behind that.
 
     On a terminal the first answer, and what came of it, may be in the file before what was asked: what a session
-    begins with is only written once there is an answer.
+    begins with is only written once there is an answer. If no such record comes, those that wait for it are reported
+    and left out, because the program may be about to write it; but they are given if a damaged line stands before the
+    end of them, which then was that record.
     """
     early: list[tuple[int, Any]] = []
     waiting: set[str] = set()
@@ -162,7 +164,9 @@ def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Ite
         if uuid and not early:
             break
     yield from records
-    if early:
+    if early and any(problem.offset is not None and problem.offset < early[-1][0] for problem in problems):
+        yield from early
+    elif early:
         problems.append(Problem(f"{len(early)} records hang on one that is not there yet: they were left out"))
 
 
