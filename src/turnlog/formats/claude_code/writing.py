@@ -16,12 +16,13 @@ from turnlog.formats._shared.compactedview import as_uuid, iso, short_id, unused
 from turnlog.formats._shared.losses import tell_rest
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.transcript import put_session
+from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.mirror import LINE, is_elsewhere, is_mirrored, kept_line
 from turnlog.interop.copied import mark_of
 from turnlog.interop.place import safe_name
 from turnlog.interop.value import as_list, fields
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Custom, Message
+from turnlog.log.entry import AnyEntry, Custom, Message
 from turnlog.log.usage import Usage
 
 _VERSION = "2.1.197"
@@ -84,8 +85,19 @@ class _Writer:
         entries = list(self._transcript.entries())
         if not any(map(is_mirrored, entries)) or any(map(is_elsewhere, entries)):
             return False
-        self.records = [line for entry in entries if (line := kept_line(entry)) is not None]
+        self.records = [line for entry in entries if (line := self._line(entry)) is not None]
+        first = next((record for record in self.records if record.get("type") in CHAIN), {})
+        if self._transcript.is_free:  # any other is written to the byte
+            first |= mark_of(self._transcript.copied)
         return True
+
+    def _line(self, entry: AnyEntry, *, edited: bool = False) -> dict[str, Any] | None:
+        """The line that an entry was made from, without what it cost where that counts elsewhere."""
+        line = kept_line(entry, edited=edited)
+        message = fields(fields(line).get("message"))
+        if line is None or not self._transcript.is_free or "usage" not in message:
+            return line
+        return {**line, "message": {**message, "usage": _usage(Usage())}}
 
     def run(self) -> None:
         """What it would have written."""
@@ -174,7 +186,7 @@ class _Writer:
 
     def _as_it_was(self, message: Message) -> bool:
         """The line that a message was made from, hung on what is before it now; False where it says something else."""
-        line = kept_line(message, edited=message.seq in self._transcript.context.edited)
+        line = self._line(message, edited=message.seq in self._transcript.context.edited)
         if line is None:
             return fields(message.meta)[LINE] is None  # the line behind it has it as well
         self.records.append({**line, "parentUuid": self._parent})
