@@ -81,9 +81,9 @@ class _Reader:
         self._boundary: dict[str, Any] = {}
         self._out: list[Step] = []
         """Steps that are not taken yet."""
-        self._marks = growth.Marks[ClaudeState](start)
+        self._points = growth.ResumePoints[ClaudeState](start)
 
-    def _may_mark(self, line: ClaudeLine, offset: int) -> None:
+    def _may_resume(self, line: ClaudeLine, offset: int) -> None:
         """What goes on behind the record before it, as a new prompt or a new answer, closes all that was open."""
         if line.parent != self._before or not self._before or self._boundary:
             return
@@ -91,26 +91,26 @@ class _Reader:
         if is_new if type(line) is ClaudeAnswer else line.is_asked:
             self._close()
             if self._last and self._chain.place(self._before) == self._last and not self._source.key:
-                self._marks.put(offset, len(self._out), ClaudeState(before=self._before, last=self._last))
+                self._points.set(offset, len(self._out), ClaudeState(before=self._before, last=self._last))
 
     def _steps(self) -> Iterator[Step]:
-        out, marks, problems = self._out, self._marks, self.reading.problems
-        records = typed_records(self._source.path, problems, decode_line, start=marks.start)
-        if not marks.is_part and not self._source.key:
+        out, points, problems = self._out, self._points, self.reading.problems
+        records = typed_records(self._source.path, problems, decode_line, start=points.start)
+        if not points.is_part and not self._source.key:
             records = in_order(records, problems)
         for offset, record in records:
             line = record if type(record) is not dict else self._chained(cast("dict[str, Any]", record), offset)
             if line is not None and not self._is_known(line.uuid, line.parent, line.is_side):
-                if offset >= marks.next:
-                    self._may_mark(line, offset)
+                if offset >= points.next_offset:
+                    self._may_resume(line, offset)
                 if type(line.branch) is str:
                     self._branches[line.branch] = None
                 self._said(line)
             while out:
-                marks.given += 1
+                points.given += 1
                 yield out.pop(0)
         facts, branches = growth.small(self.reading.facts), list(self._branches)
-        self.reading.mark = marks.newest(titles=self._titles, facts=facts, branches=branches)
+        self.reading.mark = points.newest(titles=self._titles, facts=facts, branches=branches)
         self._close()
         yield from out
         self._unknown.report(problems)
@@ -118,7 +118,7 @@ class _Reader:
             problem = f"{self._missing} records hang on others that are missing: they follow what stands before them"
             problems.append(Problem(problem))
         live, is_certain = self._chain.live()
-        marks.require(is_certain or self._is_side)
+        points.require(is_certain or self._is_side)
         if live and live != self._last:
             yield Jump(to=live, key=f"live {live} {self._last}")
         title = self._titles.get("custom") or self._titles.get("ai") or self._titles.get("summary")
@@ -148,7 +148,7 @@ class _Reader:
         """What the next record of the chain hangs on."""
         parent = text(logical if given is UNSET else given)
         if parent is None or parent not in self._chain:
-            self._marks.require(is_there=False)
+            self._points.require(is_there=False)
             if parent is not None:
                 self._missing += bool(self._before)
             parent = "" if parent is None and given is not UNSET else self._before
@@ -327,7 +327,7 @@ class _Reader:
         calls_of: dict[str, list[str]] = {}
         for call in cleared_calls(record):
             key = self._calls.get(hash(call))
-            self._marks.require(key is not None)
+            self._points.require(key is not None)
             if key is not None:
                 calls_of.setdefault(key, []).append(call)
         for key, calls in calls_of.items():

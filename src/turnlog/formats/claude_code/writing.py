@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript, Writing
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.compactedview import as_uuid, iso, short_id, unused, view_of, when
-from turnlog.formats._shared.losses import tell_rest
+from turnlog.formats._shared.losses import count_losses
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.transcript import put_session
 from turnlog.formats.claude_code.heading import CHAIN
@@ -86,8 +86,8 @@ class _Writer:
         if not any(map(is_mirrored, entries)) or any(map(is_elsewhere, entries)):
             return False
         self.records = [line for entry in entries if (line := self._line(entry)) is not None]
-        first = next((record for record in self.records if record.get("type") in CHAIN), {})
-        if self._transcript.is_free:  # any other is written to the byte
+        first = next((record for record in self.records if record.get("type") in CHAIN), None)
+        if first is not None and self._transcript.is_free:  # any other is written to the byte
             first |= mark_of(self._transcript.copied)
         return True
 
@@ -115,8 +115,8 @@ class _Writer:
         self.records += [line for line in lines if line is not None and "uuid" not in line]
         if transcript.title:
             self.records.append({"type": "custom-title", "customTitle": transcript.title, "sessionId": self._session})
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
-        tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
+        own: set[LossWord] = {"details of a tool result"} if self._is_own else set()
+        count_losses(transcript, view, self.tally, carried=_CARRIED | own, facts=self._facts())
 
     def _facts(self) -> list[str]:
         """What the program itself once said of the session goes back to it."""
@@ -249,7 +249,7 @@ class _Writer:
 
     def _in_result(self, block: AnyBlock) -> dict[str, Any] | None:
         if isinstance(block, File):
-            return {"type": "text", "text": self.tally.said_in_words(block, " in a tool result")}
+            return {"type": "text", "text": self.tally.stand_in_for(block, " in a tool result")}
         return self._media(block, " in a tool result") if isinstance(block, Image) else self._said(block)
 
     def _media(self, block: Image | File, where: str = "") -> dict[str, Any]:
@@ -259,13 +259,13 @@ class _Writer:
             return {"type": what, "source": {"type": "base64", "media_type": kind, "data": data}}
         if block.url is not None and block.url.startswith("https://"):
             return {"type": what, "source": {"type": "url", "url": block.url}}
-        return {"type": "text", "text": self.tally.said_in_words(block, where)}
+        return {"type": "text", "text": self.tally.stand_in_for(block, where)}
 
     def _answer(self, block: AnyBlock) -> dict[str, Any] | None:
         if isinstance(block, Text):
             return {"type": "text", "text": block.text} if block.text.strip() else None
         if isinstance(block, ToolCall) and block.by is None:
-            given = self.tally.given(block)
+            given = self.tally.input_object(block)
             return {"type": "tool_use", "id": self._call(block.id), "name": block.name or "unknown", "input": given}
         if isinstance(block, Thinking):
             data = fields(block.data) if block.provider == "anthropic" else {}
@@ -275,7 +275,7 @@ class _Writer:
                 return {"type": "redacted_thinking", "data": data["redacted"]}
             self.tally.add("reasoning")
             return None
-        return {"type": "text", "text": self.tally.said_in_words(block)}
+        return {"type": "text", "text": self.tally.stand_in_for(block)}
 
     def _call(self, id: str) -> str:
         """The API takes ids of letters, digits, dashes and underscores, and each only once."""
@@ -291,7 +291,7 @@ class _Writer:
         return {**record, "is_error": True} if block.is_error else record
 
 
-_CARRIED = frozenset((
+_CARRIED: frozenset[LossWord] = frozenset((
     "cache write by duration", "cache write count", "stop reason", "how a message is shown", "trigger of a compaction",
     "size before a compaction",
 ))  # fmt: skip

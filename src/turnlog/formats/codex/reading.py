@@ -80,9 +80,9 @@ class _Reader:
         self._out: list[Step] = []
         """Steps that are not taken yet."""
         self._offset = 0
-        self._may_mark = False
+        self._may_resume = False
         """Whether the record is a line of the file itself: one in a damaged line is no mark."""
-        self._marks = growth.Marks[CodexState](start)
+        self._points = growth.ResumePoints[CodexState](start)
 
     def _steps(self) -> Iterator[Step]:
         out = self._out
@@ -92,24 +92,24 @@ class _Reader:
             rollout.TokenCount: self._on_token_count, rollout.TaskStarted: self._on_task_started,
             rollout.TaskComplete: self._on_task_complete,
         }  # fmt: skip
-        handler_of, marks, pop = handlers.get, self._marks, out.pop
-        for may_mark, records in self._files():
-            self._may_mark = may_mark
+        handler_of, points, pop = handlers.get, self._points, out.pop
+        for may_resume, records in self._files():
+            self._may_resume = may_resume
             for offset, line in records:
                 self._offset = offset
                 if type(line) is dict:
-                    self._may_mark = False  # it may stand in the middle of a damaged line
+                    self._may_resume = False  # it may stand in the middle of a damaged line
                     self._record(fields(line))
-                    self._may_mark = may_mark
+                    self._may_resume = may_resume
                 else:
                     payload: object = line.payload
                     if (handler := handler_of(type(payload))) is not None:
                         handler(payload, line.timestamp)
                 while out:
-                    marks.given += 1
+                    points.given += 1
                     yield pop(0)
         facts, keys = growth.small(self.reading.facts), self._keys.state()
-        self.reading.mark = self._marks.newest(title=self._title, keys=keys, facts=facts)
+        self.reading.mark = self._points.newest(title=self._title, keys=keys, facts=facts)
         self._answer(None)
         yield from out
         self._unknown.report(self.reading.problems)
@@ -117,7 +117,7 @@ class _Reader:
     def _files(self) -> Iterator[tuple[bool, Iterator[tuple[int, Any]]]]:
         """The records of the file that it continues, as far as it does, and its own, and which may be marks."""
         path, problems, fork = self._source.path, self.reading.problems, self.reading.header.fork
-        base = {} if self._marks.is_part else fields((first_meta(path) or {}).get("history_base"))
+        base = {} if self._points.is_part else fields((first_meta(path) or {}).get("history_base"))
         if base and fork is not None and fork.source is None:
             report(problems, f"continues {fork.session}, which is not beside it: its beginning is missing")
         elif base and fork is not None and fork.source is not None:
@@ -126,7 +126,7 @@ class _Reader:
             yield False, takewhile(lambda pair: not isinstance(end, int) or pair[0] < end, before)
         yield (
             not path.endswith(".zst"),
-            typed_records(path, problems, rollout.decode_line, marks=_MARKS, start=self._marks.start),
+            typed_records(path, problems, rollout.decode_line, marks=_MARKS, start=self._points.start),
         )
 
     def _record(self, record: dict[str, Any]) -> None:
@@ -189,7 +189,7 @@ class _Reader:
             self._note(kind, about, at)
 
     def _rolled_back(self, number: int, at: datetime | None) -> None:
-        self._marks.require(number <= len(self._turns))
+        self._points.require(number <= len(self._turns))
         dropped = self._turns[-number:] if number else []
         if dropped:
             del self._turns[-number:]
@@ -198,11 +198,11 @@ class _Reader:
         elif number:
             report(self.reading.problems, f"a rollback of {number} turns, but there are none", offset=self._offset)
 
-    def _note_mark(self) -> None:
+    def _set_resume_point(self) -> None:
         """Nothing that is open here began before this line."""
-        if self._may_mark:
+        if self._may_resume:
             state = CodexState(astuple(self._meter.now), self._last, self._model, self._turn, self._turn_parent)
-            self._marks.put(self._offset, len(self._out), state)
+            self._points.set(self._offset, len(self._out), state)
             self._keys.begin_tail()
 
     def _on_function_call(self, item: rollout.FunctionCall, at: datetime | None) -> None:
@@ -246,8 +246,8 @@ class _Reader:
         if self._results:
             self._answer(None)
         if self._answer_blocks is None:
-            if self._offset >= self._marks.next:
-                self._note_mark()
+            if self._offset >= self._points.next_offset:
+                self._set_resume_point()
             self._answer_blocks, self._answer_at = [], at
         return self._answer_blocks
 
@@ -262,8 +262,8 @@ class _Reader:
     def _add_message(self, message: Message, at: datetime | None) -> None:
         if self._answer_blocks is not None:
             self._answer(None)
-        if self._turn_parent is None and self._offset >= self._marks.next:
-            self._note_mark()
+        if self._turn_parent is None and self._offset >= self._points.next_offset:
+            self._set_resume_point()
         if message.role == "user" and message.display is None:
             self._turns.append(self._last if self._turn_parent is None else self._turn_parent)
             self._turn_parent = None
@@ -308,7 +308,7 @@ class _Reader:
         if isinstance(history, list):
             replacement = rollout.messages(items(history))
         else:
-            self._marks.require(is_there=False)
+            self._points.require(is_there=False)
             replacement = [*self._prompts, *([Message(role="user", blocks=[Text(text=summary)])] if summary else [])]
         self._prompts = [message for message in replacement if message.role == "user"]
         native = rollout.native_compaction(items(history), summary or "")
@@ -317,8 +317,8 @@ class _Reader:
     def _begin_turn(self, turn: str | None, at: Any) -> None:
         if self._answer_blocks is not None:
             self._answer(None)
-        if self._offset >= self._marks.next:
-            self._note_mark()
+        if self._offset >= self._points.next_offset:
+            self._set_resume_point()
         self._turn_parent, self._turn = self._last, turn
         self._add_turn_mark("begin", None, at)
 

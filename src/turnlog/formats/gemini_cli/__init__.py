@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.formats import Format, Places, Resuming, Retention, Source
+from turnlog.formats import Format, Places, Resuming, Retention, Setting, Source
 from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.transcript import written_by
@@ -72,9 +72,9 @@ FORMAT = Format(
     # At every start it removes the chats of the folder it is started in.
     retention=Retention(
         settings=lambda places: os.path.join(_base(places), "settings.json"),
-        dialect="commented",
+        syntax="commented",
         path=_KEPT,
         days=_days,
-        forever=(((*_KEPT, "enabled"), False),),
+        forever=(Setting((*_KEPT, "enabled"), False),),
     ),
 )

@@ -90,8 +90,7 @@ class Chat:
                     firsts.append(offset)
                 newest[id] = offset
             elif type(change) is dict:
-                whole = fields(self.at(offset)).get("$set") if is_deep(change) else change
-                self._set(fields(whole), offset)
+                self._set(fields(fields(self.at(offset)).get("$set") if is_deep(change) else head.set), offset)
         self.close()  # a caller that only wants the header reads no further
 
     def at(self, offset: int) -> Any:
@@ -109,7 +108,7 @@ class Chat:
         try:
             return decode(data)
         except ValueError:
-            start, record = next(whole_objects(data), (-1, {}))
+            start, record = next(whole_objects(data), (-1, None))
         if start == 0:
             return record  # the rest of the line is damaged, as was reported
         value, damage = salvage(data)

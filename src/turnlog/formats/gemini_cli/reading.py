@@ -108,26 +108,26 @@ class _Reader:
         """Hashes of calls whose results are there: the program writes each into the model's message and behind it."""
         self._unknown = UnknownRecords("gemini-cli")
         self._since = state.at if state is not None else None
-        self._marks = growth.Marks[GeminiState](start)
+        self._points = growth.ResumePoints[GeminiState](start)
 
     def _steps(self) -> Iterator[Step]:
-        since, marks = self._since, self._marks
+        since, points = self._since, self._points
         for patch in self._chat.patches():
             record: Any = patch.record
             if type(record) is GeminiAnswerLine or type(record) is GeminiUserLine:
                 if since is not None and record.timestamp < since:
                     raise growth.NeedsFullRead
-                if patch.mark >= marks.next and self._last == self._shown:
-                    marks.put(patch.mark, 0, GeminiState(self._last, record.timestamp, {}))
+                if patch.mark >= points.next_offset and self._last == self._shown:
+                    points.set(patch.mark, 0, GeminiState(self._last, record.timestamp, {}))
                 steps = self._typed_message(patch.id, record)
             elif since is not None and (patch.is_list or (record and _is_before(record, since))):
                 raise growth.NeedsFullRead
             else:
                 steps = self._changed(patch)
             for step in steps:
-                marks.given += 1
+                points.given += 1
                 yield step
-        self.reading.mark = marks.newest(about=growth.small(self._chat.about))
+        self.reading.mark = points.newest(about=growth.small(self._chat.about))
         self._unknown.report(self.reading.problems)
         if self._last != self._shown:
             yield Jump(to=self._last, key=f"live {self._last} {self._shown}", why="rewind")
@@ -203,7 +203,7 @@ class _Reader:
             return False
         blocks, results = split_results(record.get("content"))
         calls = {hash(block.call) for block in results if isinstance(block, ToolResult)}
-        self._marks.require(bool(blocks) or calls <= self._results)
+        self._points.require(bool(blocks) or calls <= self._results)
         return not blocks and bool(calls) and calls <= self._results
 
     def _note_results(self, entries: list[tuple[str, Message | Note]]) -> None:
@@ -238,7 +238,7 @@ class _Reader:
     def _rewound(self, id: str) -> Iterator[Step]:
         """That message and all behind it are dropped; one that is not there drops everything."""
         index = next((i for i, item in enumerate(self._ids) if item.id == id), 0)
-        self._marks.require(index > 0)
+        self._points.require(index > 0)
         dropped = self._ids[index:]
         del self._ids[index:]
         self._last = self._ids[-1].last if self._ids else ""

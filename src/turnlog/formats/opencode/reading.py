@@ -80,7 +80,7 @@ class _Reader:
         self._shelf = shelf
         facts = {**state.facts} if state is not None else {}
         self.reading = Reading(header=header, steps=self._steps(), problems=problems, facts=facts)
-        self._marks = growth.Marks(start, state)
+        self._points = growth.ResumePoints(start, state)
         self._last = state.last if state is not None else ""
         self._since = self._latest = state.latest if state is not None else 0.0
         self._behind: dict[str, str] = {}
@@ -95,29 +95,29 @@ class _Reader:
         while message is not None:
             after = next(self._shelf.messages, None)
             id = str(message.info.get("id"))
-            self._may_mark(message)
+            self._may_resume(message)
             self._behind[id] = self._last
             for record in self._message(id, message, is_last=after is None):
-                self._marks.given += 1
+                self._points.given += 1
                 yield record
                 if record.entry.is_node:
                     self._last = record.key or ""
                     self._keys.setdefault(id, self._last)
             message = after
         if self._shelf.is_whole:
-            self.reading.mark = self._marks.newest(facts=growth.small(self.reading.facts))
+            self.reading.mark = self._points.newest(facts=growth.small(self.reading.facts))
         revert = text(fields(self._shelf.info.get("revert")).get("messageID"))
-        self._marks.require(revert is None or revert in self._behind)
+        self._points.require(revert is None or revert in self._behind)
         if revert in self._behind and self._behind[revert] != self._last:
             yield Jump(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
 
-    def _may_mark(self, opened: StoredMessage) -> None:
+    def _may_resume(self, opened: StoredMessage) -> None:
         """A prompt that is newer than all before it."""
         created = fields(opened.info.get("time")).get("created")
         if not isinstance(created, (int, float)):
             return
         if opened.place is not None and opened.info.get("role") == "user" and self._last and created > self._latest:
-            self._marks.put(0, 0, _State(opened.place, self._last, self._latest, {}))
+            self._points.set(0, 0, _State(opened.place, self._last, self._latest, {}))
         self._latest = max(self._latest, created)
 
     def _key(self, id: str, info: dict[str, Any]) -> str:
@@ -125,7 +125,7 @@ class _Reader:
         created = fields(info.get("time")).get("created")
         if not isinstance(created, (int, float)):
             return id
-        self._marks.require(created > self._since)
+        self._points.require(created > self._since)
         key = f"{info.get('role')} {created}"
         number = self._times[key] = self._times.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
@@ -149,7 +149,7 @@ class _Reader:
         elif info.get("role") == "assistant":
             asked, prompt = None, str(info.get("parentID"))
             if info.get("summary") is True:
-                self._marks.require(prompt in self._behind)
+                self._points.require(prompt in self._behind)
                 asked = self._asked.pop(prompt, None)
             if asked is not None:
                 yield self._compaction(key, info, parts, asked)
@@ -203,7 +203,7 @@ class _Reader:
         texts = [Text(text=str(part.get("text") or "")) for part in parts if part.get("type") == "text"]
         summary = Message(role="user", blocks=list(texts))
         tail = self._keys.get(str(asked.get("tail_start_id")))
-        self._marks.require(tail is not None or not asked.get("tail_start_id"))
+        self._points.require(tail is not None or not asked.get("tail_start_id"))
         entry = Compaction(
             replacement=[summary],
             trigger="auto" if asked.get("auto") else "manual",

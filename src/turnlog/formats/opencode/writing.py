@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript, Writing
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.compactedview import answered, provider_of, short_id, unused, view_of, when
-from turnlog.formats._shared.losses import tell_rest, with_compaction
+from turnlog.formats._shared.losses import carried_by_compaction, count_losses
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.transcript import put_session
 from turnlog.interop.copied import mark_of
@@ -87,8 +87,8 @@ class _Writer:
             self._compaction(view.summary, tail, view.compaction)
             self._all(behind)
         self._all(view.messages)
-        carried = _CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set[str]())
-        tell_rest(transcript, view, self.tally, carried=carried | with_compaction(transcript, view))
+        own: set[LossWord] = {"details of a tool result", "agent of a message"} if self._is_own else set()
+        count_losses(transcript, view, self.tally, carried=_CARRIED | own | carried_by_compaction(transcript, view))
         provider, model = self._model["providerID"], self._model["modelID"]
         times = {"created": self._created, "updated": int(transcript.updated.timestamp() * 1000)}
         info = {
@@ -201,7 +201,7 @@ class _Writer:
         elif block.url:
             url = block.url
         else:
-            return {"type": "text", "text": self.tally.said_in_words(block, where)}
+            return {"type": "text", "text": self.tally.stand_in_for(block, where)}
         return {"type": "file", "mime": kind, "url": url, **({"filename": block.name} if block.name else {})}
 
     def _answer(self, block: AnyBlock, ms: int) -> dict[str, Any] | None:
@@ -213,10 +213,10 @@ class _Writer:
             return self._thinking(block, ms)
         if isinstance(block, (Image, File)):
             return self._file(block)
-        return {"type": "text", "text": self.tally.said_in_words(block)}
+        return {"type": "text", "text": self.tally.stand_in_for(block)}
 
     def _tool(self, call: ToolCall, ms: int) -> dict[str, Any]:
-        given = self.tally.given(call)
+        given = self.tally.input_object(call)
         result, at = self._results.pop(call.id, (None, None))
         end = ms if at is None else at
         content = result.content if result is not None else "[no result]"
@@ -253,7 +253,7 @@ class _Writer:
         return {**part, "metadata": data} if data else part
 
 
-_CARRIED = frozenset((
+_CARRIED: frozenset[LossWord] = frozenset((
     "reported cost", "cache write count", "reasoning count", "duration", "stop reason", "how a message is shown",
     "trigger of a compaction",
 ))  # fmt: skip

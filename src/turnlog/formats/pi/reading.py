@@ -88,12 +88,12 @@ class _Reader:
         self._out: list[Step] = []
         """Steps that are not taken yet."""
         self._unknown = UnknownRecords(source.agent)
-        self._marks = growth.Marks[PiState](start)
+        self._points = growth.ResumePoints[PiState](start)
 
     def _steps(self, first: int) -> Iterator[Step]:
         """What comes of the records, the first of which has that number."""
-        out, places, marks = self._out, self._places, self._marks
-        lines = typed_records(self._source.path, self.reading.problems, decode_line, start=marks.start)
+        out, places, points = self._out, self._places, self._points
+        lines = typed_records(self._source.path, self.reading.problems, decode_line, start=points.start)
         for number, (offset, line) in enumerate(lines, first):
             if type(line) is PiTalk:
                 id, parent = line.id, line.parent
@@ -108,13 +108,13 @@ class _Reader:
             if node is None and not parent:
                 node = 0
             elif node is None:
-                marks.require(is_there=False)
+                points.require(is_there=False)
                 report(self.reading.problems, f"hangs on entry {parent!r:.40}, which is missing", offset=offset)
                 node = self._last
             if type(line) is PiTalk:
-                is_next = offset >= marks.next and node == self._last and parent == self._before
+                is_next = offset >= points.next_offset and node == self._last and parent == self._before
                 if is_next and type(line.message) is not PiTold:
-                    marks.put(offset, 0, PiState(before=self._before, last=self._last_key, number=number))
+                    points.set(offset, 0, PiState(before=self._before, last=self._last_key, number=number))
                     self._keys.begin_tail()
                 message = line.message
                 places[hash(id)] = self._put(said(message), line.timestamp, node, NONE, offset)
@@ -124,11 +124,11 @@ class _Reader:
                 places[hash(id)] = self._other(cast("dict[str, Any]", line), id, offset, node)
             self._before = id
             if out:
-                marks.given += len(out)
+                points.given += len(out)
                 yield from out
                 out.clear()
         title, facts = self.reading.header.title, growth.small(self.reading.facts)
-        self.reading.mark = marks.newest(title=title, keys=self._keys.state(), facts=facts)
+        self.reading.mark = points.newest(title=title, keys=self._keys.state(), facts=facts)
         self._unknown.report(self.reading.problems)
         live = places.get(hash(self._before), 0)
         if live != self._last:
@@ -228,7 +228,7 @@ class _Reader:
             return Custom(kind=f"pi.{record.get('customType')}", data=record.get("data")), NONE
         if kind == "context_edit":
             wanted = hash(str(record.get("targetId")))
-            self._marks.require(wanted in self._places)
+            self._points.require(wanted in self._places)
             if target := self._key(self._places.get(wanted, 0)):
                 instead = record.get("replacement")
                 blocks = None if instead is None else blocks_of(fields(instead).get("content"))
@@ -257,7 +257,7 @@ class _Reader:
 
     def _keeps(self, record: dict[str, Any], offset: int) -> dict[str, str]:
         """The first entry that stays: the node at that line, or the next one behind it."""
-        self._marks.require(is_there=False)
+        self._points.require(is_there=False)
         index, wanted, order = record.get("firstKeptEntryIndex"), record.get("firstKeptEntryId"), list(self._places)
         if wanted is None and type(index) is int and 0 <= index < len(order):
             start = index
