@@ -19,7 +19,31 @@ _Growth = Callable[[Source, ResumePoint], Reading | None]
 
 def guarded(origin: str, form: Format) -> Format:
     """That format with every function guarded; `origin` names it in warnings and errors."""
-    return _Guard(origin).format(form)
+    guard = _Guard(origin)
+    write, resume, watch, retention = form.write, form.resume, form.watch, form.retention
+    return replace(
+        form,
+        homes=guard.otherwise(list, form.homes),
+        find=partial(guard.find, form.find),
+        read=partial(guard.read, form.read),
+        write=guard.writing(write) if isinstance(write, Writing) else write and guard.loaded(write),
+        resume=resume and replace(
+            resume,
+            command=guard.refusing("resume it", resume.command),
+            model=resume.model and guard.otherwise(lambda: None, resume.model),
+        ),
+        growth=form.growth and guard.otherwise(lambda: None, partial(guard.growth, form.growth)),
+        watch=replace(
+            watch,
+            stamps=watch.stamps and guard.otherwise(dict, watch.stamps),
+            sidecars=watch.sidecars and guard.otherwise(list, watch.sidecars),
+        ),
+        retention=retention and replace(
+            retention,
+            settings=guard.otherwise(str, retention.settings),
+            days=guard.otherwise(lambda: None, retention.days),
+        ),
+    )  # fmt: skip
 
 
 def error_line(error: Exception) -> str:
@@ -31,43 +55,19 @@ class _Guard:
     def __init__(self, origin: str) -> None:
         self._origin = origin
 
-    def format(self, form: Format) -> Format:
-        write, resume, watch, retention = form.write, form.resume, form.watch, form.retention
-        return replace(
-            form,
-            homes=self._or(list, form.homes),
-            find=partial(self._found, form.find),
-            read=partial(self._read, form.read),
-            write=self._writing(write) if isinstance(write, Writing) else write and self._loaded(write),
-            resume=resume and replace(
-                resume,
-                command=self._or_refuse("resume it", resume.command),
-                model=resume.model and self._or(lambda: None, resume.model),
-            ),
-            growth=form.growth and self._growth(form.growth),
-            watch=replace(
-                watch,
-                stamps=watch.stamps and self._or(dict, watch.stamps),
-                sidecars=watch.sidecars and self._or(list, watch.sidecars),
-            ),
-            retention=retention and replace(
-                retention, settings=self._or(str, retention.settings), days=self._or(lambda: None, retention.days)
-            ),
-        )  # fmt: skip
-
-    def _or(self, otherwise: Callable[[], _T], call: Callable[_P, _T]) -> Callable[_P, _T]:
-        """That function; if it raises, people are warned and `otherwise()` is what it gives."""
+    def otherwise(self, make: Callable[[], _T], call: Callable[_P, _T]) -> Callable[_P, _T]:
+        """That function; if it raises, people are warned, and `make()` is what it gives."""
 
         def called(*given: _P.args, **named: _P.kwargs) -> _T:
             try:
                 return call(*given, **named)
             except Exception as error:
                 self._warn(error)
-                return otherwise()
+                return make()
 
         return called
 
-    def _or_refuse(self, what: str, call: Callable[_P, _T]) -> Callable[_P, _T]:
+    def refusing(self, what: str, call: Callable[_P, _T]) -> Callable[_P, _T]:
         """That function; if it raises, `Unsupported` says that the format cannot do that."""
 
         def called(*given: _P.args, **named: _P.kwargs) -> _T:
@@ -83,13 +83,13 @@ class _Guard:
     def _warn(self, error: Exception) -> None:
         warnings.warn(f"{self._origin} failed: {error_line(error)}", TurnlogWarning, stacklevel=4)
 
-    def _found(self, find: Callable[[str], Iterator[Source]], path: str) -> Iterator[Source]:
+    def find(self, find: Callable[[str], Iterator[Source]], path: str) -> Iterator[Source]:
         try:
             yield from find(path)
         except Exception as error:
             self._warn(error)
 
-    def _read(self, read: Callable[[Source], Reading], source: Source) -> Reading:
+    def read(self, read: Callable[[Source], Reading], source: Source) -> Reading:
         try:
             return self._reading(read(source))
         except OSError:
@@ -97,12 +97,9 @@ class _Guard:
         except Exception as error:
             raise OSError(f"{self._origin} cannot read it: {error_line(error)}") from error
 
-    def _growth(self, growth: _Growth) -> _Growth:
-        def grown(source: Source, start: ResumePoint) -> Reading | None:
-            reading = growth(source, start)
-            return reading and self._reading(reading)
-
-        return self._or(lambda: None, grown)
+    def growth(self, growth: _Growth, source: Source, start: ResumePoint) -> Reading | None:
+        reading = growth(source, start)
+        return reading and self._reading(reading)
 
     def _reading(self, reading: Reading) -> Reading:
         reading.steps = self._steps(reading.steps, reading)
@@ -117,9 +114,9 @@ class _Guard:
             reading.mark = None  # what is missing has to be read again
             reading.problems.append(Problem(f"{self._origin} broke off: {error_line(error)}"))
 
-    def _loaded(self, load: Callable[[], Writing]) -> Callable[[], Writing]:
-        return self._or_refuse("write", lambda: self._writing(load()))
+    def loaded(self, load: Callable[[], Writing]) -> Callable[[], Writing]:
+        return self.refusing("write", lambda: self.writing(load()))
 
-    def _writing(self, writing: Writing) -> Writing:
-        render, place = self._or_refuse("write it", writing.render), self._or_refuse("place it", writing.place)
+    def writing(self, writing: Writing) -> Writing:
+        render, place = self.refusing("write it", writing.render), self.refusing("place it", writing.place)
         return replace(writing, render=render, place=place)
