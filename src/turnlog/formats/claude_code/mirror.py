@@ -1,4 +1,4 @@
-"""A line of a transcript as one entry, and the line again: for who is handed lines one by one, and owes them exactly.
+"""A line of a transcript as one entry, and the line again, for a caller that has to give back exactly what it got.
 
 An entry is what a reading of the file would make of the line, with the line beside its blocks. Unlike there, an API
 message of several lines is several messages, because a line that was handed over cannot be taken back.

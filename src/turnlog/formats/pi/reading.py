@@ -148,7 +148,7 @@ class _Reader:
             to = self._key_of(live)
             yield Jump(to=to, key=f"live {to} {self._last_key}")
 
-    def _add_node(self, entry: Entry, at: datetime | None, parent: int, names: dict[str, str], offset: int) -> int:
+    def _add_node(self, entry: Any, at: datetime | None, parent: int, names: dict[str, str], offset: int) -> int:
         """Add a node behind its parent. `offset` is that of its line if its key can be made again from that, or -1."""
         out, offsets = self._out, self._offsets
         if parent != self._last:
