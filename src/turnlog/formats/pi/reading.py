@@ -27,7 +27,7 @@ from turnlog.formats.pi.message import (
     message_of,
     message_of_line,
     usage_of,
-)
+)  # fmt: skip
 from turnlog.interop.copied import copied_in
 from turnlog.interop.problem import report
 from turnlog.interop.records import rows, typed_records

@@ -31,11 +31,8 @@ _PREVIEW = 120
 def write(transcript: Transcript) -> Rendered:
     """The session's file, and its row in the index."""
     always: tuple[LossWord, ...] = (
-        "edit",
-        "compaction",
-        "message before the last compaction",
-        "message on another branch",
-    )
+        "edit", "compaction", "message before the last compaction", "message on another branch",
+    )  # fmt: skip
     words: tuple[LossWord, ...] = ("workspace", "model of a message", "time of a message", "fact")
     return with_losses(transcript, _Writer(transcript).written(), AGENT, *words, always=always)
 
