@@ -2,12 +2,15 @@
 
 from datetime import UTC, datetime
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import turnlog
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, add, fill, naive, tables
+from turnlog.catalog import Catalog
 from turnlog.catalog.ask.listing import sessions_shown
 from turnlog.catalog.ask.lookup import sessions_meant
 from turnlog.catalog.ask.query import parse
@@ -379,3 +382,13 @@ def test_a_hit():
 def test_a_page_has_at_least_one_hit():
     with pytest.raises(Invalid, match="a page of 0"):
         search(fill([]), query="x", now_ms=NOW, limit=0)
+
+
+def test_a_folder_whose_name_has_its_accents_apart_is_searched(tmp_path: Path):
+    apart = tmp_path / "Cafe\u0301"
+    apart.mkdir()
+    with turnlog.open(tmp_path / "home", checkpoints=False) as home, home.create(workspace=apart) as session:
+        session.user("a needle")
+        with Catalog(home) as catalog:
+            assert len(catalog.cards(f"workspace:{apart}")) == 1
+            assert len(catalog.search(f"needle workspace:={apart}")) == 1

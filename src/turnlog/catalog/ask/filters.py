@@ -61,7 +61,7 @@ def active(span: TimeSpan) -> Condition:
 def of_spending(query: Query) -> Query:
     """A query for spending. Raises `Invalid` if the sides of an `OR` have different times or models."""
     names = (*_OF_TIME, "model")
-    kept = {tuple(clause for clause in way.filters if clause.name in names) for way in query.ways}
+    kept = {frozenset(clause for clause in way.filters if clause.name in names) for way in query.ways}
     if len(kept) > 1:
         hint = "several models are model:sonnet,opus; a time for both sides is (agent:codex OR tag:shop) since:7d"
         raise Invalid(
@@ -151,7 +151,7 @@ def _of_session(clause: Filter, index: Index) -> Condition:
             ends = ("", "-*", "_*", " *")
             return either(*(_like("sessions.agent", value, *(("", end) for end in ends)) for value in values))
         case "workspace":
-            return either(*map(_workspace, values))
+            return either(*(_workspace(form) for value in values for form in _forms(value)))
         case "model":
             return either(*(_like("sessions.models", value, ("*", "*")) for value in values))
         case "title":
@@ -181,7 +181,16 @@ def _of_entry(clause: Filter) -> Condition:
         return Condition("in", "docs.role", clause.values)
     if clause.name == "tool":
         return either(*(_has_value("docs.tool", value) for value in clause.values))
-    return Condition("touches", value=either(*map(_file, clause.values)))
+    return Condition("touches", value=either(*(_file(form) for value in clause.values for form in _forms(value))))
+
+
+def _forms(path: str) -> list[str]:
+    """A path as typed, and with accents joined and apart: file systems differ in which of these they keep."""
+    if path.isascii():
+        return [path]
+    from unicodedata import normalize
+
+    return list(dict.fromkeys((path, normalize("NFC", path), normalize("NFD", path))))
 
 
 def _workspace(value: str) -> Condition:

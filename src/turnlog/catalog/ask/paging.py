@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.answer import Hit
     from turnlog.catalog.ask.page import Matches
-    from turnlog.catalog.ask.titles import TitleHit
+    from turnlog.catalog.ask.titles import TitlePage
     from turnlog.catalog.index.index import Index
     from turnlog.catalog.index.terms import Term
     from turnlog.catalog.index.wanted import EntryMatch
@@ -96,7 +96,7 @@ def _group(indexes: Sequence[Index], query: Query, workspace: str | None, now_ms
     matches = matching(indexes, query, wanted, counted, limit_if_read=_READ)
     groups = _Groups(indexes, matches)
     for number, (index, one) in enumerate(zip(indexes, matches.wanted, strict=True)):
-        groups.add_titles(number, title_hits(index, query, one, _READ).hits)
+        groups.add_titles(number, title_hits(index, query, one, max(_READ, counted)))
     return groups
 
 
@@ -114,9 +114,11 @@ class _Groups:
             for match in page.matches:
                 self.by_session.setdefault((number, match.session), _Group(number)).places.append(match)
 
-    def add_titles(self, number: int, titles: list[TitleHit]) -> None:
+    def add_titles(self, number: int, page: TitlePage) -> None:
         """Add sessions of an index whose title matches."""
-        for session, hit in titles:
+        if page.next is not None:
+            self._reached = max(self._reached or 0, page.next >> SHIFT)
+        for session, hit in page.hits:
             group = self.by_session.get((number, session))
             if group is None:
                 group = self.by_session[number, session] = _Group(number)

@@ -59,6 +59,8 @@ _SYNONYMS = {
 }  # fmt: skip
 """Names of filters in other programs."""
 _CHOICES = {"role": ROLES, "is": KINDS}
+_PATHS = ("workspace", "file")
+"""Their values are kept as typed: a file system may keep accents apart."""
 _SINGLE = ("since", "until", "cost", "commit")
 
 MAX_LENGTH = 4096
@@ -82,6 +84,7 @@ _JOINED = re.compile(r"(?<![^\s(])(?:AND|OR)(?!\S)")
 _BRACKET = re.compile(r'(?<![^\s(:,-])"(?:[^"\\]|\\.)*"|[()]', re.DOTALL)
 _AS_TEXT = 'to look for code beside AND and OR, put it in quotes: "call("'
 _BLANKS = re.compile(r"\s+")
+_PLAIN_VALUE = re.compile(r'(?!:|//)[^\s,"()]+')
 _COST = re.compile(r"(>=|<=|>|<)\$?(\d{0,12})(?:\.(\d{0,6}))?")
 
 
@@ -138,8 +141,7 @@ def parse(text: str) -> Query:
     """Parse a query. Raises `Invalid` if it cannot be understood."""
     if len(text) > MAX_LENGTH:
         raise Invalid(f"a query of {len(text)} characters", hint=f"at most {MAX_LENGTH}")
-    if not text.isascii():
-        text = _normalized(text)
+    _refuse_surrogates(text)
     if "\0" in text:
         raise Invalid(f"the query {text!r:.80} has a NUL in it")
     ways = _ways(text, with_groups=_JOINED.search(_QUOTED.sub('""', text)) is not None) or [Query()]
@@ -224,14 +226,19 @@ def cost_of(value: str) -> tuple[str, int]:
     return match[1], int(match[2] or "0") * 1_000_000 + int((match[3] or "").ljust(6, "0"))
 
 
-def _normalized(text: str) -> str:
-    from unicodedata import normalize
-
+def _refuse_surrogates(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
         raise Invalid(f"the query {text!r:.80} is not Unicode") from None
-    # Some keyboards send letters and accents as separate characters.
+
+
+def _normalized(text: str) -> str:
+    """The text with each letter and its accent as one character; some keyboards send them separately."""
+    if text.isascii():
+        return text
+    from unicodedata import normalize
+
     return normalize("NFC", text)
 
 
@@ -257,13 +264,14 @@ def _term(text: str, position: int, negated: bool) -> tuple[Term, int]:
         raise Invalid(f"{empty[0]} has no value", hint=f'{empty[0]}… or, to look for it as text, "{empty[0]}"')
     if text[position] == '"':
         word, end = _quoted(text, position)
+        word = _normalized(word)
         word = _BLANKS.sub(" ", word.strip())
         if not word:
             raise Invalid(f"nothing between the quotes at {text[position:]!r:.40}", hint='"an exact phrase"')
         return Term(_kind(word), word, negated), end
     match = _ITEM.match(text, position)
     assert match is not None
-    word, end = match[0], match.end()
+    word, end = _normalized(match[0]), match.end()
     bare = word.strip("*")
     if not bare:
         raise Invalid(f"{word:.40} is everything", hint='word* finds words that begin so; "*" looks for a star')
@@ -330,7 +338,7 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
             value, position = (match[0], match.end()) if match else ("", position)
         if not value:
             raise Invalid(f"{name}: has an empty value", hint=f"{name}:one,other; quotes around what has a comma")
-        values.append(_checked(name, value))
+        values.append(_checked(name, value if name in _PATHS else _normalized(value)))
         if not text.startswith(",", position):
             break
         position += 1
@@ -362,7 +370,7 @@ def _checked(name: str, value: str) -> str:
 
 
 def _show_filter(clause: Filter) -> str:
-    values = ",".join(value if re.fullmatch(r'[^\s,"]+', value) else _quote(value) for value in clause.values)
+    values = ",".join(value if _PLAIN_VALUE.fullmatch(value) else _quote(value) for value in clause.values)
     return f"{'-' if clause.negated else ''}{clause.name}:{values}"
 
 
