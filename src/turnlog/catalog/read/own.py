@@ -11,7 +11,7 @@ import msgspec
 from turnlog.catalog.index.batch import Batch, IndexedSession
 from turnlog.catalog.index.columns import clean, lines, ms_of, path_column
 from turnlog.catalog.index.ending import WAITING
-from turnlog.catalog.index.settle import HOOKED
+from turnlog.catalog.index.origin import HOOKED
 from turnlog.catalog.index.sqlite.outlines import OutlineIntake
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.totals import counts_of
@@ -124,7 +124,8 @@ def _entries(
         intake.counts.git_branches = _imported_from(first) if first is not None else ()
     outline = OutlineIntake(batch, session, start)
     damage = 0
-    for item in history.log.read(after=start - 1 if start else 0):
+    # What is appended while this reads belongs to the next reading: the saved one continues after `state.seq`.
+    for item in history.log.read(after=start - 1 if start else 0, before=history.state.seq + 1):
         if isinstance(item, Damage):
             damage += 1
             continue
