@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.machine import RECORDED
+from turnlog.catalog.glance import heading
 from turnlog.catalog.glance.places import places
 from turnlog.catalog.glance.survey import QUICK, FileSurvey, found_file, row_at
 from turnlog.catalog.index.columns import ms_of
@@ -100,3 +101,14 @@ def test_a_glance_loads_no_format():
     code = "import sys, turnlog.catalog.glance.index; print('msgspec' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_file_with_all_sessions_of_an_agent_is_glanced_at(tmp_path: Path):
+    history = tmp_path / ".aider.chat.history.md"
+    history.write_text("# aider chat started at 2026-01-01 00:00:00\n\n#### mend the tests\n\ndone\n")
+    survey = FileSurvey(places(str(tmp_path / "user"), {}, str(tmp_path)))
+    assert survey.others == {("aider", str(history))}
+    assert survey.size_bytes == history.stat().st_size
+    assert [row.agent for row in heading.rows(survey, lambda: False)] == ["aider"]
+    known = FileSurvey(places(str(tmp_path / "user"), {}, str(tmp_path)), is_known=lambda path: True)
+    assert (known.others, known.size_bytes) == (set(), 0)

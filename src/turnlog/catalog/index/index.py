@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
 from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.ending import UNREAD
 from turnlog.catalog.index.where import where
 from turnlog.errors import Invalid
 from turnlog.session.interior import interior
@@ -74,11 +75,15 @@ class Index:
         [(count,)] = self.engine.rows(f"SELECT count(*) FROM {self._sessions} WHERE {sql}", values)
         return count
 
-    def first(self, sessions: Condition = _ANY) -> int | None:
-        """When the first session began, in milliseconds since 1970."""
+    def progress(self, sessions: Condition) -> tuple[int, int, int | None]:
+        """How many sessions there are, how many of them were read, and when the first began, in ms since 1970."""
         sql, values = where(self.engine, sessions)
-        [(first,)] = self.engine.rows(f"SELECT min(created) FROM {self._sessions} WHERE created > 0 AND {sql}", values)
-        return first
+        [(count, unread, first)] = self.engine.rows(
+            f"SELECT count(*), count(CASE WHEN ending = '{UNREAD}' THEN 1 END), "
+            f"min(CASE WHEN created > 0 THEN created END) FROM {self._sessions} WHERE {sql}",
+            values,
+        )
+        return count, count - unread, first
 
     def gone(self) -> dict[str, int]:
         """The number of sessions of each other agent that are only counted, because their files are gone."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.index.batch import Batch
     from turnlog.catalog.index.rows import GlanceRow
+    from turnlog.catalog.watch.discovery import OwnFile
     from turnlog.formats import Source
     from turnlog.session import Home
 
@@ -48,15 +49,16 @@ class Announcer:
         gone = self._watchlist.number_of(source.agent, source.path, source.key)  # it was gone, and is still counted
         self._put(row, source.agent, {source.path: stamp, **stamps}, gone)
 
-    def announce_ours(self, sessions: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
-        """Announce our sessions (file, id, is deleted). Returns those that are known under another path."""
-        moved: list[tuple[str, str, bool]] = []
-        places = {is_deleted for *_, is_deleted in sessions}
+    def announce_ours(self, files: list[OwnFile]) -> list[OwnFile]:
+        """Announce our sessions. Returns those that are known under another path."""
+        moved: list[OwnFile] = []
+        places = {own.is_deleted for own in files}
         infos = infos_of(self._home(), places) if places else {}
-        for path, native, is_deleted in sessions:
+        for own in files:
+            path, native, is_deleted = own
             stamp = stamp_of(path)
             if self._watchlist.own(native) is not None:
-                moved.append((path, native, is_deleted))
+                moved.append(own)
                 continue
             if stamp is None:
                 continue

@@ -10,7 +10,7 @@ from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.watch.sweep import DANGLING, YOUNG_NS, Changes, WatchedFile, stamp_of
 from turnlog.errors import NotFound, Unsupported
 from turnlog.formats import Source, format_of
-from turnlog.layout import TRASH
+from turnlog.layout import SESSIONS, TRASH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,11 +27,19 @@ _NEAR = 50
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
+class OwnFile(NamedTuple):
+    """A file with a session of ours."""
+
+    path: str
+    id: str
+    is_deleted: bool
+
+
 class Discovered(NamedTuple):
-    """What has to be read: other agents' sessions, and ours as file, id, is deleted."""
+    """What has to be read: other agents' sessions, and ours."""
 
     sources: list[Source]
-    ours: list[tuple[str, str, bool]]
+    ours: list[OwnFile]
 
 
 def can_read(agent: str) -> bool:
@@ -139,14 +147,18 @@ class Finder:
                 self._examine_new_file(agent, entry.path)
 
     def _find_own(self, folder: str, entries: list[os.DirEntry[str]]) -> None:
+        """Find new sessions of ours. If a session in the trash and one in use have the same id, only the latter is."""
         from turnlog.store.files.names import is_session_file, session_id_of
 
         is_deleted = os.path.basename(folder) == TRASH
+        in_use = os.path.join(os.path.dirname(folder), SESSIONS)
         paths = {path for _, path in self._watchlist.files_of(OURS)}
         for entry in entries:
             if is_session_file(entry.name) and entry.path not in paths:
+                if is_deleted and os.path.lexists(os.path.join(in_use, entry.name)):
+                    continue
                 native = session_id_of(entry.name) or _id_in_first_line(entry.path) or entry.name
-                self._discovered.ours.append((entry.path, native, is_deleted))
+                self._discovered.ours.append(OwnFile(entry.path, native, is_deleted))
 
     def _examine_new_file(self, agent: str, path: str) -> None:
         """Examine a new file."""
