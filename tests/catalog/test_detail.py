@@ -67,10 +67,10 @@ def test_a_placeholder_stands_for_no_end_of_a_value(query: str, count: int):
 def test_so_many_places_are_counted_also_of_another_word():
     index = fill([Plain(docs=tuple(Doc(f"needle {number}", at=NOW - number) for number in range(9)))])
     for query, is_other in (("needle", False), ("needel", True), ("needle nowhereatall", True)):
-        page = found(index, query=query, counted=4, now_ms=NOW)
+        page = found([index], query=query, counted=4, now_ms=NOW)
         assert (page.places, page.is_more) == (4, True)
         assert bool(page.instead or page.missing) is is_other
-    assert len(search(index, query="needle", now_ms=NOW)) == 9
+    assert len(search([index], query="needle", now_ms=NOW)) == 9
 
 
 @pytest.mark.parametrize(("reported", "counted"), [(7_200_000, 7_200_000), (None, 3_600_000)])

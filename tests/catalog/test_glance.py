@@ -67,10 +67,10 @@ def test_a_glance_tells_what_reading_tells(agent: str):
         looked += 1
         assert (found.native, found.workspace, found.title) == (header.id, header.workspace, header.title), path
         assert found.preview == said or found.fork, path  # it begins in another file
-        assert found.created == ms_of(header.created), path
+        assert found.created_ms == ms_of(header.created), path
         assert found.is_hidden == header.hidden
         assert found.parent == (header.spawned.session if header.spawned else None), path
-        assert found.updated is not None and (last is None or abs(found.updated - last) < 10_000), path
+        assert found.updated_ms is not None and (last is None or abs(found.updated_ms - last) < 10_000), path
     assert looked > 3
 
 
@@ -83,7 +83,7 @@ def test_a_document_of_gemini_cli_is_not_parsed_for_a_glance(tmp_path: Path):
     path.write_text(json.dumps({**about, "lastUpdated": "2026-01-01T10:00:09.000Z", "messages": said}, indent=2))
     found = QUICK["gemini-cli"].glance(str(path), path.stat().st_size)
     assert found is not None
-    assert (found.native, found.preview, found.created) == ("0f0f", 'mend the "tests"', 1767261600000)
+    assert (found.native, found.preview, found.created_ms) == ("0f0f", 'mend the "tests"', 1767261600000)
 
 
 def test_what_cannot_be_opened_or_understood_is_left_out(tmp_path: Path):

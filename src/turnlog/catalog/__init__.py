@@ -248,7 +248,7 @@ class Catalog:
             from turnlog.catalog.index.postgres.engine import PostgresEngine
 
             indexes.append(Index(PostgresEngine(self._server)))
-        return [index.with_home(self._open_home) for index in indexes]
+        return [Index(index.engine, self._open_home) for index in indexes]
 
     @serialized
     def cards(
@@ -330,8 +330,8 @@ class Catalog:
         """The places that have these words, newest first; `before` is the `next` of the previous page."""
         from turnlog.catalog.ask.search import search
 
-        place = None if workspace is None else workspace_path(workspace)
-        return search(*self._indexes(), query=query, workspace=place, limit=limit, before=before, now_ms=now_ms())
+        folder = None if workspace is None else workspace_path(workspace)
+        return search(self._indexes(), query=query, workspace=folder, limit=limit, before=before, now_ms=now_ms())
 
     @serialized
     def going(self, within_days: float = 7) -> dict[str, int]:
@@ -368,9 +368,9 @@ class Catalog:
         """
         from turnlog.catalog.ask.paging import found
 
-        place = None if workspace is None else workspace_path(workspace)
+        folder = None if workspace is None else workspace_path(workspace)
         return found(
-            *self._indexes(), query=query, workspace=place, limit=limit, page=page, sort=sort, counted=counted,
+            self._indexes(), query=query, workspace=folder, limit=limit, page=page, sort=sort, counted=counted,
             now_ms=now_ms(),
         )  # fmt: skip
 
@@ -386,8 +386,8 @@ class Catalog:
         """Spending by day, another of `usage.GROUPS`, `label:NAME` or `month,model`; the last item is the total."""
         from turnlog.catalog.ask.usage import usage
 
-        place, now, home = None if workspace is None else workspace_path(workspace), now_ms(), self._open_home
-        return usage(*self._indexes(), query=query, by=by, workspace=place, timezone=timezone, now_ms=now, home=home)
+        folder, now, home = None if workspace is None else workspace_path(workspace), now_ms(), self._open_home
+        return usage(self._indexes(), query=query, by=by, workspace=folder, timezone=timezone, now_ms=now, home=home)
 
     @serialized
     def ask(self, question: Callable[Concatenate[Sequence[Index], _P], _T], *args: _P.args, **more: _P.kwargs) -> _T:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from turnlog.catalog.index.sqlite.database import Database, MemoryDatabase
 from turnlog.catalog.index.sqlite.indexfile import index_path
 from turnlog.errors import Invalid
-from turnlog.layout import HOME_FILE, LAYOUT_LINES
 from turnlog.machine.environment import default_home
 from turnlog.session.interior import interior
 
@@ -40,14 +39,3 @@ def location_of(location: str | os.PathLike[str] | Home | None) -> str:
     if place is None:
         raise Invalid("this home has no location", hint="pass the location to `Catalog`")
     return place
-
-
-def has_known_layout(folder: str) -> bool:
-    """Whether this version knows how a home in a folder is laid out. A folder without a home counts as known."""
-    try:
-        with open(os.path.join(folder, HOME_FILE), "rb") as file:
-            return file.read(1000) in LAYOUT_LINES
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False

@@ -15,7 +15,6 @@ from turnlog.catalog.index.sqlite.database import IN_MEMORY, Database, MemoryDat
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.indexfile import has_room, remove_old
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
-from turnlog.catalog.location import has_known_layout
 from turnlog.catalog.values import Synced
 from turnlog.catalog.waiter import still_wanted
 from turnlog.catalog.watch import homes
@@ -275,7 +274,7 @@ class LocalUpkeep:
                 self.database.make()
 
     def _sync(self) -> Synced:
-        if self._folder is not None and not has_known_layout(self._folder):
+        if self._folder is not None and not homes.has_known_layout(self._folder):
             self._home()  # raises the error of a home that this version cannot read, even if nothing in it is new
         if not self.database.is_current:
             self.database.close()

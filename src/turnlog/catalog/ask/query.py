@@ -105,35 +105,35 @@ class Query(NamedTuple):
     """The other sides of an `OR`; these have no others themselves."""
 
     @property
-    def ways(self) -> tuple[Query, ...]:
+    def sides(self) -> tuple[Query, ...]:
         """What stands between the `OR`s."""
         return (self._replace(others=()), *self.others)
 
     @property
     def every_term(self) -> tuple[Term, ...]:
         """The words on all sides of an `OR`."""
-        return tuple(term for way in self.ways for term in way.terms)
+        return tuple(term for side in self.sides for term in side.terms)
 
     @property
     def every_filter(self) -> tuple[Filter, ...]:
         """The filters on all sides of an `OR`."""
-        return tuple(clause for way in self.ways for clause in way.filters)
+        return tuple(clause for side in self.sides for clause in side.filters)
 
     def within(self, *filters: Filter) -> Query:
         """This query with more filters, on every side of an `OR`."""
-        first, *rest = (way._replace(filters=(*way.filters, *filters)) for way in self.ways)
+        first, *rest = (side._replace(filters=(*side.filters, *filters)) for side in self.sides)
         return first._replace(others=tuple(rest))
 
     def without(self, chosen: Filter) -> Query:
         """This query without a filter, on any side of an `OR`."""
         first, *rest = dict.fromkeys(
-            Query(way.terms, tuple(clause for clause in way.filters if clause != chosen)) for way in self.ways
+            Query(side.terms, tuple(clause for clause in side.filters if clause != chosen)) for side in self.sides
         )
         return Query() if Query() in (first, *rest) else first._replace(others=tuple(rest))
 
     def __str__(self) -> str:
         return " OR ".join(
-            " ".join([*map(_show_term, way.terms), *map(_show_filter, way.filters)]) for way in self.ways
+            " ".join([*map(_show_term, side.terms), *map(_show_filter, side.filters)]) for side in self.sides
         )
 
 
@@ -144,40 +144,41 @@ def parse(text: str) -> Query:
     _refuse_surrogates(text)
     if "\0" in text:
         raise Invalid(f"the query {text!r:.80} has a NUL in it")
-    ways = _ways(text, with_groups=_JOINED.search(_QUOTED.sub('""', text)) is not None) or [Query()]
-    for way in ways:
-        if way.terms and all(term.negated for term in way.terms):
-            raise Invalid(f"nothing to look for, only what must not be there: {str(way)!r:.80}", hint="add a word")
-    return ways[0]._replace(others=tuple(ways[1:]))
+    sides = _sides(text, with_groups=_JOINED.search(_QUOTED.sub('""', text)) is not None) or [Query()]
+    for side in sides:
+        if side.terms and all(term.negated for term in side.terms):
+            raise Invalid(f"nothing to look for, only what must not be there: {str(side)!r:.80}", hint="add a word")
+    return sides[0]._replace(others=tuple(sides[1:]))
 
 
-def _ways(text: str, *, with_groups: bool) -> list[Query]:
+def _sides(text: str, *, with_groups: bool) -> list[Query]:
     """The sides of the `OR`s, with parentheses expanded: `a (b OR c)` is `a b OR a c`."""
-    ways: list[Query] = []
-    side = [Query()]
+    finished: list[Query] = []
+    open_sides = [Query()]
+    """More than one if a group was multiplied out."""
     position, end = _skip(text, 0), len(text)
     while position < end:
         join = _JOIN.match(text, position)
         if join:
             position = _skip(text, join.end())
-            if side == [Query()] or position == end:
+            if open_sides == [Query()] or position == end:
                 hint = f'error {join[0]} failure; to look for the word, "{join[0]}"'
                 raise Invalid(f"{join[0]} with nothing on one of its sides: {text.strip()!r:.80}", hint=hint)
             if join[0] == "OR":
-                ways, side = ways + side, [Query()]
+                finished, open_sides = finished + open_sides, [Query()]
             continue
         if with_groups and text.startswith("(", position):
             inner, position = _group(text, position)
         else:
             part, position = _part(text, position, with_groups=with_groups)
             inner = [part]
-        if len(side) * len(inner) + len(ways) > MAX_SIDES:
+        if len(open_sides) * len(inner) + len(finished) > MAX_SIDES:
             raise Invalid(f"a query with more than {MAX_SIDES} ways to be met", hint="say less, and narrow it down")
-        side = [Query(one.terms + more.terms, one.filters + more.filters) for one in side for more in inner]
-        if sum(len(way.terms) + len(way.filters) for way in ways + side) > MAX_PARTS:
+        open_sides = [Query(a.terms + b.terms, a.filters + b.filters) for a in open_sides for b in inner]
+        if sum(len(side.terms) + len(side.filters) for side in finished + open_sides) > MAX_PARTS:
             raise Invalid(f"a query of more than {MAX_PARTS} parts", hint="say less, and narrow it down")
         position = _skip(text, position)
-    return ways + side if side != [Query()] else ways
+    return finished + open_sides if open_sides != [Query()] else finished
 
 
 def _group(text: str, position: int) -> tuple[list[Query], int]:
@@ -186,7 +187,7 @@ def _group(text: str, position: int) -> tuple[list[Query], int]:
     for bracket in _BRACKET.finditer(text, position):
         depth += {"(": 1, ")": -1}.get(bracket[0], 0)
         if depth == 0:
-            inner = _ways(text[position + 1 : bracket.start()], with_groups=True)
+            inner = _sides(text[position + 1 : bracket.start()], with_groups=True)
             if not inner:
                 raise Invalid(f"nothing between the parentheses: {text.strip()!r:.80}", hint="(error OR failure)")
             return inner, bracket.end()

@@ -183,7 +183,7 @@ def row_at(file: FoundFile) -> GlanceRow | None:
 
 def row_of_glance(file: FoundFile, session: SessionGlance, key: str = "") -> GlanceRow:
     """What a glance showed, as a row of the index."""
-    updated = session.updated if session.updated is not None else file.mtime // 1_000_000
+    updated = session.updated_ms if session.updated_ms is not None else file.mtime // 1_000_000
     native, title = clean(session.native), session.title
     return GlanceRow(
         name=f"{file.agent}:{native}",
@@ -195,7 +195,7 @@ def row_of_glance(file: FoundFile, session: SessionGlance, key: str = "") -> Gla
         workspace=_workspace(session.workspace),
         title=clean(title) if title and is_title(title, session.workspace) else None,
         preview=clean(session.preview),
-        created=session.created if session.created is not None else updated,
+        created=session.created_ms if session.created_ms is not None else updated,
         updated=updated,
         fork=session.fork,
         parent=session.parent,

@@ -101,13 +101,13 @@ def _families(db: Engine) -> set[int]:
             above[one.name] = _name(one.is_ours, one.agent, one.fork)
         elif one.origins and one.origins[0] != one.name:
             above[one.name] = one.origins[0]
-    whole, copies = _wholes(db, kin), repeated_by_copies(db)
+    stand_ins, copies = _stand_ins(db, kin), repeated_by_copies(db)
     roots = _roots(above, [one.name for one in kin])
     moved: dict[int, tuple[Any, ...]] = {}
     for one in kin:
         family, depth = roots[one.name]
         copy = one.origins[0].replace("\n", ":", 1) if one.is_ours and one.origins else None
-        other = whole.get(one.id)
+        other = stand_ins.get(one.id)
         if other is not None:
             copy = other[0].native
         is_copied, repeats = other is not None and other[1], -1
@@ -148,13 +148,13 @@ def _roots(above: dict[str, str], names: Iterable[str]) -> dict[str, tuple[str, 
     return roots
 
 
-def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
-    """Other agents' sessions with a duplicate: each with the one that stands for it, and whether that is complete."""
+def _stand_ins(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
+    """The stand-in of each session of another agent that has one, and whether it is complete."""
     groups: dict[str, list[_Kin]] = {}
     for one in kin:
         for origin in () if one.is_ours and one.is_deleted else one.origins:
             groups.setdefault(origin, []).append(one)
-    wholes: dict[int, tuple[_Kin, bool]] = {}
+    stand_ins: dict[int, tuple[_Kin, bool]] = {}
     for group in groups.values():
         if len(group) < 2:
             continue
@@ -162,8 +162,8 @@ def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
         first = min(group, key=lambda one: (not one.is_ours, -len(contents[one.id]), one.id))
         for one in group:
             if one is not first and not one.is_ours:
-                wholes[one.id] = first, first.is_hooked or contents[one.id] <= contents[first.id]
-    return wholes
+                stand_ins[one.id] = first, first.is_hooked or contents[one.id] <= contents[first.id]
+    return stand_ins
 
 
 def _name(is_ours: int, agent: str | None, native: str) -> str:

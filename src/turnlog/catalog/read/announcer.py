@@ -9,6 +9,7 @@ from turnlog.catalog.glance.heading import glance
 from turnlog.catalog.glance.own import infos_of, row_of_info
 from turnlog.catalog.glance.survey import QUICK, FoundFile, row_at, row_of_glance
 from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp, Watchlist
+from turnlog.catalog.watch.discovery import DATABASES
 from turnlog.catalog.watch.sweep import ABSENT, stamp_of
 from turnlog.formats import format_of
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 500
 _LARGE = 4 << 20
 """A document larger than this is not parsed for a glance."""
-_DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
 class Announcer:
@@ -71,7 +71,7 @@ class Announcer:
         file = FoundFile(stamp.mtime, source.agent, source.path, max(stamp.size, 0))
         if source.agent in QUICK and not source.key:
             return row_at(file) if stamp.size >= 0 else row_of_glance(file, SessionGlance(stem_of(source.path)))
-        if stamp.size > _LARGE and not source.path.endswith(_DATABASES):
+        if stamp.size > _LARGE and not source.path.endswith(DATABASES):
             return row_of_glance(file, SessionGlance(stem_of(source.path)), source.key)
         session = glance(format_of(source.agent), source)
         return row_of_glance(*(session or (file, SessionGlance(stem_of(source.path)))), key=source.key)

@@ -92,7 +92,7 @@ class Indexer:
             engine = SqliteEngine(db)
             if self._gone is not None:
                 self._changed |= self._gone.add_from_ledger(db)
-            if prices.are_changed:
+            if prices.is_outdated:
                 self._changed |= prices.recompute(engine)
             prices.remember(engine)
             self._marked.remember(engine)

@@ -86,7 +86,7 @@ def _read(
         intake, damage = _entries(batch, history, session, None, is_new=False)
     intake.finish()
     counts, state = intake.counts, history.state
-    origin, spent = (_origin(history), _before(history)) if kept is None else (kept.origin, kept.before)
+    origin, spent = (_origin(history), _spent_before_fork(history)) if kept is None else (kept.origin, kept.before)
     mark = None
     if not damage:
         proven = _proof(path, stamp.size)
@@ -198,7 +198,7 @@ def _origins(origin: str, state: State) -> str:
     return "".join(f"{clean(one)}{HOOKED}" for one in dict.fromkeys([origin, *state.aliases]))
 
 
-def _before(history: History) -> str:
+def _spent_before_fork(history: History) -> str:
     """The spending before the fork, which never changes."""
     from turnlog.pricing import cost_of
 

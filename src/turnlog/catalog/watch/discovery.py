@@ -24,7 +24,8 @@ _PASSING = (".lock", ".tmp", ".bak", ".log")
 _INDEX = "index.json"
 """A list of all sessions that some agents write: it changes with each session, and has nothing else."""
 _NEAR = 50
-_DATABASES = (".db", ".sqlite", ".sqlite3")
+DATABASES = (".db", ".sqlite", ".sqlite3")
+"""How the names of files end in which an agent may keep several sessions."""
 
 
 class OwnFile(NamedTuple):
@@ -95,7 +96,7 @@ class Finder:
         form = format_of(source.agent)
         if form.watch.sidecars is not None:
             paths = form.watch.sidecars(source)
-        elif source.path.endswith(_DATABASES):
+        elif source.path.endswith(DATABASES):
             paths = [source.path + "-wal"]
         else:
             paths = [] if form.watch.by_file else self._files_beside(source.path)
@@ -188,10 +189,10 @@ class Finder:
         if not agent or not can_read(agent) or stamp is None or stamp.size < 0:
             return
         form = format_of(agent)
-        if form.watch.by_file or path.endswith(_DATABASES):
+        if form.watch.by_file or path.endswith(DATABASES):
             sources = list(form.find(path))
             # A database without keys may be damaged.
-            if not path.endswith(_DATABASES) or any(source.key for source in sources):
+            if not path.endswith(DATABASES) or any(source.key for source in sources):
                 self.keys[agent, path] = {source.key for source in sources}
             self._discovered.sources.extend(self._not_read_yet(sources))
 

@@ -27,10 +27,10 @@ class WatchedFile(NamedTuple("WatchedFile", [("id", int), ("path", str)])):  # a
     __slots__ = ()
 
 
-class ChangedFolder(
-    NamedTuple("ChangedFolder", [("id", int), ("agent", str), ("home", str), ("path", str)])
+class WatchedFolder(
+    NamedTuple("WatchedFolder", [("id", int), ("agent", str), ("home", str), ("path", str)])
 ):  # a call, as in `Stamp`
-    """A folder whose entries have changed."""
+    """A folder that was examined before."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class Changes:
     def __init__(
         self,
         files: Sequence[WatchedFile] = (),
-        folders: Sequence[ChangedFolder] = (),
+        folders: Sequence[WatchedFolder] = (),
         homes: Sequence[tuple[str, str]] = (),
         *,
         grown: Sequence[GrownSession] = (),
@@ -55,9 +55,11 @@ class Changes:
     ) -> None:
         self.files = files
         self.folders = folders
+        """Folders whose entries have changed."""
         self.homes = homes
         """Agents and folders that were never examined."""
         self.grown = grown
+        """Sessions of ours in a store without files that have changed."""
         self.gone = gone
         """The numbers of sessions that are gone from such a store."""
 
@@ -130,7 +132,7 @@ def _is_new(watchlist: Watchlist, home: str) -> bool:
 def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -> Changes:
     """Compare the disk with the watchlist."""
     stat = os.stat
-    folders: list[ChangedFolder] = []
+    folders: list[WatchedFolder] = []
     seen: set[tuple[str, str]] = set()
     for number, agent, home, path, mtime in watchlist.folders():
         if agent and not agents:
@@ -142,7 +144,7 @@ def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -
         except OSError:
             now = -1
         if now != mtime:
-            folders.append(ChangedFolder(number, agent, path_of(home), path_now))
+            folders.append(WatchedFolder(number, agent, path_of(home), path_now))
     fresh = [pair for pair in homes if pair not in seen and _is_new(watchlist, pair[1])]
     files: list[WatchedFile] = []
     for number, path, size, mtime, inode, is_foreign in watchlist.files():

@@ -44,7 +44,7 @@ class Database:
     def __init__(self, path: str, *, statements: int = 128) -> None:
         self.path = path
         self._statements = statements
-        """How many of them are kept for the next time, each with the values that it had the last time."""
+        """How many prepared statements SQLite keeps for reuse; each keeps its last values in memory."""
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._closings = 0
