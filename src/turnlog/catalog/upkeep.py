@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.notes import MAKING, MARKS_END, PRICES_OF, drop_note, get_note, has_note, set_note
@@ -50,12 +50,6 @@ _PAUSE_S = 0.1
 
 class LockTimeout(Exception):
     """Another process held the lock for longer than a question may wait."""
-
-
-class _Slice(NamedTuple("_Slice", [("read", int), ("read_bytes", int), ("gone", int), ("is_last", bool)])):
-    """What was read in one slice of an index that is being made."""
-
-    __slots__ = ()
 
 
 class LocalUpkeep:
@@ -154,9 +148,9 @@ class LocalUpkeep:
         read = read_bytes = gone = 0
         with self.database.lock(self.waiting()), self._helper() as helper:
             for most in _slices(_LARGE_SLICE):
-                done = self._slice(most, helper)
-                read, read_bytes, gone = read + done.read, read_bytes + done.read_bytes, gone + done.gone
-                if done.is_last:
+                indexer, is_last = self._slice(most, helper)
+                read, read_bytes, gone = read + indexer.read, read_bytes + indexer.read_bytes, gone + indexer.gone
+                if is_last:
                     break
         self._drop_glance()
         return self._synced(read, read_bytes, gone)
@@ -181,8 +175,9 @@ class LocalUpkeep:
         with self._helper() as helper:
             for most in _slices(_SLICE):
                 with self.database.lock():
-                    if self._slice(most, helper).is_last:
-                        return
+                    _, is_last = self._slice(most, helper)
+                if is_last:
+                    return
                 time.sleep(_PAUSE_S)
 
     def repairing(self, work: Callable[[], _T]) -> _T:
@@ -358,8 +353,11 @@ class LocalUpkeep:
             from turnlog.catalog.read.helper import Helper
         return Helper(self._location if self._agents else None)
 
-    def _slice(self, most: int, helper: Helper) -> _Slice:
-        """Read the newest unread sessions, up to this many bytes. Under the lock."""
+    def _slice(self, most: int, helper: Helper) -> tuple[Indexer, bool]:
+        """Read the newest unread sessions, up to this many bytes. Returns who read, and whether all is read now.
+
+        Only under the lock.
+        """
         places = self._prepared()
         with self.database.writing() as db:
             set_note(SqliteEngine(db), MAKING)
@@ -370,7 +368,7 @@ class LocalUpkeep:
             indexer.tidy()
             with self.database.writing() as db:
                 drop_note(SqliteEngine(db), MAKING)
-        return _Slice(indexer.read, indexer.read_bytes, indexer.gone, is_last)
+        return indexer, is_last
 
     def _remembered(self) -> list[tuple[str, str]] | None:
         """Where the agents keep their sessions; None if they have to be asked."""

@@ -41,7 +41,7 @@ class _SessionMatches:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        """Of the index that it is in."""
+        """The number of the index that it is in."""
         self.places: list[EntryMatch] = []
         self.title: Hit | None = None
 

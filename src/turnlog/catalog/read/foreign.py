@@ -48,13 +48,13 @@ def read_session(
     `handed` lists the copies whose files cannot record that they are copies.
     """
     form = format_of(source.agent)
-    kept, reading = _begin(form, source, stamp, before)
-    start = 0 if kept is None else kept.steps
+    saved, reading = _begin(form, source, stamp, before)
+    start = 0 if saved is None else saved.steps
     intake = Intake(batch, session, start=start, is_new=before is None)
     damage = _Damage(reading.problems)
-    if kept is not None:
-        intake.counts = SessionCounts.thaw(kept.counts)
-        intake.at, damage.count = kept.at, kept.damage
+    if saved is not None:
+        intake.counts = SessionCounts.thaw(saved.counts)
+        intake.at, damage.count = saved.at, saved.damage
     created = ms_of(reading.header.created)
     intake.copied = reading.header.copied
     if intake.copied is None and form.write is not None:
@@ -64,7 +64,7 @@ def read_session(
     intake.finish()
     mark = _resume_point(source, reading, recent, stamp)
     title = reading.header.title
-    if title is None and kept is not None and before is not None:
+    if title is None and saved is not None and before is not None:
         title = before.title  # the title may be in the part that was not read again
     return {**_row(source, reading, intake, stamp, before, title), "damage": damage.now(), "mark": mark}
 
@@ -74,11 +74,11 @@ def _begin(
 ) -> tuple[_SavedReading | None, Reading]:
     """Begin reading at the resume point if there is one that is valid, or at the beginning."""
     if before is not None and form.growth is not None:
-        kept = saved_reading(_SavedReading, before, stamp)
-        if kept is not None and stamp.size >= kept.size and proof(source.path, kept.offset) == kept.proof:
-            reading = form.growth(source, ResumePoint(kept.offset, kept.steps, kept.state))
+        saved = saved_reading(_SavedReading, before, stamp)
+        if saved is not None and stamp.size >= saved.size and proof(source.path, saved.offset) == saved.proof:
+            reading = form.growth(source, ResumePoint(saved.offset, saved.steps, saved.state))
             if reading is not None:
-                return kept, reading
+                return saved, reading
     return None, form.read(source)
 
 

@@ -64,13 +64,13 @@ def kept_job(source: Source, place: str, before: IndexedSession | None) -> Job:
 
 def stored_job(session: GrownSession, before: IndexedSession | None, known_ends: str) -> Job:
     """The job for a session of ours in a store without files; `known_ends` are those of its log when it was read."""
-    listed, is_deleted, ends = session
+    listed, ends = session.listed, session.ends
     at = listed.last.at if listed.last is not None else None
     is_same_log = known_ends.startswith(f"{listed.first} ") and known_ends.rpartition(" ")[2] == ends.rpartition(" ")[2]
     # The index has inode 0 for what is no file, so any other number means that the log was rewritten.
     inode = int(before is not None and not is_same_log)
     stamp = Stamp(listed.size_bytes, (ms_of(at) or 0) * 1_000_000, inode)
-    return Job(None, listed.id, "", stamp, before, is_deleted=is_deleted, version=ends, parts={})
+    return Job(None, listed.id, "", stamp, before, is_deleted=session.is_deleted, version=ends, parts={})
 
 
 def reason_of(error: Exception) -> str:

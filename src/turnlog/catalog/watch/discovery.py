@@ -73,13 +73,13 @@ class Finder:
                 self._examine_new_file(agent, home)
             else:
                 self._examine_folder(agent, home, home)
-        for number, agent, home, path in changes.folders:
-            if not can_read(agent):
+        for folder in changes.folders:
+            if not can_read(folder.agent):
                 continue
-            if os.path.isdir(path):
-                self._examine_folder(agent, home, path)
+            if os.path.isdir(folder.path):
+                self._examine_folder(folder.agent, folder.home, folder.path)
             else:
-                self._watchlist.drop_folder(self._batch, number)
+                self._watchlist.drop_folder(self._batch, folder.id)
         for file in changes.files:
             self._examine_changed_file(file)
         for agent, home in self._homes_to_list:

@@ -204,7 +204,7 @@ class Watchlist:
         )
 
     def put_stamp(self, batch: Batch, file: int, stamp: Stamp) -> None:
-        """Record how a file looks from which nothing was read."""
+        """Record how a file looks that has no session."""
         batch.execute("UPDATE files SET size = ?, mtime = ?, inode = ? WHERE id = ?", (*stamp, file))
 
     def drop_file(self, batch: Batch, file: int) -> None:
