@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,3 +71,21 @@ def test_what_was_read_and_changed_is_in_the_colours_of_its_file():
     assert '<ins>+<span class="kw">return</span> <span class="nu">2</span></ins>' in made
     assert '<span class="kw">import</span> this' in made
     assert made.count('<span class="kw">def</span> one') == 1  # what was read; not what a command printed
+
+
+@pytest.mark.parametrize("unclosed", ["\\'", '\\"', "\\`", "'\\"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_quotes_that_nothing_closes_take_time_that_grows_with_the_code(family: str, unclosed: str):
+    def took(times: int) -> float:
+        code = unclosed * times
+        start = process_time()
+        assert "".join(piece for _, piece in coloured(code, family)) == code
+        return process_time() - start
+
+    took(100)  # compiles the pattern
+    assert took(10_000) < 0.4  # 20 KB, the most that is coloured; it was 1.5 s
+
+
+def test_a_long_string_ends_where_it_ends():
+    long = '"' + 'if \\" ' * 200 + '"'
+    assert kinds(f'{long}, "b": true', "x.json") == [("st", long), ("st", '"b"'), ("kw", "true")]

@@ -2,6 +2,8 @@
 
 import pytest
 
+from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.entry import Message
 from turnlog.view.markdown.parser import (
     Code,
     Heading,
@@ -14,7 +16,9 @@ from turnlog.view.markdown.parser import (
     parse,
     spans,
 )
-from turnlog.view.terminal.typeset import _narrowed
+from turnlog.view.rowmaker import Rows
+from turnlog.view.terminal.line import lines_of
+from turnlog.view.terminal.typeset import LineStyle, _narrowed
 
 
 @pytest.mark.parametrize("row", [r"x | y\|", r"| x | y\| |", r"|x|y\||"])
@@ -104,3 +108,32 @@ def test_columns_that_have_too_little_room_become_narrower_the_widest_first():
             while sum(slowly) > room:
                 slowly[slowly.index(max(slowly))] -= 1
             assert _narrowed(widths, room) == slowly
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("# Using C#", "Using C#"),
+        ("## F#", "F#"),
+        ("# Closed #", "Closed"),
+        ("## C# and F# ##", "C# and F#"),
+        ("# ##", ""),
+        ("# #1 and #", "#1 and"),
+    ],
+)
+def test_only_marks_after_a_blank_close_a_heading(line: str, title: str):
+    [heading] = parse(line)
+    assert isinstance(heading, Heading)
+    assert "".join(span.text for span in heading.spans) == title
+
+
+@pytest.mark.parametrize("room", [0, 1, 2, 3, 5, 8])
+def test_a_terminal_of_any_width_is_written_to(room: int):
+    blocks: list[AnyBlock] = [
+        Text("# Title\n\nSome *prose* 世界\n\n| a | b |\n|---|---|\n| c | d |"),
+        Thinking("hm 世界"),
+    ]
+    said = Message(role="assistant", blocks=[*blocks, Image(name="a.png"), ToolCall(id="c", name="Bash")], seq=1)
+    result = Message(role="tool", blocks=[ToolResult(call="d", content="out\n" * 30, child="k3f9")], seq=2)
+    lines = list(lines_of(Rows().paired([said, result]), LineStyle(room=room)))
+    assert "".join("".join(lines).split()).count("世") == 2

@@ -54,6 +54,16 @@ SECRETS = {
     "aws secret": ("aws_secret_access_key = " + word(40, LETTERS + "/+"), word(40, LETTERS + "/+")),
     "curl -u": ("curl -s -u ada:geheim https://a.b", "geheim"),
     "cookie": ("Set-Cookie: session=abcdef123456; Path=/", "abcdef123456"),
+    "a cookie in JSON": ('{"Cookie": "session=abc123def456ghi"}', "abc123def456ghi"),
+    "a cookie in Python": ("headers = {'Cookie': 'sessionid=abc123def456ghi; theme=dark'}", "abc123def456ghi"),
+    "a cookie in JSON in JSON": ('{\\"set-cookie\\": \\"sid=abc123def456ghi; HttpOnly\\"}', "abc123def456ghi"),
+    "a cookie in JavaScript": ('document.cookie = "sid=abc123def456ghi"', "abc123def456ghi"),
+    "a cookie as an argument": ('request.setHeader("Cookie", "sid=abc123def456ghi")', "abc123def456ghi"),
+    "a cookie in an HTTP archive": (
+        '{\n            "name": "Cookie",\n            "value": "sid=abc123def456ghi"\n}',
+        "abc123def456ghi",
+    ),
+    "a header in an HTTP archive": ('{"name": "Authorization", "value": "Basic dXNlcjpwYXNz"}', "dXNlcjpwYXNz"),
     "webhook": ("https://hooks." + "slack.com/services/T0001/B0001/" + word(24), word(24)),
     "private key": (f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n-----END RSA PRIVATE KEY-----", word(64, seed=2)),
     "private key in a string": (
@@ -93,6 +103,8 @@ HARMLESS = {
     "names of classes": "PrivateKey = hpke.X25519PrivateKey",
     "examples": "Client(api_key='fake_api_key') token=\"test-refresh-token\" KEY: 'TEST_API_KEY', 'challengePassword'",
     "talk of a key": '("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----")',
+    "talk of cookies": "cookies: see middleware; set_cookie(cookie, max_age=3600000) cookie == name, cookie: string",
+    "values of cookies": '{"cookie": ""} {"name": "cookie", "value": ""} "cookie", "accept" <Cookie value="theme">',
     "a comparison": "if password == expected1234: token !== other12345",
 }
 
@@ -307,6 +319,8 @@ BOMBS = {
     "one word": "a" * 60_000,
     "base64": base64.b64encode(random.Random(2).randbytes(45_000)).decode(),
     "options": "--password " * 6_000,
+    "cookies": 'cookie", "' * 6_000,
+    "cookies without an end": "cookie=a" * 6_000,
 }
 
 

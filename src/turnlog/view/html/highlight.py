@@ -38,7 +38,15 @@ _COMMENTS = {
     "python": r"#[^\n]*", "c": r"//[^\n]*|/\*.*?(?:\*/|\Z)", "shell": r"(?<!\S)#[^\n]*",
     "sql": r"--[^\n]*|/\*.*?(?:\*/|\Z)", "ruby": r"#[^\n]*", "data": r"(?<!\S)(?:#|//)[^\n]*",
 }  # fmt: skip
-_STRINGS = r'"""[\s\S]*?(?:"""|\Z)|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|`(?:[^`\\]|\\.)*`'
+_LONG_STRING = 400
+"""From this length on a string need not be closed: to look for the end again at every quote would be quadratic."""
+_STRINGS = "|".join((
+    r'"""[\s\S]*?(?:"""|\Z)',
+    *(
+        rf"{quote}(?:(?:{inner}|\\.){{0,{_LONG_STRING}}}{quote}|(?:{inner}|\\.){{{_LONG_STRING},}}+{quote}?)"
+        for quote, inner in (('"', r'[^"\\\n]'), ("'", r"[^'\\\n]"), ("`", r"[^`\\]"))
+    ),
+))  # fmt: skip
 _NUMBERS = r"(?<![\w.])(?:0[xX][0-9a-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(?!\w)"
 
 

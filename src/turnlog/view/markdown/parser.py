@@ -17,6 +17,8 @@ from turnlog.log.pattern import pattern
 _DEEPEST = 8
 _FENCE = pattern(r" {0,3}(`{3,40}|~{3,40})[ \t]{0,8}([^`\n]{0,200})\Z")
 _HEADING = pattern(r" {0,3}(#{1,6})[ \t]+(.*)")
+_CLOSING = pattern(r"(?:\A|(?<=[ \t]))#+\Z")
+"""The marks that may close a heading: `## Title ##`, but not the last letter of `# C#`."""
 _ITEM = pattern(r"( {0,12})([-*+•]|\d{1,9}[.)])( {1,4}|\t|\Z)")
 _CELL = pattern(r":?-{1,200}:?")
 _LINK = pattern(
@@ -103,7 +105,7 @@ def _blocks(lines: list[str], depth: int) -> Iterator[Block]:
             yield code
             at = end
         elif heading := _HEADING.match(line):
-            yield Heading(len(heading[1]), spans(heading[2].strip().rstrip("#").rstrip()))
+            yield Heading(len(heading[1]), spans(_CLOSING.sub("", heading[2].strip()).rstrip()))
             at += 1
         elif _is_rule(line):
             yield Rule()

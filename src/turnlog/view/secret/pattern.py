@@ -94,7 +94,11 @@ _URL = _Rule(
     re.compile(r"://[^\s/:@\"'<>`]{0,200}:(?P<secret>[^\s/@\"'<>`]{1,300})@(?=[\w\[.-])"),
     needs_digit=False,
 )
-_HEADER = r"authorization[\\\"']{0,4}\s{0,4}[:=,]\s{0,4}[\\\"']{0,4}"
+_QUOTES = r"[\\\"']{0,4}"
+_NAMED = rf"[\\\"']{{1,4}}\s{{0,4}},\s{{0,40}}{_QUOTES}value{_QUOTES}\s{{0,4}}:"
+"""Between the name and the value of a header in an HTTP archive: `{"name": "Cookie", "value": "…"}`."""
+_HEADER = rf"authorization(?:{_NAMED}|{_QUOTES}\s{{0,4}}[:=,])\s{{0,4}}{_QUOTES}"
+_COOKIE = rf"cookie(?:{_NAMED}|{_QUOTES}\s{{0,4}}[:=]|[\\\"']{{1,4}}\s{{0,4}},)\s{{0,4}}{_QUOTES}"
 _CREDENTIAL = r"(?P<secret>[^\s\"'\\<>`,;]{6,4096})"
 _HEADERS = (
     _Rule(
@@ -120,8 +124,8 @@ _HEADERS = (
     ),
     _Rule(
         "cookie",
-        ("cookie:",),
-        re.compile(r"cookie:\s{0,4}(?P<secret>[\w.-]{1,100}=[^\r\n\"'\\]{6,4096})", re.IGNORECASE),
+        ("cookie",),
+        re.compile(_COOKIE + r"(?P<secret>[\w.-]{1,100}=[^\r\n\"'\\]{6,4096})", re.IGNORECASE),
         needs_digit=False,
         ignores_case=True,
     ),

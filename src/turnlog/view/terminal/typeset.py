@@ -104,10 +104,10 @@ def _table(block: Table, style: LineStyle, room: int) -> Iterator[str]:
     widths = [max(1, *(width(row[index]) for row in cells)) for index in range(len(block.head))]
     widths = _narrowed(widths, room - 3 * (len(widths) - 1))
     for number, row in enumerate(cells):
-        columns_ = [list(wrapped([InlineSpan(text)], style, size)) for text, size in zip(row, widths, strict=True)]
-        for index in range(max(map(len, columns_))):
+        wrapped_cells = [list(wrapped([InlineSpan(text)], style, size)) for text, size in zip(row, widths, strict=True)]
+        for index in range(max(map(len, wrapped_cells))):
             parts: list[str] = []
-            for lines, size, is_right in zip(columns_, widths, block.right, strict=True):
+            for lines, size, is_right in zip(wrapped_cells, widths, block.right, strict=True):
                 text = lines[index] if index < len(lines) else ""
                 space = " " * (size - width(text))
                 parts.append(space + text if is_right else text + space)
@@ -143,7 +143,8 @@ def _flat(spans: list[InlineSpan]) -> str:
 
 
 def wrapped(spans: list[InlineSpan], style: LineStyle, room: int) -> Iterator[str]:
-    """Spans in lines of at most this many columns, broken between words where possible."""
+    """Spans in lines of at most this many columns, at least one, broken between words where possible."""
+    room = max(1, room)
     line: list[str] = []
     used = 0
     space: tuple[str, InlineSpan] | None = None  # only drawn where a word follows on the same line
