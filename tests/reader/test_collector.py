@@ -82,6 +82,10 @@ def test_what_is_said_of_traces_comes_first():
     [
         ("localhost:4318", {}, "is no http:// or https:// address"),
         ("http://a:port", {}, "is no http:// or https:// address"),
+        ("http://a..b:4318", {}, "endpoint 'http://a..b:4318/v1/traces' is no http:// or https:// address"),
+        (f"http://{'a' * 64}.example", {}, "is no http:// or https:// address"),
+        ("http://anna:s3cret@a:port", {}, "is no http:// or https:// address"),
+        ("http://a..b/?key=s3cret", {}, "is no http:// or https:// address"),
         ("http://anna:s3cret@a", {}, "'http://a/v1/traces' has more than a host and a path"),
         ("http://a/?key=s3cret", {}, "has more than a host and a path"),
         ("http://a", {"OTEL_EXPORTER_OTLP_HEADERS": "s3cret"}, "header 1 is no name=value"),

@@ -122,6 +122,20 @@ def test_it_grows_to_what_it_would_be_from_the_beginning(seed: int) -> None:
             assert changed is not None or now == before
 
 
+def test_only_the_current_title_is_left_out() -> None:
+    with turnlog.open("memory:") as home:
+        session = home.create()
+        session.user("go")
+        older = session.set("title", "Fix")
+        session.set("title", "Fix the login")
+        talk = ConversationPieces(OwnEntries(session), outline_for(session))
+        assert older.seq in talk.entries_shown
+        assert talk.entries_shown == whole(session, session.head)
+        session.set("title", "Fix the login\n" + "and " * 100)
+        assert talk.grow() is not None
+        assert talk.entries_shown == whole(session, session.head)
+
+
 def test_a_place_inside_a_piece_is_that_piece() -> None:
     with turnlog.open("memory:") as home:
         session = home.create()

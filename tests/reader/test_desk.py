@@ -1,5 +1,6 @@
 """Sessions that somebody looks at: another agent's read once and grown, ours beside it; secrets learnt; let go."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,6 +128,37 @@ def test_secrets_are_known_before_any_of_it_is_shown(desk: Desk) -> None:
     viewed.refresh()
     assert "hunter2-hunter2" not in str(list(viewed.read(0, 9, is_redacted=True)))
     assert "hunter2-hunter2" in str(list(viewed.read(0, 9)))
+
+
+def test_secrets_of_a_file_that_was_replaced_are_known(desk: Desk, machine: Machine) -> None:
+    path = machine.claude("aaaa")
+    viewed = desk.open(desk.catalog.find("claude-code:aaaa"))
+    assert list(viewed.read(0, 9, is_redacted=True))
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    texts = ("set password = Hunter2xyzzy9 please", "I used Hunter2xyzzy9 there", "then")
+    for row, text in zip(rows, texts, strict=False):
+        row["message"]["content"] = text
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:3]))
+    assert viewed.refresh() is not None
+    assert "Hunter2xyzzy9" in str(list(viewed.read(0, 9)))
+    assert "Hunter2xyzzy9" not in str(list(viewed.read(0, 9, is_redacted=True)))
+
+
+def test_secrets_of_a_record_that_grows_in_place_are_known(desk: Desk, machine: Machine) -> None:
+    path = machine.claude("aaaa")
+    viewed = desk.open(desk.catalog.find("claude-code:aaaa"))
+    assert list(viewed.read(0, 9, is_redacted=True))
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[-1]["message"]["content"][0]["text"] += ": password = Hunter2xyzzy9"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    viewed.refresh()
+    last = {**rows[-1], "uuid": "later", "parentUuid": rows[-1]["uuid"]}
+    last["message"] = {**last["message"], "id": "later", "content": [{"type": "text", "text": "Hunter2xyzzy9 it is"}]}
+    with path.open("a") as file:
+        file.write(json.dumps(last) + "\n")
+    viewed.refresh()
+    assert "Hunter2xyzzy9 it is" in str(list(viewed.read(0, 9)))
+    assert "Hunter2xyzzy9" not in str(list(viewed.read(0, 9, is_redacted=True)))
 
 
 def test_what_nobody_looks_at_is_let_go(machine: Machine) -> None:

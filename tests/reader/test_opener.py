@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +15,8 @@ from turnlog.catalog import Catalog
 from turnlog.errors import Invalid, NotFound, Unavailable
 from turnlog.formats import Source, format_of
 from turnlog.log.context import text_of
+from turnlog.reader.agents.blobspace import blob_use
+from turnlog.reader.agents.presence import agents_here
 from turnlog.reader.naming.candidate import SeveralFit
 from turnlog.reader.naming.here import levels, newest_at, newest_here, of_here, project, within
 from turnlog.reader.opening.follow import follow
@@ -28,7 +31,7 @@ def theirs(workspace: Path, id: str = FIRST, *texts: str) -> Path:
 
 
 def texts(opened: OpenedSession) -> list[str]:
-    entries = part_of(opened.session, last=None, at=None, branch=None).entries(opened.session)
+    entries = part_of(opened.session).entries(opened.session)
     return [text_of(entry.blocks) for entry in entries if isinstance(entry, Message)]
 
 
@@ -101,16 +104,23 @@ def test_one_of_several_is_chosen_by_its_number_or_id(workspace: Path):
         with SessionOpener().read(str(folder), key=key) as opened:
             assert opened.native == SECOND
     with (
-        pytest.raises(SeveralFit, match=r"no sessions at .* answer to --key '3'"),
+        pytest.raises(NotFound, match=r"no session at .* answers to --key '3'") as nothing,
         SessionOpener().read(str(folder), key="3"),
     ):
+        pass
+    assert f"there are {FIRST}, {SECOND}" in str(nothing.value.hint)
+
+
+def test_a_key_that_fits_nothing_is_not_found_where_there_is_one_session(workspace: Path):
+    path = theirs(workspace)
+    with pytest.raises(NotFound, match="answers to --key 'zzz'"), SessionOpener().read(str(path), key="zzz"):
         pass
 
 
 def test_a_key_of_very_many_digits_fits_nothing(workspace: Path):
     folder = theirs(workspace, FIRST).parent
     theirs(workspace, SECOND, "another")
-    with pytest.raises(SeveralFit, match="answer to --key"), SessionOpener().read(str(folder), key="1" * 5000):
+    with pytest.raises(NotFound, match="answers to --key"), SessionOpener().read(str(folder), key="1" * 5000):
         pass
 
 
@@ -186,12 +196,51 @@ def test_a_folder_holds_on_every_side_of_an_or():
 
 
 def test_a_folder_that_is_one_session_counts_with_all_that_lies_in_it(tmp_path: Path):
-    from turnlog.reader.opening.temporary import size_of_source
+    from turnlog.reader.opening.temporary import _size
 
     (tmp_path / "session" / "parts").mkdir(parents=True)
     (tmp_path / "session" / "a.json").write_bytes(b"x" * 1000)
     (tmp_path / "session" / "parts" / "b.json.zst").write_bytes(b"x" * 500)
-    assert size_of_source(str(tmp_path / "session")) == 6000
-    assert size_of_source(str(tmp_path / "session" / "a.json")) == 1000
+    assert _size(str(tmp_path / "session")) == 6000
+    assert _size(str(tmp_path / "session" / "a.json")) == 1000
     with pytest.raises(Unavailable):
-        size_of_source(str(tmp_path / "gone"))
+        _size(str(tmp_path / "gone"))
+
+
+def test_the_example_of_the_room_runs(workspace: Path):
+    """The lines in the docstring of `turnlog.reader`, with another name of a session."""
+    import textwrap
+
+    import turnlog.reader
+
+    path = theirs(workspace, FIRST, "hello", "again")
+    example = textwrap.dedent(str(turnlog.reader.__doc__).partition("\n\n")[2].partition("\n\n")[0])
+    names: dict[str, Any] = {"SessionOpener": SessionOpener, "part_of": part_of}
+    exec(example.replace('"codex:0199"', repr(str(path))), names)
+    assert names["part"].is_end
+
+
+def test_an_older_session_is_searched_if_the_newest_is_too_large(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+    large = theirs(workspace, FIRST, "hello")
+    small = theirs(workspace, SECOND, "another")
+    with small.open("a") as file:
+        file.write('{"type": "of-tomorrow", "uuid": "u", "sessionId": "%s"}\n' % SECOND)  # noqa: UP031
+    with large.open("a") as file:
+        file.write("\n" * 10_000)
+    os.utime(small, (1_700_000_000, 1_700_000_000))
+    monkeypatch.setattr("turnlog.reader.agents.presence._BYTES", 10_000)
+    with Catalog(str(workspace.parent / "home"), agents=True, fresh_for=0) as catalog:
+        catalog.sync()
+        [claude] = [agent for agent in agents_here(catalog) if agent.agent == "claude-code"]
+    assert claude.unknown == {"of-tomorrow": 1}
+
+
+def test_a_pack_that_is_removed_meanwhile_leaves_the_others_counted(tmp_path: Path):
+    blobs = tmp_path / "home" / "blobs"
+    blobs.mkdir(parents=True)
+    (blobs / "a.pack").write_bytes(b"x" * 1000)
+    (blobs / "gone.pack").symlink_to(tmp_path / "nowhere")  # it is listed, and there is nothing to ask of
+    (blobs / "z.pack").write_bytes(b"x" * 500)
+    use = blob_use(str(tmp_path / "home"))
+    assert use is not None
+    assert use.used_bytes == 1500

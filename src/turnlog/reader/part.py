@@ -92,7 +92,9 @@ def _is_node(session: SessionReader, seq: int) -> bool:
     return entry is not None and entry.parent is not None
 
 
-def part_of(session: SessionReader, *, last: int | None, at: str | None, branch: str | None) -> Part:
+def part_of(
+    session: SessionReader, *, last: int | None = None, at: str | None = None, branch: str | None = None
+) -> Part:
     """The part that the options say."""
     head = session.head if branch is None else _branch(session, branch)
     if at is not None:

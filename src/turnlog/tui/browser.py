@@ -170,7 +170,7 @@ class Browser(App[BrowserOutcome]):
         if not card.is_ours:
             return None
         with self.home.read(card.id) as session:
-            entries = list(part_of(session, last=_GLANCED, at=None, branch=None).entries(session))
+            entries = list(part_of(session, last=_GLANCED).entries(session))
             return session.title or card.title or card.preview or "(no title)", entries
 
     def notes_on(self, card: Card) -> list[Note]:

@@ -79,7 +79,7 @@ def _follow(opened: OpenedSession, last: int, seconds: float | None, *, is_full:
         print(line)
     begun = reader.seq
     before: Row | None = None
-    part = part_of(reader, last=last or 1, at=None, branch=None)
+    part = part_of(reader, last=last or 1)
     rows.take(part.before(reader))
     if not last:
         for entry in part.entries(reader):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.cli.draw.text import plain
-from turnlog.cli.overview.diskspace import blob_use
+from turnlog.cli.overview.diskspace import use_line
 from turnlog.machine.environment import default_home
 from turnlog.machine.keepstate import KeepState
 from turnlog.reader.agents.hookedhome import has_hooks, unseen_agents
@@ -61,7 +61,7 @@ def _size(home: str | None) -> list[Notice]:
     """What a home takes that hooks fill by themselves."""
     if not has_hooks(home):
         return []
-    text = blob_use(home)
+    text = use_line(home)
     return [Notice(text, "hooks status")] if text else []
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from turnlog.layout import BLOBS
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import folder_of
 
@@ -12,16 +13,32 @@ if TYPE_CHECKING:
     from turnlog.machine.space import Space
 
 
-def blob_space(location: str | None) -> tuple[int, Space] | None:
+class BlobUse(NamedTuple):
+    """What the blobs of a home take, and the space that they may take."""
+
+    used_bytes: int
+    space: Space
+
+
+def blob_use(location: str | None) -> BlobUse | None:
     """What the blobs of a home take, and may take; None for a home that is no folder."""
     from turnlog.machine.space import space
 
     folder = folder_of(location or default_home())
     if folder is None:
         return None
+    used = 0
     try:
-        with os.scandir(f"{folder}/blobs") as entries:
-            used = sum(entry.stat().st_size for entry in entries)
+        with os.scandir(os.path.join(folder, BLOBS)) as entries:
+            for entry in entries:
+                used += _size(entry)
     except OSError:
-        used = 0  # there are none yet
-    return used, space(folder)
+        return BlobUse(used, space(folder))  # there are none yet
+    return BlobUse(used, space(folder))
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return 0  # a collection has just removed it

@@ -96,9 +96,9 @@ def _unknown(form: Format, cards: list[Card]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     left = _BYTES
     for card in cards:
+        if card.size_bytes > left or card.agent is None:
+            continue  # too large to be read for this; an older one may be small
         left -= card.size_bytes
-        if left < 0 or card.agent is None:
-            break
         try:
             for step in form.read(Source(card.agent, card.path, card.key)).steps:
                 kind = unknown_type(step.entry) if isinstance(step, Record) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from turnlog.errors import Unavailable
+from turnlog.errors import NotFound, Unavailable
 from turnlog.reader.naming.candidate import Candidate, SeveralFit
 from turnlog.reader.part import numbered
 from turnlog.session import Home, open_home
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from turnlog.formats import Problem, SessionHeader, Source
 
 _SMALL_BYTES = 50 << 20
+_NAMED = 8
+"""The maximum number of ids in a hint."""
 _TIGHT = 10
 """How much larger a compressed file may be when it is read."""
 
@@ -80,7 +82,7 @@ def source_at(path: str, key: str | None) -> tuple[Source, str]:
 @contextmanager
 def _home(wanted: Iterable[Source]) -> Generator[Home]:
     paths = {source.path for source in wanted}
-    if sum(map(size_of_source, paths)) <= _SMALL_BYTES:
+    if sum(map(_size, paths)) <= _SMALL_BYTES:
         with open_home("memory:") as home:
             yield home
         return
@@ -90,7 +92,7 @@ def _home(wanted: Iterable[Source]) -> Generator[Home]:
         yield home
 
 
-def size_of_source(path: str) -> int:
+def _size(path: str) -> int:
     """How many bytes are read there: in a file, or in all files of a folder."""
     inside = [os.path.join(place, name) for place, _, names in os.walk(path) for name in names]
     try:
@@ -137,7 +139,13 @@ def _chosen(path: str, listed: list[_Listed], key: str | None) -> _Listed:
     fits = exact or [item for item in listed if item.header.id.startswith(key)]
     if len(fits) == 1:
         return fits[0]
-    raise _several(f"{len(fits) or 'no'} sessions at {path} answer to --key {key!r:.80}", own)
+    if not fits:
+        ids = ", ".join(item.header.id for item in own[:_NAMED]) + (" …" if len(own) > _NAMED else "")
+        raise NotFound(
+            f"no session at {path} answers to --key {key!r:.80}",
+            hint=f"--key chooses one by its number or id; there {'is' if len(own) == 1 else 'are'} {ids}",
+        )
+    raise _several(f"{len(fits)} sessions at {path} answer to --key {key!r:.80}", own)
 
 
 def _several(message: str, candidates: list[_Listed]) -> SeveralFit:

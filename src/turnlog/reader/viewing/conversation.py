@@ -10,7 +10,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
+
 from turnlog.log.entry import AnyEntry
+from turnlog.log.prompt.promptmessage import LABEL
+from turnlog.log.text import one_line
 from turnlog.thread.outline import CALLS, ERROR, PROMPT, SHOWN, Outline, OutlineItem
 
 if TYPE_CHECKING:
@@ -41,6 +45,15 @@ class EntrySource(Protocol):
         ...
 
 
+class Growth(Struct, frozen=True):
+    """What is new in a session, or was written anew."""
+
+    first_entry: int
+    """The first entry that is new or changed, whether or not a reader sees it."""
+    first_piece: int | None
+    """The first piece that is new or changed; None if every piece is as it was."""
+
+
 class SessionSource(EntrySource, Protocol):
     """A session that somebody views: one of ours, or another agent's where it lies."""
 
@@ -52,8 +65,8 @@ class SessionSource(EntrySource, Protocol):
         """The session of ours; None for another agent's."""
         ...
 
-    def grow(self, pieces: ConversationPieces) -> int | None:
-        """Take what was appended into the pieces; gives the first that is new or changed, None if nothing changed."""
+    def grow(self, pieces: ConversationPieces) -> Growth | None:
+        """Take what was appended into the pieces; None if nothing changed."""
         ...
 
     def find(self, name: str) -> int | None:
@@ -69,14 +82,14 @@ class SessionSource(EntrySource, Protocol):
         ...
 
 
-def read_on(outline: Outline, source: EntrySource) -> None:
-    """Take in what is behind it."""
+def extend_outline(outline: Outline, source: EntrySource) -> None:
+    """Add to the outline what was appended."""
     for entry in source.forward(outline.last):
         outline.take(entry)
 
 
 class ConversationPieces:
-    """The way to one head of a session, in pieces."""
+    """The conversation up to one head, in pieces."""
 
     def __init__(self, source: EntrySource, outline: Outline, head: int | None = None) -> None:
         self.source, self.outline = source, outline
@@ -101,7 +114,8 @@ class ConversationPieces:
 
     def _walk(self) -> None:
         """Go through what the outline has that was not looked at, as a reader of the whole log would."""
-        outline, title = self.outline, self.source.title
+        outline = self.outline
+        title = one_line(self.source.title or "", LABEL)  # cut as the labels of the outline are
         is_end = self.head == self.source.head
         for index in range(self._seen, len(outline)):
             seq, kind = outline.seqs[index], outline.kinds[index]
@@ -113,7 +127,7 @@ class ConversationPieces:
                 self._left -= self._is_here
             if not self._is_here or not outline.flags[index] & SHOWN:
                 continue
-            if kind == "set" and outline.labels.get(seq) == (title or "")[: len(outline.labels.get(seq, ""))]:
+            if kind == "set" and outline.labels.get(seq) == title:
                 continue  # it only says what stands above the conversation anyway
             self._place(index, seq, kind)
         self._seen = len(outline)
@@ -138,7 +152,7 @@ class ConversationPieces:
     def grow(self) -> int | None:
         """Take in what was appended; gives the first piece that is another or new, None where all is as it was."""
         before, rows_before = len(self.starts), len(self.entries_shown)
-        read_on(self.outline, self.source)
+        extend_outline(self.outline, self.source)
         if self._seen == len(self.outline):
             return None
         new = range(self._seen, len(self.outline))
@@ -235,7 +249,7 @@ _GAP = 256
 
 
 def _stretches(seqs: list[int]) -> Iterator[tuple[int, int]]:
-    """From where to where to read: what is far apart by itself, for between them may lie a branch that was left."""
+    """The ranges to read. Entries far apart are read separately: between them may lie a branch that was left."""
     low = high = seqs[0]
     for seq in seqs[1:]:
         if seq - high > _GAP:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.errors import TurnlogError
 from turnlog.log.entry import AnyEntry
-from turnlog.reader.viewing.conversation import read_on
+from turnlog.reader.viewing.conversation import Growth, extend_outline
 from turnlog.thread.outline import Outline
 from turnlog.thread.reader import history_of, refuse_purged
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from turnlog.thread.reader import SessionReader
 
 _PAUSE_S = 1.0
-"""The least time between two looks at what is seldom another: the file of the log, and its agent's own file."""
+"""The least time between two looks at files that seldom change: that of the log, and that of its agent."""
 
 
 class OwnEntries:
@@ -60,7 +60,7 @@ class OwnLog(OwnEntries):
         self._brings_in = brings_in
         self._checkpoints: tuple[int, list[Checkpoint]] | None = None
 
-    def grow(self, pieces: ConversationPieces) -> int | None:
+    def grow(self, pieces: ConversationPieces) -> Growth | None:
         """See `SessionSource`."""
         self._bring_in()
         history = history_of(self.session)
@@ -68,9 +68,10 @@ class OwnLog(OwnEntries):
             return None
         if self._is_another():
             self.session.refresh()
-            return pieces.renew(outline_for(self.session), 1)
+            return Growth(1, pieces.renew(outline_for(self.session), 1))
+        first_new = pieces.outline.last + 1
         with history.mutex:
-            return pieces.grow() if history.catch_up() else None
+            return Growth(first_new, pieces.grow()) if history.catch_up() else None
 
     def _is_another(self) -> bool:
         """Whether its file was written anew, because something in it was erased or repaired."""
@@ -129,7 +130,7 @@ def outline_for(session: SessionReader, catalog: Catalog | None = None) -> Outli
             fresh.extend(indexed, until)
             if until is not None and fresh.last < until:
                 break  # the rest comes from the log
-    read_on(fresh, OwnEntries(session))
+    extend_outline(fresh, OwnEntries(session))
     return fresh
 
 

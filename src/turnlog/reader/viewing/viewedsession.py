@@ -42,7 +42,9 @@ class ViewedSession:
         self.problem = ""
         """Why it can no longer be followed."""
         self.used_at = used_at
-        self._redactor, self._learnt = Redactor(), 0
+        self._redactor = Redactor()
+        self._learnt = 0
+        """The last entry whose secrets the redactor knows."""
         self.changed: dict[str, str] = {}
         """What turns did to files, in words, by the id of the turn: as far as somebody asked."""
         self._branches: dict[int, ConversationPieces] = {}
@@ -99,15 +101,18 @@ class ViewedSession:
     def refresh(self) -> int | None:
         """Read what was appended. Returns the first piece that is new or changed; None if nothing changed."""
         try:
-            changed = self.source.grow(self.pieces)
+            growth = self.source.grow(self.pieces)
         except (TurnlogError, OSError) as error:
             self.problem = error.message if isinstance(error, TurnlogError) else str(error.strerror or error)
             raise
-        if changed is not None:
+        if growth is None:
+            return None
+        self._learnt = min(self._learnt, growth.first_entry - 1)  # a log that is read anew uses its numbers again
+        self._branches.clear()
+        if growth.first_piece is not None:
             self.version += 1
-            self._changes.append((self.version, changed))
-            self._branches.clear()
-        return changed
+            self._changes.append((self.version, growth.first_piece))
+        return growth.first_piece
 
     def changed_since(self, version: int) -> int:
         """The first piece that changed since that version; 0 if that is unknown: too long ago, or never."""

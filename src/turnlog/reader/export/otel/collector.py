@@ -85,6 +85,7 @@ def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            parts.hostname.encode("idna")  # as the connection does: an empty or a long label has no address
             if parts.username is None and not parts.query and not parts.fragment and url.isascii():
                 return parts
             raise Invalid(
@@ -93,7 +94,8 @@ def _split(url: str) -> SplitResult:
             )
     except ValueError:
         pass
-    raise Invalid(f"endpoint {url!r:.120} is no http:// or https:// address", hint="such as http://localhost:4318")
+    shown = "" if any(mark in url for mark in "@?#") else f" {url!r:.120}"  # a password or a key may be in it
+    raise Invalid(f"endpoint{shown} is no http:// or https:// address", hint="such as http://localhost:4318")
 
 
 def _plain(parts: SplitResult) -> str:
@@ -178,9 +180,9 @@ def _post(endpoint: Endpoint, body: bytes) -> _Reply:
         response = connection.getresponse()
         return _Reply(response.status, response.reason[:80], _retry_after(response), response.read(_ANSWER_BYTES))
     except (OSError, HTTPException) as error:
-        told = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Unavailable(
-            f"nobody takes spans at {endpoint.url}: {told:.200}",
+            f"nobody takes spans at {endpoint.url}: {reason:.200}",
             hint="is a collector running there? -o FILE writes the same spans to a file",
         ) from None
     finally:
@@ -241,7 +243,7 @@ def _refusal(endpoint: Endpoint, reply: _Reply) -> Unsupported | Unavailable:
 
 def _object(answer: bytes) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(answer)
-    except msgspec.DecodeError:
+        reply = msgspec.json.decode(answer)
+    except (msgspec.DecodeError, RecursionError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", reply) if isinstance(reply, dict) else {}
