@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,16 @@ from starlette.routing import Route
 import turnlog
 from tests.catalog.machine import Machine
 from tests.catalog.test_waiter import COUNT, LONG
+from turnlog.catalog import Card, Catalog
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.waiter import GivenUp
+from turnlog.errors import NotFound, TurnlogError
+from turnlog.reader.viewing.desk import Desk
 from turnlog.web import errorpage
 from turnlog.web.disconnect import CancelOnDisconnect
 from turnlog.web.guard import page_token_of
+from turnlog.web.stream import Streams
+from turnlog.web.viewer import Viewer
 
 TOKEN = "t" * 32
 SLOW_DELETION = """
@@ -94,7 +100,9 @@ def test_a_question_ends_when_its_connection_does(tmp_path: Path, monkeypatch: p
     def hello(request: Request) -> PlainTextResponse:
         return PlainTextResponse(f"hello {len(catalog.cards())}")
 
-    app = Starlette(routes=[Route("/count", count), Route("/", hello)], exception_handlers={GivenUp: errorpage.left})
+    app = Starlette(
+        routes=[Route("/count", count), Route("/", hello)], exception_handlers={GivenUp: errorpage.cancelled}
+    )
     with Machine(tmp_path, monkeypatch).catalog() as catalog, socket.create_server(("127.0.0.1", 0)) as bound:
         server = uvicorn.Server(uvicorn.Config(CancelOnDisconnect(app), lifespan="off", log_level="critical"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
@@ -138,3 +146,48 @@ def test_what_goes_wrong_while_the_server_ends_is_said(tmp_path: Path, monkeypat
         _, err = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "the temporary folder is gone" in err
+
+
+def test_a_wrong_address_keeps_no_other_page_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The page about a missing session asks the catalog, whose lock may be held for long."""
+    asked, answered = threading.Event(), threading.Event()
+    find = Catalog.find
+
+    def waiting(self: Catalog, word: str) -> Card:
+        if word == "typo":
+            asked.set()
+            assert answered.wait(20), "the other page had to wait"
+        return find(self, word)
+
+    def typo(request: Request) -> PlainTextResponse:
+        raise NotFound("no session 'typo'")
+
+    machine = Machine(tmp_path, monkeypatch)
+    with turnlog.open(str(machine.home)) as home, machine.catalog() as catalog:
+        app = Starlette(
+            routes=[Route("/s/{name}", typo), Route("/", lambda request: PlainTextResponse("hello"))],
+            exception_handlers={TurnlogError: errorpage.library_error},
+        )
+        desk = Desk(home, catalog, str(machine.home))
+        app.state.viewer = Viewer(
+            home=home, catalog=catalog, desk=desk, streams=Streams(desk), page_token="", is_read_only=True,
+            location=None, folder="", change_executor=ThreadPoolExecutor(1), problems={},
+        )  # fmt: skip
+        monkeypatch.setattr(Catalog, "find", waiting)
+        with socket.create_server(("127.0.0.1", 0)) as bound:
+            server = uvicorn.Server(uvicorn.Config(CancelOnDisconnect(app), lifespan="off", log_level="critical"))
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+            thread.start()
+            try:
+                with socket.create_connection(bound.getsockname()) as visitor:
+                    visitor.sendall(b"GET /s/typo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    assert asked.wait(20)
+                    with socket.create_connection(bound.getsockname(), timeout=5) as other:
+                        other.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                        assert other.makefile("rb").read().endswith(b"hello")
+                    answered.set()
+                    assert b"No such session" in visitor.makefile("rb").read()
+            finally:
+                answered.set()
+                server.should_exit = True
+                thread.join(10)

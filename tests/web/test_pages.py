@@ -9,9 +9,11 @@ import time
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 
 import turnlog
 from tests.web.conftest import HOSTILE, PNG, Outline, Served
+from turnlog import Message, Text, Usage
 from turnlog.catalog import FRESH_S
 from turnlog.log.payload import digest
 from turnlog.session.interior import interior
@@ -149,6 +151,60 @@ def test_a_place_by_number_or_id_and_one_that_is_not_there(served: Served):
     assert outline.text.count("please look at case") >= 50
     assert "failed: bash" in served.get(f"/s/{ONE}/outline", first="20").text
     assert re.search(r"case 0</a><small>\$0\.001", outline.text)
+
+
+def test_a_place_on_a_branch_that_was_left_is_shown_on_its_newest_end(served: Served):
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="left-one") as session:
+        first = session.user("where it all begins")
+        left = session.user("on the left branch")
+        note = session.note("a remark on the left")
+        session.assistant("the older end")
+        session.rewind(to=left.seq)
+        newest = session.assistant("the newer end")
+        session.rewind(to=first.seq)
+        session.user("on the current branch")
+    for at in (left.seq, note.seq, newest.seq):
+        page = served.get("/s/left-one", at=str(at))
+        assert page.found('data-branch="([^"]*)"') == [str(newest.seq)] or at == note.seq
+        assert "on the left branch" in page.text
+    assert served.get("/s/left-one", at=str(first.seq)).found('data-branch="([^"]*)"') == [""]
+    page = served.get("/s/left-one", at=str(newest.seq))
+    assert "the newer end" in page.text
+    assert "the older end" not in page.text
+    with turnlog.open(str(served.machine.home)) as home:
+        home.delete("left-one")
+
+
+def test_what_a_prompt_cost_is_the_same_beside_the_conversation_and_in_the_stats(served: Served):
+    usage = Usage(input_tokens=10, output_tokens=10, cost_micros=70_000)
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="dear-one") as session:
+        session.append(Message(role="assistant", blocks=[Text(text="hello")], usage=usage))  # nobody asked for it
+        session.user("the first prompt")
+        session.append(Message(role="assistant", blocks=[Text(text="well")], usage=replace(usage, cost_micros=20_000)))
+    served.get("/", q="is:idle")
+    outline = served.get("/s/dear-one/outline", first="0")
+    assert re.search(r"the first prompt</a><small>\$0\.020</small>", outline.text)
+    dearest = served.get("/s/dear-one/stats").text.partition("The dearest")[2]
+    assert "$0.02" in dearest
+    assert "$0.09" not in dearest
+    with turnlog.open(str(served.machine.home)) as home:
+        home.delete("dear-one")
+
+
+def test_common_prompts_that_are_left_out_are_counted(served: Served):
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="common-one") as session:
+        for number in range(203):
+            session.user(f"common prompt {number}.")
+        session.fork(id="common-two").user("and another")
+        session.user("and one more")
+    page = served.get("/compare", a="common-one", b="common-two")
+    assert '<ol class="common" data-testid="common" start="4">' in page.text
+    assert "The first 3 prompts are left out here." in page.text
+    assert "common prompt 2." not in page.text
+    assert "common prompt 3." in page.text
+    with turnlog.open(str(served.machine.home)) as home:
+        home.delete("common-two")
+        home.delete("common-one")
 
 
 def test_hits_are_of_one_session_and_not_of_those_whose_names_begin_so(served: Served):

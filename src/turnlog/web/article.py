@@ -52,7 +52,7 @@ class ArticleRows(HtmlRows):
         return f"<h2><b>{self.plain(row.role)}</b> {place} {facts}{fork}</h2>\n"
 
     def attachment(self, row: Attachment) -> str:
-        """A picture that is kept is picture, anything else can be had."""
+        """A stored picture is shown; any other stored file is a download."""
         if not row.digest:
             return super().attachment(row)
         place = esc(address_of(self._query.name, f"blob/{quote(row.digest, safe='')}"))

@@ -30,7 +30,7 @@ def link(address: str, text: str, *, current: bool = False, kind: str = "", test
 def button(
     text: str, action: str, *, command: str = "", plan: str = "", at: int = 0, testid: str = "", kind: str = ""
 ) -> str:
-    """What the script carries out; without one it is not shown."""
+    """A button for the script; hidden without it."""
     more = f' data-testid="{testid}"' if testid else ""
     more += f' data-command="{esc(command)}"' if command else ""
     more += f' data-plan="{esc(plan)}"' if plan else ""
@@ -59,11 +59,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, r
     )
 
 
-def age(ms: int | None, now: datetime | None = None) -> str:
-    """How long ago, in two characters or three; a time in the future is told as a day."""
-    if not ms:
-        return ""
-    seconds = (time.time() if now is None else now.timestamp()) - ms / 1000
+def _age(ms: int) -> str:
+    """How long ago, in two characters or three; of a time in the future, the day."""
+    seconds = time.time() - ms / 1000
     if seconds < -60:
         return moment(ms)[:10]
     for size, unit in ((60, "s"), (60, "m"), (24, "h"), (7, "d")):
@@ -83,7 +81,7 @@ def when(ms: int | None) -> str:
     """How long ago, with the time beside it for who points at it."""
     if not ms:
         return ""
-    return f'<time datetime="{_iso(ms)}" title="{moment(ms)}">{age(ms)}</time>'
+    return f'<time datetime="{_iso(ms)}" title="{moment(ms)}">{_age(ms)}</time>'
 
 
 @lru_cache(maxsize=5_000)

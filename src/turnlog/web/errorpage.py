@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
+from turnlog.catalog.waiter import GivenUp
 from turnlog.errors import Ambiguous, Conflict, Invalid, NotFound, TurnlogError
 from turnlog.log.ids import word
 from turnlog.web.address import address_of
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 _STATUS = ((NotFound, 404), (Invalid, 400), (Conflict, 409))
+_GONE = 499
+"""The client closed the connection: nobody reads the answer."""
 _NEAR = 5
 _TYPED = re.compile("`([^`]+)`")
 
@@ -28,19 +31,22 @@ def _error_page(request: Request, heading: str, body: str, status: int) -> HTMLR
     return page(request, heading, f"<h1>{esc(heading)}</h1>\n{body}", status=status)
 
 
-async def library_error(request: Request, error: Exception) -> Response:
-    """Says what the library says, and what to do next."""
+def library_error(request: Request, error: Exception) -> Response:
+    """Says what the library says, and what to do next. It asks the catalog, so it runs on a thread, not on the loop."""
     assert isinstance(error, TurnlogError)
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     if request.method == "POST":
         return PlainTextResponse(f"{error.message}\n", status)
     hint = _TYPED.sub(r"<code>\1</code>", esc(error.hint or ""))
     hint_html = f"<p>{hint}</p>" if hint else ""
-    name = _missing_session(request) if status == 404 else ""
+    try:
+        name = _missing_session(request) if status == 404 else ""
+        near = _nearest(viewer_of(request), name[:80]) if name else ""
+    except GivenUp:
+        return Response(status_code=_GONE)
     heading = "That did not work"
     if status == 404:
         heading = "Several sessions" if isinstance(error, Ambiguous) else "No such session" if name else "Not found"
-    near = _nearest(viewer_of(request), name[:80]) if name else ""
     return _error_page(request, heading, f'<p role="alert">{esc(error.message)}</p>{hint_html}{near}', status)
 
 
@@ -83,9 +89,9 @@ async def missing(request: Request, error: Exception) -> Response:
     return PlainTextResponse(f"{getattr(error, 'detail', 'refused')}\n", status)
 
 
-async def left(request: Request, error: Exception) -> Response:
+async def cancelled(request: Request, error: Exception) -> Response:
     """Answers a request that nobody waits for any more."""
-    return Response(status_code=499)
+    return Response(status_code=_GONE)
 
 
 async def unexpected(request: Request, error: Exception) -> Response:

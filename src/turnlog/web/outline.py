@@ -1,4 +1,4 @@
-"""The outline beside a conversation: prompts and what else tells, with what each prompt changed and cost."""
+"""The outline beside a conversation: prompts, compactions, subagents and errors, with what prompts changed and cost."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from turnlog.view.number import money
 from turnlog.web.element import esc, link
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from turnlog.catalog import Card
     from turnlog.reader.viewing.conversation import ConversationPieces
     from turnlog.reader.viewing.viewedsession import ViewedSession
     from turnlog.thread.outline import OutlineItem
@@ -23,13 +26,14 @@ _NEAR = 60
 def outline_around(
     viewer: Viewer, viewed: ViewedSession, query: ConversationQuery, pieces: ConversationPieces, first: int
 ) -> str:
-    """Prompts and what else tells, those near a piece."""
+    """Prompts, compactions, subagents and errors near a piece."""
     marks = pieces.landmarks()
     if not marks:
         return '<nav class="outline" aria-label="Outline"></nav>'
     low, high = _near(marks, first)
     shown = marks[low:high]
-    costs = _costs(viewer, viewed, marks, low, high)
+    prompts = [item.seq for _, item in marks[low:] if item.is_prompt][: high - low + 1]
+    costs = costs_by_prompt(viewer, viewed.card, prompts, until=prompts[-1] if prompts and high < len(marks) else None)
     lines: list[str] = []
     if low:
         lines.append(f'<li class="rest">{link(query.address(at=marks[0][1].seq), f"{low:,} before")}</li>')
@@ -55,7 +59,7 @@ def _near(marks: list[tuple[int, OutlineItem]], first: int) -> tuple[int, int]:
 
 
 def unknown_turns(viewed: ViewedSession, pieces: ConversationPieces, first: int) -> set[str]:
-    """The turns in the outline there of which nobody asked yet what they changed."""
+    """The turns near a piece whose file changes were not asked for yet."""
     if viewed.session is None:
         return set()
     marks = pieces.landmarks()
@@ -81,16 +85,15 @@ def _line(item: OutlineItem, label: str) -> str:
     return f"{what} {label}".strip()
 
 
-def _costs(
-    viewer: Viewer, viewed: ViewedSession, marks: list[tuple[int, OutlineItem]], low: int, high: int
-) -> dict[int, int]:
-    """What each prompt of these cost: all that was spent until the next one."""
-    prompts = [item.seq for _, item in marks[low:] if item.is_prompt][: high - low + 1]
+def costs_by_prompt(viewer: Viewer, card: Card, prompts: Sequence[int], *, until: int | None = None) -> dict[int, int]:
+    """What was spent from each prompt up to the next one, in micro-dollars; the last one ends before entry `until`.
+
+    What was spent before the first prompt was asked for by none of them.
+    """
     if not prompts:
         return {}
-    last = prompts[-1] if high < len(marks) else None
     sums: dict[int, int] = {}
-    for seq, cost in viewer.catalog.ask(detail.spent_by_entry, viewed.card, first=prompts[0], last=last):
+    for seq, cost in viewer.catalog.ask(detail.spent_by_entry, card, first=prompts[0], last=until):
         index = bisect_left(prompts, seq + 1) - 1
         if index >= 0:
             sums[prompts[index]] = sums.get(prompts[index], 0) + cost

@@ -80,8 +80,8 @@ def token_kept() -> str:
         path.parent.mkdir(0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.write(fd, f"{token}\n".encode())
-        os.close(fd)
+        with os.fdopen(fd, "w") as file:
+            file.write(f"{token}\n")
     return token
 
 
@@ -98,7 +98,7 @@ def application(viewer: Viewer) -> Starlette:
         exception_handlers={
             TurnlogError: errorpage.library_error,
             HTTPException: errorpage.missing,
-            GivenUp: errorpage.left,
+            GivenUp: errorpage.cancelled,
             Exception: errorpage.unexpected,
         },
     )
@@ -125,15 +125,11 @@ async def _serve(
         streams.stop()  # open ones end by themselves, and uvicorn has nothing to cut
         server.should_exit = True
 
-    def left_alone() -> None:
-        loop.remove_reader(lifeline or 0)
-        stop()
-
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(one) is not signal.SIG_IGN:  # `nohup` ignores SIGHUP
             loop.add_signal_handler(one, stop)
     if lifeline is not None:
-        loop.add_reader(lifeline, left_alone)
+        loop.add_reader(lifeline, lambda: (loop.remove_reader(lifeline), stop()))
     loop.call_soon(started)
     tidying = asyncio.create_task(_tidy(streams))
     try:

@@ -149,7 +149,7 @@ class Streams:
                 since = seen.version if since is None and seen.version else since
                 if seen.version and (seen.version != since or seen.state != state):
                     event_data = {**seen._asdict(), "first": follower.changed_since(since or 0)}
-                    is_news = seen.version != since or state
+                    is_news = seen.version != since or bool(state)
                     since, state = seen.version, seen.state
                     if is_news:
                         yield f"id: {seen.version}\ndata: {msgspec.json.encode(event_data).decode()}\n\n"

@@ -16,6 +16,7 @@ from turnlog.session.comparison import Comparable, ComparedSide, ComparedTurn, C
 from turnlog.session.comparison.sidebyside import comparable, compare
 from turnlog.session.interior import interior
 from turnlog.view import comparison as words
+from turnlog.view.number import count
 from turnlog.web.address import address_of, compare_address
 from turnlog.web.element import esc, facts, link, table
 from turnlog.web.frame import page
@@ -70,7 +71,9 @@ def _branch(word: str) -> int | None:
 def _comparable(viewer: Viewer, stack: ExitStack, viewed: ViewedSession, branch: int | None) -> Comparable:
     card = viewed.card
     if viewed.session is not None:
-        session = stack.enter_context(viewer.home.read(card.id))  # one of its own: who reads further does not wait
+        session = stack.enter_context(
+            viewer.home.read(card.id)
+        )  # one of its own, so that readers of the page do not wait
         side = comparable(session, interior(viewer.home).store, branch=branch, name=card.name)
         return side._replace(title=session.title or card.heading, forward=_wanted(side.forward))
     # It is read where it lies: what its subagents spent is not known there, nor what its turns changed.
@@ -100,9 +103,12 @@ def _common(comparison: Comparison) -> str:
     common = comparison.common
     if not common.messages:
         return ""
-    prompts = "".join(f"<li>{esc(prompt or '(a picture)')}</li>" for prompt in common.prompts[-_TURNS:])
+    left_out = max(0, len(common.prompts) - _TURNS)
+    note = f'<p class="note">The first {count(left_out, "prompt")} are left out here.</p>' if left_out else ""
+    start = f' start="{left_out + 1}"' if left_out else ""
+    prompts = "".join(f"<li>{esc(prompt or '(a picture)')}</li>" for prompt in common.prompts[left_out:])
     end = link(address_of(comparison.a.session, at=common.last_a), "Go to where they part")
-    return f'<ol class="common" data-testid="common">{prompts}</ol><p>{end}</p>'
+    return f'{note}<ol class="common" data-testid="common"{start}>{prompts}</ol><p>{end}</p>'
 
 
 def _sums(comparison: Comparison) -> str:
@@ -131,10 +137,10 @@ def _turns(comparison: Comparison) -> str:
 def _turn(letter: str, side: ComparedSide, turn: ComparedTurn | None) -> str:
     if turn is None:
         return "<div></div>"
-    place = address_of(side.session, at=turn.first)
+    address = address_of(side.session, at=turn.first)
     facts_html = facts(esc(item) for item in words.turn_facts(turn))
     answer = f"<p>{esc(turn.answer)}</p>" if turn.answer else '<p class="aside">No answer.</p>'
-    prompt = link(place, turn.prompt or "(a picture)")
+    prompt = link(address, turn.prompt or "(a picture)")
     return f'<div data-testid="turn"><p><b>{letter}</b> {prompt}</p>{answer}{facts_html}</div>'
 
 

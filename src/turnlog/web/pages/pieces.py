@@ -43,13 +43,8 @@ def rows(request: Request) -> Response:
         first, end = (_number(request.query_params.get(key, "")) for key in ("first", "end"))
         end = min(end, first + _MOST, len(pieces))
         html = articles(viewed, query, pieces, first, end, can_fork=viewer.can_change(viewed.card))
-        headers = {
-            "X-First": str(first),
-            "X-End": str(end),
-            "X-Total": str(len(pieces)),
-            "X-Version": str(viewed.version),
-        }
-    return HTMLResponse(html, headers=headers)
+        total = len(pieces)
+    return HTMLResponse(html, headers={"X-Total": str(total)})
 
 
 def place(request: Request) -> Response:
@@ -84,7 +79,7 @@ def _ended(viewed: ViewedSession, turns: set[str]) -> set[str]:
 def _changed(viewer: Viewer, viewed: ViewedSession, turns: set[str]) -> dict[str, str]:
     """What each of these did to files, in words."""
     try:
-        with viewer.home.read(viewed.card.id) as session:  # one of its own: who reads further does not wait
+        with viewer.home.read(viewed.card.id) as session:  # one of its own, so that readers of the page do not wait
             changes = session.changes(turns)
     except TurnlogError:
         changes = {}  # the page about changes says what is wrong with them

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -70,17 +71,21 @@ def _branch_of(viewed: ViewedSession, pieces: ConversationPieces) -> str:
 
 
 def _branch_with(viewed: ViewedSession, seq: int) -> ConversationPieces:
-    """The newest way on which an entry lies that was left."""
+    """The newest branch that has an entry which the head left."""
     outline = viewed.pieces.outline
-    parents = set(outline.parents)
-    for index in range(len(outline) - 1, -1, -1):
-        end = outline.seqs[index]
-        if outline.parents[index] < 0 or end in parents or end < seq or outline.kinds[index] == "head":
-            continue
-        branch = viewed.branch(end)
-        if branch.has(seq):
-            return branch
-    return viewed.pieces
+    index = bisect_right(outline.seqs, seq) - 1
+    while index >= 0 and outline.parents[index] < 0:
+        index -= 1  # a mark is where the conversation stood when it was made
+    if index < 0:
+        return viewed.pieces
+    end = outline.parents[index] if outline.kinds[index] == "head" else outline.seqs[index]
+    inside = {end}
+    for node, parent, kind in zip(outline.seqs, outline.parents, outline.kinds, strict=True):
+        if parent in inside and kind != "head":
+            inside.add(node)
+            end = node
+    branch = viewed.branch(end) if end else viewed.pieces
+    return branch if branch.has(seq) else viewed.pieces
 
 
 def _first(request: Request, pieces: ConversationPieces, mark: int) -> int:
@@ -185,8 +190,8 @@ def _step(query: ConversationQuery, pieces: ConversationPieces, first: int, *, l
         return f'<p class="step" data-step="{"later" if later else "earlier"}" hidden></p>'
     number = len(pieces) - begin if later else first
     text = f"Later: {number:,} more" if later else f"Earlier: {number:,} more"
-    place = link(query.address(**{"from": begin}), text)
-    return f'<p class="step" data-step="{"later" if later else "earlier"}">{place}</p>'
+    step = link(query.address(**{"from": begin}), text)
+    return f'<p class="step" data-step="{"later" if later else "earlier"}">{step}</p>'
 
 
 ROUTES = [Route("/s/{name}", show)]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from turnlog.catalog import Card
     from turnlog.catalog.answer import FoundPage, Hit
 
-_ROWS, _FOUND = 400, 20
+_ROWS, _FOUND_ROWS = 400, 20
 """How many sessions are on a page: without a query, and with one."""
 _PAGES = 99_999
 _PLACES = 1_500
@@ -48,16 +48,16 @@ def sessions(request: Request) -> Response:
     sort = request.query_params.get("sort", "age")
     number = numbered(request.query_params.get("page", "")) or 1
     number = number if number <= _PAGES else 1
-    asked = Query()
+    parsed = Query()
     try:
-        asked = parse(query)
-        body = _results(viewer, query, asked, sort if sort in SORTS else "age", number)
+        parsed = parse(query)
+        body = _results(viewer, query, parsed, sort if sort in SORTS else "age", number)
         status = 200
     except Invalid as error:
         hint = f" <span>{esc(error.hint)}</span>" if error.hint else ""
         body = f'<p role="alert">{esc(error.message)}{hint}</p>{_help()}'
         status = 400
-    chips = _chips(viewer, asked)
+    chips = _chips(viewer, parsed)
     heading = "Sessions" if not query else f"Sessions: {query}"
     whole = f'<h1 class="unseen">Sessions</h1>{chips}<div id="results" data-live="/stream">{body}</div>'
     return page(request, f"{heading} · turnlog", whole, query=query, here="/", kind="list", status=status)
@@ -75,18 +75,18 @@ ROUTES = [Route("/", sessions), Route("/stream", stream)]
 # ── what fits ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -> str:
+def _results(viewer: Viewer, query: str, parsed: Query, sort: str, number: int) -> str:
     standing = standing_note(viewer)
-    if asked.every_term:
-        query, found = _found_by(viewer, query, number)
-        total = viewer.catalog.ask(count_listed, query) if found.is_more else found.total
-        if not found.sessions:
+    if parsed.every_term:
+        query, results = _search(viewer, query, number)
+        total = viewer.catalog.ask(count_listed, query) if results.is_more else results.total
+        if not results.sessions:
             return standing + _nothing(viewer, query)
-        plus = "+" if found.is_more else ""
-        rows = "".join(_found(one.card, one.hits, one.more, query, plus) for one in found.sessions)
+        plus = "+" if results.is_more else ""
+        rows = "".join(_found_row(one.card, one.hits, one.more, query, plus) for one in results.sessions)
         return (
-            f"{standing}{_count(total)}{_instead(found)}"
-            f'<ol class="sessions">{rows}</ol>{_more(query, sort, number, is_more=found.next is not None)}'
+            f"{standing}{_count(total)}{_instead(results)}"
+            f'<ol class="sessions">{rows}</ol>{_more(query, sort, number, is_more=results.next is not None)}'
         )
     cards = viewer.catalog.cards(query)
     if not cards:
@@ -95,8 +95,8 @@ def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -
         cards.sort(key=lambda card: -card.cost_micros)
     elif sort == "turns":
         cards.sort(key=lambda card: -card.turns)
-    some = cards[(number - 1) * _ROWS : number * _ROWS]
-    rows = "".join(map(session_row, some))
+    page_cards = cards[(number - 1) * _ROWS : number * _ROWS]
+    rows = "".join(map(session_row, page_cards))
     is_more = number * _ROWS < len(cards)
     return (
         f"{standing}{_count(len(cards))}{_sorting(query, sort)}"
@@ -104,12 +104,12 @@ def _results(viewer: Viewer, query: str, asked: Query, sort: str, number: int) -
     )
 
 
-def _found_by(viewer: Viewer, query: str, number: int) -> tuple[str, FoundPage]:
+def _search(viewer: Viewer, query: str, number: int) -> tuple[str, FoundPage]:
     """What fits; where nothing does, what has words that begin with the last one: it may be still being typed."""
-    results = viewer.catalog.found(query, limit=_FOUND, page=number, counted=_PLACES * number)
+    results = viewer.catalog.found(query, limit=_FOUND_ROWS, page=number, counted=_PLACES * number)
     is_near = bool(results.instead or results.missing)
     if (is_near or not results.sessions) and _TYPED.search(query):
-        begun = viewer.catalog.found(f"{query}*", limit=_FOUND, page=number, counted=_PLACES * number)
+        begun = viewer.catalog.found(f"{query}*", limit=_FOUND_ROWS, page=number, counted=_PLACES * number)
         if begun.sessions and not (begun.instead or begun.missing):
             return f"{query}*", begun
     return query, results
@@ -134,7 +134,8 @@ def _address(query: str, *, sort: str = "", page: int = 1) -> str:
 
 
 def _more(query: str, sort: str, number: int, *, is_more: bool) -> str:
-    before = link(_address(query, sort=sort, page=number - 1), "Newer") if number > 1 else ""
+    back = "Newer" if sort == "age" else "Back"
+    before = link(_address(query, sort=sort, page=number - 1), back) if number > 1 else ""
     after = link(_address(query, sort=sort, page=number + 1), "More") if is_more else ""
     return f'<p class="more">{before} {after}</p>' if before or after else ""
 
@@ -142,7 +143,7 @@ def _more(query: str, sort: str, number: int, *, is_more: bool) -> str:
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _found(card: Card, hits: Sequence[Hit], more: int, query: str, plus: str) -> str:
+def _found_row(card: Card, hits: Sequence[Hit], more: int, query: str, plus: str) -> str:
     title = next((marked(hit.snippet, hit.marks) for hit in hits if not hit.entry and card.title), "")
     places = "".join(_hit(card, hit, query) for hit in hits if hit.entry)
     rest = f'<li class="rest">{link(address_of(card.name, q=query), f"{more:,}{plus} more")}</li>' if more else ""
@@ -152,9 +153,9 @@ def _found(card: Card, hits: Sequence[Hit], more: int, query: str, plus: str) ->
 
 def _hit(card: Card, hit: Hit, query: str) -> str:
     who = hit.tool or hit.role
-    place = address_of(card.name, at=hit.seq or hit.entry, q=query)
+    address = address_of(card.name, at=hit.seq or hit.entry, q=query)
     return (
-        f'<li data-testid="hit"><a href="{esc(place)}"><span class="who">{esc(who)}</span> '
+        f'<li data-testid="hit"><a href="{esc(address)}"><span class="who">{esc(who)}</span> '
         f"{marked(hit.snippet, hit.marks)}</a></li>"
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 from starlette.requests import Request
@@ -15,6 +16,7 @@ from turnlog.web.address import address_of
 from turnlog.web.chart import bars, line
 from turnlog.web.element import esc, link, moment, table
 from turnlog.web.frame import page, standing_note, tabs
+from turnlog.web.outline import costs_by_prompt
 from turnlog.web.viewer import Viewer, name_in, viewer_of
 
 if TYPE_CHECKING:
@@ -26,8 +28,18 @@ if TYPE_CHECKING:
 
 _BARS = 400
 _ROWS = 50
-_DRAWN: WeakKeyDictionary[ViewedSession, tuple[object, str]] = WeakKeyDictionary()
-"""What was drawn of sessions that lie open, and for which state of them."""
+
+
+class _DrawnStats(NamedTuple):
+    """The drawing of a session, and the state of it that was drawn."""
+
+    state: object
+    html: str
+
+
+_DRAWN: WeakKeyDictionary[ViewedSession, _DrawnStats] = WeakKeyDictionary()
+"""The drawings of sessions that lie open; `_MUTEX` is held to look at it."""
+_MUTEX = Lock()
 
 
 def show(request: Request) -> Response:
@@ -38,12 +50,14 @@ def show(request: Request) -> Response:
         card, title = viewed.card, viewed.title
         state = (card, viewed.version, viewer.catalog.standing().pending)
         prompts = [item for _, item in viewed.pieces.landmarks() if item.is_prompt]
-    kept = _DRAWN.get(viewed)
-    if kept is None or kept[0] != state:  # who reads further does not wait for it
-        kept = _DRAWN[viewed] = (state, _numbers(viewer, card, prompts))
-    numbers = kept[1]
+    with _MUTEX:
+        drawn = _DRAWN.get(viewed)
+    if drawn is None or drawn.state != state:  # drawn without the mutex, so that readers of the page do not wait
+        drawn = _DrawnStats(state, _numbers(viewer, card, prompts))
+        with _MUTEX:
+            _DRAWN[viewed] = drawn
     head = f"<h1>{esc(title)}</h1>{tabs(card.name, 'stats', is_ours=card.is_ours)}{standing_note(viewer)}"
-    return page(request, f"Stats · {title} · turnlog", head + numbers, kind="stats")
+    return page(request, f"Stats · {title} · turnlog", head + drawn.html, kind="stats")
 
 
 def _numbers(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
@@ -93,10 +107,8 @@ def _costs(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
     if not prompts:
         return ""
     seqs = [item.seq for item in prompts]
-    sums = [0] * len(prompts)
-    for seq, cost in viewer.catalog.ask(detail.spent_by_entry, card):
-        index = bisect_left(seqs, seq + 1) - 1
-        sums[max(index, 0)] += cost
+    costs = costs_by_prompt(viewer, card, seqs)
+    sums = [costs.get(seq, 0) for seq in seqs]
     if not any(sums):
         return ""
     size = -(-len(sums) // _BARS)

@@ -3,16 +3,16 @@
 (() => {
   const root = document.documentElement;
   root.classList.add("js");
-  const one = (selector, from = document) => from.querySelector(selector);
-  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const token = one('meta[name="turnlog-token"]')?.content;
+  const find = (selector, from = document) => from.querySelector(selector);
+  const findAll = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const token = find('meta[name="turnlog-token"]')?.content;
   const remember = {
     get(key) { try { return JSON.parse(localStorage.getItem(key)) ?? {}; } catch { return {}; } },
     set(key, value) { try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* no room */ } },
   };
 
   // ── waiting is told after 300 ms, never before ──
-  const waiting = one("#waiting");
+  const waiting = find("#waiting");
   let waits = 0;
   async function patiently(what, work) {
     let isTold = false;
@@ -22,13 +22,21 @@
       if (isTold && !(waits -= 1)) waiting.hidden = true;
     }
   }
+  let isGone = false;
   function gone() {
+    isGone = true;
     waiting.textContent = "The server is gone: `turnlog web` brings it back.";
     waiting.hidden = false;
   }
+  function back() {
+    if (isGone) waiting.hidden = true;
+    isGone = false;
+  }
   async function ask(address, options) {
     try {
-      return await fetch(address, options);
+      const answer = await fetch(address, options);
+      back();
+      return answer;
     } catch (error) {
       if (error.name !== "AbortError") gone();
       throw error;
@@ -50,7 +58,7 @@
 
   // ── theme ──
   const themes = ["system", "light", "dark"];
-  const chosen = one('[data-action="theme"]');
+  const chosen = find('[data-action="theme"]');
   const showTheme = () => { chosen.textContent = `Theme: ${root.dataset.theme ?? "system"}`; };
   if (chosen) { chosen.hidden = false; showTheme(); }
   function nextTheme() {
@@ -61,9 +69,9 @@
   }
 
   // ── the list ──
-  const results = one("#results");
-  const field = one('[data-testid="search"]');
-  const sessions = () => all('[data-testid="session"]');
+  const results = find("#results");
+  const field = find('[data-testid="search"]');
+  const sessions = () => findAll('[data-testid="session"]');
   function markUnread() {
     const seen = remember.get("turnlog-seen");
     for (const row of sessions()) {
@@ -81,11 +89,11 @@
     try {
       const answer = await patiently("Searching …", ask(address, { signal: asking.signal }));
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const list = one("#results", page);
+      const list = find("#results", page);
       if (!list) { location.assign(address); return; }
       results.replaceChildren(...list.childNodes);
-      const chips = one(".chips", page);
-      if (chips && one(".chips")) one(".chips").replaceWith(chips);
+      const chips = find(".chips", page);
+      if (chips && find(".chips")) find(".chips").replaceWith(chips);
       document.title = page.title;
       history.replaceState(null, "", address);
       markUnread();
@@ -112,7 +120,7 @@
     const start = () => {
       clearTimeout(again);
       source = new EventSource(since ? `${address}?since=${since}` : address);
-      source.onopen = () => state?.("live");
+      source.onopen = () => { back(); state?.("live"); };
       source.onmessage = (event) => { since = event.lastEventId; changed(JSON.parse(event.data)); };
       source.onerror = () => {
         state?.("reconnecting");
@@ -130,13 +138,13 @@
   }
 
   // ── a session: only what is near the screen is in the page ──
-  const feed = one('[data-testid="conversation"]');
+  const feed = find('[data-testid="conversation"]');
   const MOST = 120, STEP = 40;
-  const talk = feed && {
+  const conversation = feed && {
     name: feed.dataset.name, first: Number(feed.dataset.first), end: Number(feed.dataset.end), total: Number(feed.dataset.total),
     base: `/s/${encodeURIComponent(feed.dataset.name)}`, busy: false, unseen: 0,
   };
-  const articles = () => all("article", feed);
+  const articles = () => findAll("article", feed);
   const withState = (more) => {
     const query = new URLSearchParams(more);
     if (feed.dataset.query) query.set("q", feed.dataset.query);
@@ -146,33 +154,33 @@
   };
   const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 120;
   async function pieces(first, end) {
-    const answer = await patiently("Loading messages …", ask(`${talk.base}/rows?${withState({ first, end })}`));
+    const answer = await patiently("Loading messages …", ask(`${conversation.base}/rows?${withState({ first, end })}`));
     if (!answer.ok) throw new Error(await answer.text());
-    talk.total = Number(answer.headers.get("X-Total"));
-    const made = document.createElement("template");
-    made.innerHTML = await answer.text();
-    return made.content;
+    conversation.total = Number(answer.headers.get("X-Total"));
+    const template = document.createElement("template");
+    template.innerHTML = await answer.text();
+    return template.content;
   }
   function steps() {
-    const texts = { earlier: talk.first, later: talk.total - talk.end };
-    for (const step of all("[data-step]")) {
+    const texts = { earlier: conversation.first, later: conversation.total - conversation.end };
+    for (const step of findAll("[data-step]")) {
       const number = texts[step.dataset.step];
       step.hidden = number <= 0;
-      const from = step.dataset.step === "earlier" ? Math.max(0, talk.first - STEP) : talk.end;
-      const made = document.createElement("a");
-      made.href = `${talk.base}?${withState({ from })}`;
-      made.textContent = `${step.dataset.step === "earlier" ? "Earlier" : "Later"}: ${number.toLocaleString("en")} more`;
-      step.replaceChildren(made);
+      const from = step.dataset.step === "earlier" ? Math.max(0, conversation.first - STEP) : conversation.end;
+      const link = document.createElement("a");
+      link.href = `${conversation.base}?${withState({ from })}`;
+      link.textContent = `${step.dataset.step === "earlier" ? "Earlier" : "Later"}: ${number.toLocaleString("en")} more`;
+      step.replaceChildren(link);
     }
-    for (const article of articles()) article.setAttribute("aria-setsize", talk.total);
+    for (const article of articles()) article.setAttribute("aria-setsize", conversation.total);
   }
-  const idle = async () => { while (talk.busy) await new Promise((resolve) => setTimeout(resolve, 50)); };
+  const idle = async () => { while (conversation.busy) await new Promise((resolve) => setTimeout(resolve, 50)); };
   async function busily(work) {
-    if (talk.busy) return;
-    talk.busy = true;
+    if (conversation.busy) return;
+    conversation.busy = true;
     feed.setAttribute("aria-busy", "true");
     try { await work(); } catch (error) { if (error.name !== "AbortError") console.warn(error.message); } finally {
-      talk.busy = false;
+      conversation.busy = false;
       feed.setAttribute("aria-busy", "false");
     }
   }
@@ -180,104 +188,108 @@
     const top = articles().find((article) => article.getBoundingClientRect().bottom > 60);
     const before = top?.getBoundingClientRect().top;
     change();
-    if (top?.isConnected) scrollBy(0, top.getBoundingClientRect().top - before);
+    const now = top?.isConnected ? top : articles().find((article) => article.dataset.piece === top?.dataset.piece);
+    if (now) scrollBy(0, now.getBoundingClientRect().top - before);
   }
   const earlier = () => busily(async () => {
-    if (!talk.first) return;
-    const first = Math.max(0, talk.first - STEP);
-    const made = await pieces(first, talk.first);
+    if (!conversation.first) return;
+    const first = Math.max(0, conversation.first - STEP);
+    const loaded = await pieces(first, conversation.first);
     anchored(() => {
-      feed.prepend(made);
-      talk.first = first;
+      feed.prepend(loaded);
+      conversation.first = first;
       for (const article of articles().slice(MOST)) article.remove();
-      talk.end = Math.min(talk.end, talk.first + MOST);
+      conversation.end = Math.min(conversation.end, conversation.first + MOST);
       steps();
     });
   });
   const later = () => busily(async () => {
-    if (talk.end >= talk.total) return;
-    const end = Math.min(talk.total, talk.end + STEP);
-    const made = await pieces(talk.end, end);
+    if (conversation.end >= conversation.total) return;
+    const end = Math.min(conversation.total, conversation.end + STEP);
+    const loaded = await pieces(conversation.end, end);
     anchored(() => {
-      feed.append(made);
-      talk.end = end;
-      const over = articles().length - MOST;
-      for (const article of over > 0 ? articles().slice(0, over) : []) article.remove();
-      talk.first = Math.max(talk.first, talk.end - MOST);
+      feed.append(loaded);
+      conversation.end = end;
+      const surplus = articles().length - MOST;
+      for (const article of surplus > 0 ? articles().slice(0, surplus) : []) article.remove();
+      conversation.first = Math.max(conversation.first, conversation.end - MOST);
       steps();
     });
   });
   async function show(piece, { to = "start", focus = true } = {}) {
     await idle();
-    if (piece < talk.first || piece >= talk.end) {
+    if (piece < conversation.first || piece >= conversation.end) {
       await busily(async () => {
-        const first = Math.max(0, Math.min(piece - 10, talk.total - STEP));
-        const end = Math.min(talk.total, first + STEP);
-        const made = await pieces(first, end);
-        feed.replaceChildren(made);
-        talk.first = first;
-        talk.end = end;
+        const first = Math.max(0, Math.min(piece - 10, conversation.total - STEP));
+        const end = Math.min(conversation.total, first + STEP);
+        const loaded = await pieces(first, end);
+        feed.replaceChildren(loaded);
+        conversation.first = first;
+        conversation.end = end;
         steps();
         outline();
       });
     }
-    const article = articles().find((one) => Number(one.dataset.piece) === piece);
+    const article = articles().find((article) => Number(article.dataset.piece) === piece);
     if (!article) return;
     article.scrollIntoView({ block: to });
     if (focus) article.focus({ preventScroll: true });
     highlightOutline();
   }
   async function showEnd() {
-    await show(talk.total - 1, { to: "end", focus: false });
+    await show(conversation.total - 1, { to: "end", focus: false });
     scrollTo(0, document.body.scrollHeight);
-    talk.unseen = 0;
-    one('[data-testid="new"]').hidden = true;
+    conversation.unseen = 0;
+    find('[data-testid="new"]').hidden = true;
   }
   async function renewFrom(first, total) {
-    const before = talk.total, isEnd = talk.end >= before, stays = atEnd();
-    if (isEnd && first < talk.end + STEP) {
+    const before = conversation.total, isEnd = conversation.end >= before, stays = atEnd();
+    if (first < conversation.end || (isEnd && first < conversation.end + STEP)) {  // on the page, or right behind it
       await busily(async () => {
-        const begin = Math.max(talk.first, Math.min(first, talk.end));
-        const end = Math.min(total, begin + MOST);
-        const made = await pieces(begin, end);
+        // A conversation that was taken back may end before what is on the page.
+        const low = conversation.first < total ? conversation.first : Math.max(0, total - STEP);
+        const begin = low < conversation.first ? low : Math.max(low, Math.min(first, conversation.end));
+        const end = Math.min(total, isEnd ? begin + MOST : conversation.end);
+        const loaded = await pieces(begin, end);
         const swap = () => {
           for (const article of articles()) if (Number(article.dataset.piece) >= begin) article.remove();
-          feed.append(made);
-          talk.end = end;
-          const over = stays ? articles().length - MOST : 0;
-          for (const article of over > 0 ? articles().slice(0, over) : []) { article.remove(); talk.first += 1; }
+          feed.append(loaded);
+          conversation.first = low;
+          conversation.end = end;
+          const surplus = stays ? articles().length - MOST : 0;
+          for (const article of surplus > 0 ? articles().slice(0, surplus) : []) { article.remove(); conversation.first += 1; }
           steps();
         };
         if (stays) { swap(); scrollTo(0, document.body.scrollHeight); } else anchored(swap);
       });
     } else {
-      talk.total = total;
+      conversation.total = total;
       steps();
     }
     if (stays) { markRead(); return; }
-    talk.unseen += Math.max(0, total - before) || 1;
-    const button = one('[data-testid="new"]');
-    button.textContent = `${talk.unseen} new`;
+    conversation.unseen += Math.max(0, total - before) || 1;
+    const button = find('[data-testid="new"]');
+    button.textContent = `${conversation.unseen} new`;
     button.hidden = false;
   }
   async function outline() {
-    const nav = one("nav.outline");
+    const nav = find("nav.outline");
     if (!nav || !nav.offsetParent) return;
-    const answer = await ask(`${talk.base}/outline?${withState({ first: talk.first })}`);
+    const answer = await ask(`${conversation.base}/outline?${withState({ first: conversation.first })}`);
     if (!answer.ok) return;
-    const made = new DOMParser().parseFromString(await answer.text(), "text/html");
-    nav.replaceChildren(...one("nav", made).childNodes);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    nav.replaceChildren(...find("nav", page).childNodes);
     nav.removeAttribute("data-more");
     highlightOutline();
   }
   function highlightOutline() {
-    const nav = one("nav.outline");
+    const nav = find("nav.outline");
     if (!nav || !nav.offsetParent) return;
     const top = articles().find((article) => article.getBoundingClientRect().bottom > 80);
     if (!top) return;
     const seq = Number(top.dataset.seq);
     let chosen = null;
-    for (const item of all("a[data-seq]", nav)) {
+    for (const item of findAll("a[data-seq]", nav)) {
       item.parentElement.classList.remove("here");
       if (Number(item.dataset.seq) <= seq) chosen = item.parentElement;
     }
@@ -290,8 +302,9 @@
     if (document.hidden) return;
     const last = articles().at(-1);
     const seen = remember.get("turnlog-seen");
-    seen[talk.name] = { at: Date.now(), seq: Number(last?.dataset.seq ?? 0) };
-    const names = Object.keys(seen);
+    delete seen[conversation.name];
+    seen[conversation.name] = { at: Date.now(), seq: Number(last?.dataset.seq ?? 0) };
+    const names = Object.keys(seen);  // the session that was read longest ago comes first
     if (names.length > 2000) delete seen[names[0]];
     remember.set("turnlog-seen", seen);
   }
@@ -299,7 +312,7 @@
   let places = null;
   async function nextHit(step) {
     if (!feed.dataset.query) return;
-    const marks = all("mark", feed);
+    const marks = findAll("mark", feed);
     const now = marks.findIndex((mark) => mark.classList.contains("now"));
     const next = marks[now < 0 ? (step > 0 ? 0 : marks.length - 1) : now + step];
     if (next) {
@@ -309,57 +322,61 @@
       next.scrollIntoView({ block: "center" });
       return;
     }
-    places ??= await (await ask(`${talk.base}/hits?${withState({})}`)).json();
-    const found = step > 0 ? places.find((piece) => piece >= talk.end) : places.findLast((piece) => piece < talk.first);
+    if (!places) {
+      const answer = await ask(`${conversation.base}/hits?${withState({})}`);
+      if (!answer.ok) { tell("these words cannot be looked for"); return; }
+      places = await answer.json();
+    }
+    const found = step > 0 ? places.find((piece) => piece >= conversation.end) : places.findLast((piece) => piece < conversation.first);
     if (found === undefined) { tell("no more places"); return; }
     await show(found);
     const inside = articles().find((article) => Number(article.dataset.piece) === found);
-    const mark = step > 0 ? one("mark", inside) : all("mark", inside).at(-1);
+    const mark = step > 0 ? find("mark", inside) : findAll("mark", inside).at(-1);
     mark?.classList.add("now");
     mark?.scrollIntoView({ block: "center" });
   }
   if (feed) {
-    const seen = remember.get("turnlog-seen")[talk.name];
+    const seen = remember.get("turnlog-seen")[conversation.name];
     const old = seen?.seq && articles().find((article) => Number(article.dataset.seq) > seen.seq);
     if (old && old !== articles()[0]) old.classList.add("readto");
-    const marked = one("article.asked") ?? null;
+    const marked = find("article.asked") ?? null;
     if (marked) marked.scrollIntoView({ block: "center" });
     else if (!new URLSearchParams(location.search).has("from")) scrollTo(0, document.body.scrollHeight);
-    if (feed.dataset.query) one("article.asked mark", feed)?.classList.add("now");
+    if (feed.dataset.query) find("article.asked mark", feed)?.classList.add("now");
     const watcher = new IntersectionObserver((entries) => {
       for (const entry of entries) if (entry.isIntersecting) (entry.target.dataset.step === "earlier" ? earlier : later)();
     }, { rootMargin: "800px" });
-    requestAnimationFrame(() => requestAnimationFrame(() => { for (const step of all("[data-step]")) watcher.observe(step); }));
+    requestAnimationFrame(() => requestAnimationFrame(() => { for (const step of findAll("[data-step]")) watcher.observe(step); }));
     let timer = 0;
     addEventListener("scroll", () => {
       clearTimeout(timer);
       timer = setTimeout(() => {
         highlightOutline();
-        if (atEnd() && talk.end >= talk.total) {
-          talk.unseen = 0;
-          one('[data-testid="new"]').hidden = true;
+        if (atEnd() && conversation.end >= conversation.total) {
+          conversation.unseen = 0;
+          find('[data-testid="new"]').hidden = true;
           markRead();
         }
         if (scrollY < 800) earlier(); else if (innerHeight + scrollY > document.body.scrollHeight - 800) later();
       }, 80);
     }, { passive: true });
     highlightOutline();
-    if (one("nav.outline[data-more]")) outline();
+    if (find("nav.outline[data-more]")) outline();
     if (atEnd()) markRead();
-    const live = one('[data-testid="live"]');
+    const live = find('[data-testid="live"]');
     if (!feed.dataset.branch) {
-      const unfollow = follow(`${talk.base}/stream`, feed.dataset.version, async (event) => {
+      const unfollow = follow(`${conversation.base}/stream`, feed.dataset.version, async (event) => {
         if (event.problem) {
           unfollow();  // or the browser would connect again, and be told again
           live.dataset.state = "ended";
           const alert = document.createElement("p");
           alert.setAttribute("role", "alert");
           alert.textContent = event.problem;
-          one(".foot").before(alert);
+          find(".foot").before(alert);
           return;
         }
         await idle();
-        if (event.first < event.total || event.total !== talk.total) await renewFrom(event.first, event.total);
+        if (event.first < event.total || event.total !== conversation.total) await renewFrom(event.first, event.total);
         places = null;
         outline();
       }, (state) => { live.dataset.state = state; });
@@ -378,7 +395,7 @@
       } catch { prompt("The command:", button.dataset.command); }
     },
     title(button) {
-      const input = one('[data-testid="title-input"]'), heading = one("h1");
+      const input = find('[data-testid="title-input"]'), heading = find("h1");
       const close = () => { input.hidden = true; heading.hidden = button.hidden = false; button.focus(); };
       input.hidden = false;
       heading.hidden = button.hidden = true;
@@ -390,7 +407,7 @@
         if (event.key === "Escape") close();
         if (event.key !== "Enter") return;
         try {
-          const { title } = await post(`${talk.base}/title`, { title: input.value });
+          const { title } = await post(`${conversation.base}/title`, { title: input.value });
           heading.textContent = title;
           document.title = `${title} · turnlog`;
           close();
@@ -399,11 +416,11 @@
       input.onblur = () => { if (!input.hidden) close(); };
     },
     async fork(button) {
-      try { location.assign((await post(`${talk.base}/fork`, { at: Number(button.dataset.at) })).address); } catch (error) { tell(error.message); }
+      try { location.assign((await post(`${conversation.base}/fork`, { at: Number(button.dataset.at) })).address); } catch (error) { tell(error.message); }
     },
     async delete() {
-      if (!confirm(`Move this session to the trash? \`turnlog restore ${talk.name}\` brings it back.`)) return;
-      try { location.assign((await post(`${talk.base}/delete`, {})).address); } catch (error) { tell(error.message); }
+      if (!confirm(`Move this session to the trash? \`turnlog restore ${conversation.name}\` brings it back.`)) return;
+      try { location.assign((await post(`${conversation.base}/delete`, {})).address); } catch (error) { tell(error.message); }
     },
     async confirm(button) {
       button.disabled = true;
@@ -426,31 +443,36 @@
       goTo(place.dataset.seq);
     }
     const link = event.target.closest('a[href^="/s/"]');
-    if (link && !event.defaultPrevented && !event.ctrlKey && !event.metaKey) patiently("Opening the session …", new Promise((done) => addEventListener("pagehide", done)));
-    for (const open of all(".actions details[open]")) if (!open.contains(event.target)) open.removeAttribute("open");
+    const opensElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+    const isDownload = link?.hasAttribute("download") || /^\/s\/[^/]+\/export$/.test(link?.pathname);
+    if (link && !event.defaultPrevented && !opensElsewhere && !isDownload) {
+      patiently("Opening the session …", new Promise((done) => addEventListener("pagehide", done)));
+    }
+    for (const open of findAll(".actions details[open]")) if (!open.contains(event.target)) open.removeAttribute("open");
   });
   addEventListener("toggle", async (event) => {
-    const list = event.target.open && one("ul[data-from]:empty", event.target);
+    const list = event.target.open && find("ul[data-from]:empty", event.target);
     if (!list) return;
-    const answer = await patiently("Loading the list …", ask(`${talk.base}/${list.dataset.from}`));
+    const answer = await patiently("Loading the list …", ask(`${conversation.base}/${list.dataset.from}`));
     if (!answer.ok) { tell(await answer.text()); return; }
-    const made = new DOMParser().parseFromString(await answer.text(), "text/html");
-    list.replaceChildren(...made.body.childNodes);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    list.replaceChildren(...page.body.childNodes);
   }, true);
   async function goTo(seq) {
-    const answer = await ask(`${talk.base}/place?${withState({ at: seq })}`);
-    if (!answer.ok) { location.assign(`${talk.base}?${withState({ at: seq })}`); return; }
+    const answer = await ask(`${conversation.base}/place?${withState({ at: seq })}`);
+    if (!answer.ok) { location.assign(`${conversation.base}?${withState({ at: seq })}`); return; }
     const { piece, total, is_here: isHere } = await answer.json();
-    if (!isHere) { location.assign(`${talk.base}?${withState({ at: seq })}`); return; }
-    talk.total = total;
-    history.replaceState(null, "", `${talk.base}?${withState({ at: seq })}`);
+    if (!isHere) { location.assign(`${conversation.base}?${withState({ at: seq })}`); return; }
+    conversation.total = total;
+    history.replaceState(null, "", `${conversation.base}?${withState({ at: seq })}`);
     await show(piece);
   }
 
   // ── keys ──
   async function openHelp() {
     const answer = await ask("/help");
-    const keys = one("#keys", new DOMParser().parseFromString(await answer.text(), "text/html"));
+    if (!answer.ok) { location.assign("/help"); return; }
+    const keys = find("#keys", new DOMParser().parseFromString(await answer.text(), "text/html"));
     const dialog = document.createElement("dialog");
     dialog.setAttribute("role", "dialog");
     dialog.setAttribute("aria-label", "Keys");
@@ -463,7 +485,7 @@
     dialog.showModal();
   }
   function move(step) {
-    const found = feed ? articles() : sessions().map((row) => one("a", row));
+    const found = feed ? articles() : sessions().map((row) => find("a", row));
     if (!found.length) return;
     let index = found.findIndex((item) => item === document.activeElement || item.contains(document.activeElement));
     if (index < 0 && feed) index = found.findIndex((item) => item.getBoundingClientRect().bottom > 80) - (step > 0 ? 1 : 0);
@@ -473,7 +495,7 @@
   }
   async function prompts(step) {
     const top = articles().find((article) => article.getBoundingClientRect().bottom > 80);
-    const items = all("nav.outline li.prompt a[data-seq]").map((item) => Number(item.dataset.seq));
+    const items = findAll("nav.outline li.prompt a[data-seq]").map((item) => Number(item.dataset.seq));
     const seq = Number(top?.dataset.seq ?? 0);
     const next = step > 0 ? items.find((item) => item > seq) : items.findLast((item) => item < seq);
     if (next !== undefined) await goTo(next);
@@ -484,10 +506,10 @@
     const isTyping = target.matches?.("input, textarea, select, [contenteditable]");
     if (event.key === "Escape" && isTyping) { target.blur(); return; }
     if (isTyping) {
-      if (target === field && event.key === "ArrowDown" && sessions().length) { event.preventDefault(); one("a", sessions()[0]).focus(); }
+      if (target === field && event.key === "ArrowDown" && sessions().length) { event.preventDefault(); find("a", sessions()[0]).focus(); }
       return;
     }
-    if (one("dialog[open]")) return;
+    if (find("dialog[open]")) return;
     const keys = {
       "/": () => { field.focus(); field.select(); },
       "j": () => move(1), "k": () => move(-1), "?": openHelp,
