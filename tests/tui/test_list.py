@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from turnlog.tui.browser import Browser, BrowserOutcome
 from turnlog.tui.footline import KeyHint, foot_line
 from turnlog.tui.screens import listing
 from turnlog.tui.screens.listing import ListScreen
-from turnlog.tui.sessionlist import ask_preview, closed, unfinished
+from turnlog.tui.sessionlist import ListAnswer, ask_preview, closed, unfinished
 from turnlog.tui.style import STYLE
 
 
@@ -187,6 +188,26 @@ def test_a_preview_that_fails_says_why_and_is_asked_for_once(machine: Machine, m
             listed(browser).draw()
             await pilot.pause(0.05)
         assert len(asked) == 1
+
+    drive(machine, body)
+
+
+def test_a_list_that_could_not_be_asked_for_is_asked_for_again(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    ask, problems = listing.ask_list, [sqlite3.OperationalError("database is locked")]
+
+    def refused(*args: Any, **more: Any) -> ListAnswer:
+        if problems:
+            raise problems[0]
+        return ask(*args, **more)
+
+    monkeypatch.setattr(listing, "ask_list", refused)
+    monkeypatch.setattr(listing, "_REFRESH_S", 0.1)
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await until(pilot, lambda: "database is locked" in text_of(browser))
+        problems.clear()
+        await until(pilot, lambda: "Fix the login page" in text_of(browser))
+        assert "database is locked" not in text_of(browser)
 
     drive(machine, body)
 

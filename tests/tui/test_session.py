@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from tests.catalog.machine import Machine
 from tests.tui.conftest import drive, lines, text_of, until
 from turnlog import Message, ToolCall, ToolResult
 from turnlog.catalog import Catalog
+from turnlog.errors import Unavailable
 from turnlog.reader.viewing.desk import Desk
-from turnlog.session import open_home
+from turnlog.session import ReadOnlySession, open_home
 from turnlog.session.interior import interior
 from turnlog.thread.home.foreignmarks import append_marks, mark_note, mark_tag, mark_title
 from turnlog.tui.browser import Browser, BrowserOutcome
 from turnlog.tui.changelist import ask_plan
+from turnlog.tui.frame import MoveResult
 from turnlog.tui.pagedsession import PagedSession
+from turnlog.tui.screens import reading
 from turnlog.tui.screens.reading import SessionScreen
 from turnlog.tui.style import STYLE, bare
 from turnlog.view.visible import width
@@ -138,6 +142,66 @@ def test_who_reads_the_end_sees_what_is_new_and_who_reads_above_is_told(machine:
             assert "question 0" in text_of(browser)
 
         drive(machine, body, "session:growing")
+
+
+def test_a_slow_refresh_loses_nothing_that_is_new(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    refresh = PagedSession.refresh
+
+    def slowly(self: PagedSession) -> MoveResult:
+        result = refresh(self)
+        time.sleep(0.3)
+        return result
+
+    monkeypatch.setattr(PagedSession, "refresh", slowly)
+    monkeypatch.setattr(reading, "_REFRESH_S", 0.1)
+    with turnlog.open(str(machine.home), checkpoints=False) as home, home.create(id="slow-one") as session:
+        session.user("a slow one")
+
+        async def body(pilot: Pilot[Any], browser: Browser) -> None:
+            await opened(pilot, browser, "a slow one")
+            await pilot.pause(0.5)
+            session.assistant("breaking news")
+            await until(pilot, lambda: "breaking news" in text_of(browser))
+
+        drive(machine, body, "session:slow-one")
+
+
+def test_what_went_wrong_with_following_is_not_said_any_more_when_it_goes_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    refresh, problems = PagedSession.refresh, [Unavailable("the disk is away for a moment")]
+
+    def refused(self: PagedSession) -> MoveResult:
+        if problems:
+            raise problems[0]
+        return refresh(self)
+
+    monkeypatch.setattr(PagedSession, "refresh", refused)
+    monkeypatch.setattr(reading, "_REFRESH_S", 0.1)
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "answer 59 is fine")
+        await until(pilot, lambda: "away for a moment" in lines(browser)[-1])
+        problems.clear()
+        await until(pilot, lambda: "at the end" in lines(browser)[-1])
+
+    drive(machine, body, "session:talk-one")
+
+
+def test_words_that_look_like_a_fold_are_none(machine: Machine):
+    with turnlog.open(str(machine.home), checkpoints=False) as home, home.create(id="fold-one") as session:
+        session.user("Press Save (Enter) to continue")
+        session.assistant("x" * 70 + " and so…")
+        session.append(Message(role="assistant", blocks=[ToolCall(id="c", name="bash", input={"command": "ls"})]))
+        out = "\n".join(f"line {line}" for line in range(30))
+        session.append(Message(role="tool", blocks=[ToolResult(call="c", content=out)]))
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "… 18 more lines (Enter)")
+        await pilot.press("enter")
+        await until(pilot, lambda: "line 20" in text_of(browser))
+
+    drive(machine, body, "session:fold-one", size=(80, 50))
 
 
 def test_what_somebody_says_of_another_agents_session_is_shown_and_found(machine: Machine):
@@ -262,6 +326,45 @@ def test_all_lines_of_a_long_change_can_be_reached(machine: Machine, tmp_path: P
         assert re.match(r"created +a", lines(browser)[1])
 
     drive(machine, body, "session:long1")
+
+
+def test_a_conversation_does_not_wait_until_files_are_compared(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    begun, goes_on = threading.Event(), threading.Event()
+    diff = ReadOnlySession.diff
+
+    def slowly(self: ReadOnlySession, *args: Any, **more: Any) -> Any:
+        begun.set()
+        assert goes_on.wait(60)
+        return diff(self, *args, **more)
+
+    place = tmp_path / "compared"
+    place.mkdir()
+    with (
+        turnlog.open(str(machine.home), checkpoints=True) as home,
+        home.create(id="compared-one", workspace=place) as session,
+        session.turn(),
+    ):
+        session.user("write it")
+        (place / "a.txt").write_text("one\n")
+        session.assistant("wrote it")
+    monkeypatch.setattr(ReadOnlySession, "diff", slowly)
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "wrote it")
+        await pilot.press("d")
+        await until(pilot, begun.is_set)
+        await pilot.press("q", "y")
+        await until(pilot, lambda: "copied: turnlog resume compared-one" in lines(browser)[-1])
+        await pilot.press("[")
+        await until(pilot, lambda: "no prompt above" in lines(browser)[-1])
+        goes_on.set()
+
+    try:
+        drive(machine, body, "session:compared-one")
+    finally:
+        goes_on.set()
 
 
 def test_a_plan_is_of_the_turn_that_is_shown(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

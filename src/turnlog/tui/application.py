@@ -8,10 +8,11 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from turnlog.catalog import Card, Catalog
-    from turnlog.log.entry import AnyEntry, Note
+    from turnlog.log.entry import Note
     from turnlog.reader.viewing.viewedsession import ViewedSession
     from turnlog.session import Home
     from turnlog.tui.errand import Errands
+    from turnlog.tui.frame import Glance
 
 
 class Application(Protocol):
@@ -19,9 +20,9 @@ class Application(Protocol):
 
     catalog: Catalog
     asking: Errands
-    """The catalog is asked there."""
+    """Runs queries of the catalog."""
     acting: Errands
-    """What changes something is done there: the program does not end before it is done."""
+    """Runs changes; the program waits for them before it ends."""
     is_picking: bool
     """Whether a session is only to be chosen."""
 
@@ -41,8 +42,8 @@ class Application(Protocol):
         """The session of that name, open for reading. Not where the screens are drawn: it may take a while."""
         ...
 
-    def glance(self, name: str) -> tuple[str, list[AnyEntry]] | None:
-        """The title and the last entries of a session of ours, without the rest; None for another agent's."""
+    def glance(self, name: str) -> Glance | None:
+        """The end of a session of ours; None for another agent's."""
         ...
 
     def notes_on(self, card: Card) -> list[Note]:

@@ -24,6 +24,7 @@ from turnlog.catalog.ask.query import Filter
 from turnlog.errors import TurnlogError
 from turnlog.machine.environment import state_folder
 from turnlog.tui.errand import Errands
+from turnlog.tui.frame import Glance
 from turnlog.tui.screens.changes import ChangesScreen
 from turnlog.tui.screens.explanation import HelpScreen, keys_of
 from turnlog.tui.screens.listing import ListScreen
@@ -34,7 +35,7 @@ from turnlog.version import __version__
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card
-    from turnlog.log.entry import AnyEntry, Note
+    from turnlog.log.entry import Note
     from turnlog.reader.viewing.desk import Desk
     from turnlog.reader.viewing.viewedsession import ViewedSession
     from turnlog.session import Home
@@ -114,7 +115,7 @@ class Browser(App[BrowserOutcome]):
         self.set_interval(_SIZE_S, self._see_size)
 
     def _see_size(self) -> None:
-        """Now and then Textual loses that the terminal has another size: then nothing fits until the next time."""
+        """Now and then Textual misses that the terminal has another size: then nothing fits until the next time."""
         if self.is_headless:
             return
         try:
@@ -162,8 +163,8 @@ class Browser(App[BrowserOutcome]):
         """The session of that name, also if it was made a moment ago."""
         return self._desk.open(self._desk.card(name))
 
-    def glance(self, name: str) -> tuple[str, list[AnyEntry]] | None:
-        """The title and the last entries of a session of ours, without the rest; None for another agent's."""
+    def glance(self, name: str) -> Glance | None:
+        """The end of a session of ours; None for another agent's."""
         from turnlog.reader.part import part_of
 
         card = self.catalog.find(name)
@@ -171,7 +172,7 @@ class Browser(App[BrowserOutcome]):
             return None
         with self.home.read(card.id) as session:
             entries = list(part_of(session, last=_GLANCED).entries(session))
-            return session.title or card.title or card.preview or "(no title)", entries
+            return Glance(session.title or card.title or card.preview or "(no title)", entries)
 
     def notes_on(self, card: Card) -> list[Note]:
         """See `Desk`."""

@@ -1,4 +1,4 @@
-"""What may take a while is done in a thread, one after the other; what nobody waits for any more is not done."""
+"""Runs slow work on a thread, one piece after the other; work that nobody waits for is dropped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Errand(NamedTuple):
 class Errands:
     """One thread. Of each kind only the newest counts: those that wait are dropped, and the one under way is given up.
 
-    Errands without a kind are all done, in order.
+    Errands without a kind are all done, in order, up to the end: see `close` and `finish`.
     """
 
     def __init__(self, tell: Tell, name: str) -> None:
@@ -47,6 +47,8 @@ class Errands:
     ) -> None:
         """Have it done as soon as what was asked before is."""
         with self._has_more:
+            if self._is_over:
+                return
             if kind:
                 self.give_up(kind)
             self._waiting.append(Errand(kind, work, then, failed, Waiter()))
@@ -69,7 +71,7 @@ class Errands:
             self._has_more.notify()
 
     def finish(self) -> None:
-        """Nothing more is begun, and what is under way is done to its end before this returns."""
+        """Everything that was asked for is done to its end before this returns; nothing more can be asked."""
         with self._has_more:
             self._is_over = True
             self._has_more.notify()
@@ -80,7 +82,7 @@ class Errands:
             with self._has_more:
                 while not self._waiting and not self._is_over:
                     self._has_more.wait()
-                if self._is_over:
+                if not self._waiting:
                     return
                 errand = self._under_way = self._waiting.popleft()
             callback = _carried_out(errand)

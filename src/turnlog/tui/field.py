@@ -10,7 +10,7 @@ _TYPED = f"[^\\x00-\\x1f{UNSEEN}]*"
 
 
 class TypedLine(Input):
-    """Without a frame, and without a cursor that blinks: what blinks is drawn again and again."""
+    """A line to type in, without a frame, and without a cursor that blinks: each blink would be drawn."""
 
     def __init__(self, placeholder: str, id: str) -> None:
         super().__init__(placeholder=placeholder, restrict=_TYPED, compact=True, id=id, select_on_focus=False)
@@ -18,7 +18,7 @@ class TypedLine(Input):
         self.is_open = True
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Not what is a key elsewhere while it is closed; and a question mark in an empty field asks for help."""
+        """Leaves keys to the screen while the line is closed, and `?` while it is empty."""
         is_typed = self.is_open and super().check_consume_key(key, character)
         return is_typed and (key != "question_mark" or bool(self.value))
 

@@ -50,11 +50,19 @@ class Frame(NamedTuple):
     """Its tags, and how many notes stand above it."""
 
 
-def glanced(title: str, entries: list[AnyEntry], style: LineStyle, height: int) -> Frame | None:
+class Glance(NamedTuple):
+    """The title and the last entries of a session, without the rest."""
+
+    title: str
+    entries: list[AnyEntry]
+
+
+def frame_of_glance(glance: Glance, style: LineStyle, height: int) -> Frame | None:
     """The end of a session before all of it is known; None where that would not fill the screen."""
-    lines = list(lines_of(Rows(price=Costs()).paired(entries), style))[-height:]
+    lines = list(lines_of(Rows(price=Costs()).paired(glance.entries), style))[-height:]
     if len(lines) < height:
         return None
     return Frame(
-        lines=lines, pieces=[-1] * height, begin=0.0, end=1.0, piece=-1, total=1, is_end=True, new=0, title=title
-    )
+        lines=lines, pieces=[-1] * height, begin=0.0, end=1.0, piece=-1, total=1, is_end=True, new=0,
+        title=glance.title,
+    )  # fmt: skip

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from turnlog.catalog.waiter import still_wanted
-from turnlog.tui.style import bare, split_painted
+from turnlog.tui.style import split_painted
 from turnlog.view.row import Row
 from turnlog.view.rowmaker import Rows
 from turnlog.view.terminal.line import lines_of
-from turnlog.view.visible import width
 
 if TYPE_CHECKING:
     from turnlog.log.entry import AnyEntry, Note
@@ -27,8 +26,6 @@ _KEPT = 40
 """How many chunks are cached as lines."""
 _SCANNED = 64
 """How many pieces are read together to find something in them."""
-_CUT = 12
-"""A line that is cut ends so near the edge at least."""
 
 
 class LinePlace(NamedTuple):
@@ -36,6 +33,13 @@ class LinePlace(NamedTuple):
 
     piece: int
     line: int
+
+
+class _DrawnPiece(NamedTuple):
+    """The lines of a piece, and whether some are folded away or cut."""
+
+    lines: list[str]
+    has_fold: bool
 
 
 class LineCache:
@@ -46,7 +50,7 @@ class LineCache:
         self._note_rows: list[Row] = list(Rows().paired(notes))
         """What somebody noted on another agent's session: it stands above the first piece."""
         self._style = style
-        self._chunks: dict[int, list[list[str]]] = {}
+        self._chunks: dict[int, list[_DrawnPiece]] = {}
         self._unfolded: set[int] = set()
 
     @property
@@ -56,6 +60,9 @@ class LineCache:
 
     def lines(self, piece: int) -> list[str]:
         """The lines of a piece, of which there is at least one."""
+        return self._piece(piece).lines
+
+    def _piece(self, piece: int) -> _DrawnPiece:
         number = piece // _CHUNK
         chunk = self._chunks.pop(number, None)
         if chunk is None:
@@ -65,7 +72,7 @@ class LineCache:
             del self._chunks[next(iter(self._chunks))]
         return chunk[piece % _CHUNK]
 
-    def _read(self, first: int) -> list[list[str]]:
+    def _read(self, first: int) -> list[_DrawnPiece]:
         end = min(first + _CHUNK, len(self.pieces))
         rows = Rows(price=self.viewed.costs_from(first), size=self.viewed.blob_size)
         return [
@@ -76,11 +83,14 @@ class LineCache:
     def _paired(self, rows: Rows, number: int, entries: list[AnyEntry]) -> list[Row]:
         return [*([] if number else self._note_rows), *rows.paired(entries)]
 
-    def _drawn(self, number: int, rows: list[Row]) -> list[str]:
+    def _drawn(self, number: int, rows: list[Row]) -> _DrawnPiece:
         is_full = number in self._unfolded
-        lines = lines_of(rows, replace(self._style, is_full=is_full), self._day(number - 1))
+        folds: list[None] = []
+        style = replace(self._style, is_full=is_full, on_shortened=lambda: folds.append(None))
+        lines = lines_of(rows, style, self._day(number - 1))
         room = self._style.room or 80
-        return [part for line in lines for part in (split_painted(line, room) if is_full else (line,))] or [""]
+        drawn = [part for line in lines for part in (split_painted(line, room) if is_full else (line,))]
+        return _DrawnPiece(drawn or [""], has_fold=bool(folds))
 
     def _day(self, number: int) -> str:
         """The day on which what is above was said; empty at the beginning."""
@@ -122,9 +132,7 @@ class LineCache:
 
     def has_fold(self, piece: int) -> bool:
         """Whether some lines of a piece are folded away, or one is cut."""
-        hint, nearly = f"({self._style.unfolding})", (self._style.room or 80) - _CUT
-        lines = map(bare, self.lines(piece))
-        return any(hint in line or (line.endswith("…") and width(line) > nearly) for line in lines)
+        return self._piece(piece).has_fold
 
     def toggle(self, piece: int) -> None:
         """Unfold a piece, or fold it again."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PagedSession:
-    """Which line of a session is at the top; every move leads to another, or says why it does not."""
+    """The position in a session and the moves that change it."""
 
     def __init__(self, viewed: ViewedSession, style: LineStyle, height: int, notes: Sequence[Note] = ()) -> None:
         self.viewed = viewed

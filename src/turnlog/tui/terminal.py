@@ -24,7 +24,7 @@ def short_moves(data: str) -> str:
 
 
 class StderrTerminal(LinuxDriver):
-    """Textual asks stdout for the size, and stdout may be a pipe."""
+    """The terminal on stderr. Textual asks stdout for its size, and stdout may be a pipe."""
 
     def write(self, data: str) -> None:
         """See `Driver`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
@@ -28,8 +28,15 @@ _KEEPS_PLAN = ("down", "up", "pagedown", "pageup", "space", "j", "k", "ctrl+c", 
 """Keys that do not dismiss a plan."""
 
 
+class _TurnChanges(NamedTuple):
+    """The turns that can be shown, and what one of them did to files."""
+
+    turns: list[TurnRow]
+    differences: list[Difference]
+
+
 class ChangesScreen(FramedScreen):
-    """A turn, or the plan of taking it back, or what came of that."""
+    """The changes of a turn, the plan of taking it back, or what came of that."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,escape", "back", "back to the conversation; from a plan, back to the files"),
@@ -71,19 +78,20 @@ class ChangesScreen(FramedScreen):
         self._reading.close()
 
     def _ask(self) -> None:
-        viewed, number = self._viewed, self.turn
+        application, viewed, number = self.application, self._viewed, self.turn
 
-        def work() -> tuple[list[Difference], list[TurnRow]]:
+        def work() -> _TurnChanges:
             with viewed.mutex:
-                assert viewed.session is not None
-                return viewed.session.diff(turn=number), turns_in(viewed)
+                turns = turns_in(viewed)
+            with application.home.read(viewed.card.id) as session:  # one of its own: the conversation does not wait
+                return _TurnChanges(turns, session.diff(turn=number))
 
         self._reading.do(work, self._answered, self.failed, "turn")
         self.draw()
 
-    def _answered(self, answer: tuple[list[Difference], list[TurnRow]]) -> None:
-        differences, self._turns = answer
-        self.files, self.problem = FilesView(differences), ""
+    def _answered(self, answer: _TurnChanges) -> None:
+        self._turns = answer.turns
+        self.files, self.problem = FilesView(answer.differences), ""
         self.draw()
 
     def failed(self, error: Exception) -> None:

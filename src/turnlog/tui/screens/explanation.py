@@ -34,13 +34,13 @@ def key_lines(bindings: list[Binding]) -> list[str]:
     return [f"{STYLE.paint(keys.ljust(room), 'bold')}  {text}" for keys, text in described]
 
 
-def keys_of(place: type) -> list[Binding]:
+def keys_of(screen: type) -> list[Binding]:
     """The keys that a screen declares itself."""
-    return [one for one in vars(place).get("BINDINGS", []) if isinstance(one, Binding)]
+    return [one for one in vars(screen).get("BINDINGS", []) if isinstance(one, Binding)]
 
 
 class HelpScreen(FramedScreen):
-    """Any key but those that scroll leads back."""
+    """The keys of a screen and the query language. Any key but those that scroll leads back."""
 
     def __init__(self, keys: list[Binding]) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -31,8 +31,16 @@ _REFRESH_S = 2.0
 _LIST, _PREVIEW = "list", "preview"
 
 
+class _Preview(NamedTuple):
+    """The last messages of a session, or the places where words are in it."""
+
+    key: str
+    hits: list[Hit]
+    problem: str = ""
+
+
 class ListScreen(FramedScreen):
-    """Typing narrows, Enter opens; in `pick` Enter is the answer."""
+    """The list of sessions. Typing narrows it; Enter opens the chosen one, or returns it in `pick`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "open the session"),  # the field tells of it, behind the letters typed before
@@ -62,8 +70,10 @@ class ListScreen(FramedScreen):
         self._has_preview = True
         self._query = one_line(query)
         self._opens_when_answered = False
-        self._hits: tuple[str, list[Hit]] = ("", [])
-        self._preview_problem = ""
+        self._is_asking = False
+        self._found = _Preview("", [])
+        self._previewing = ""
+        """The key of the preview that was asked for last."""
         self._field = TypedLine("search titles and everything that was said", "field")
         self._rows, self._preview = Canvas("list"), Canvas("preview")
         self._asked_at = time.monotonic()
@@ -113,18 +123,19 @@ class ListScreen(FramedScreen):
     def _ask(self) -> None:
         query, is_here_only = self._query, self.is_here_only
         catalog = self.application.catalog
-        self._asked_at = time.monotonic()
+        self._asked_at, self._is_asking = time.monotonic(), True
         self.application.asking.do(
             lambda: ask_list(catalog, query, is_here_only=is_here_only), self._answered, self.failed, _LIST
         )
 
     def _refresh(self) -> None:
-        if self.is_current and not self._is_waiting:
+        if self.is_current and not self._is_asking:
             self._ask()
 
     def _answered(self, answer: ListAnswer) -> None:
         if answer.query != self._query:
             return
+        self._is_asking = False
         before, is_same = self.row, self.answer is not None and self.answer.query == answer.query
         self.answer, self.problem = answer, ""
         names = [row.name for row in answer.rows] if is_same and before is not None else []
@@ -132,6 +143,7 @@ class ListScreen(FramedScreen):
         if not is_same:
             self._top = 0
         self.draw()
+        self._ask_preview()
         if self._opens_when_answered:
             self._opens_when_answered = False
             self.action_open()
@@ -140,7 +152,7 @@ class ListScreen(FramedScreen):
         """See `FramedScreen`."""
         if isinstance(error, Invalid) and self.answer is not None:
             self.answer = self.answer._replace(query=self._query)  # half typed: what was there stays
-        self._opens_when_answered = False
+        self._opens_when_answered = self._is_asking = False
         super().failed(error)
 
     # ── drawing ───────────────────────────────────────────────────────────────────────────────────
@@ -150,10 +162,15 @@ class ListScreen(FramedScreen):
         self.draw()
         self._refresh()
 
+    def on_resize(self) -> None:
+        """See `FramedScreen`. A larger screen may have a preview."""
+        self.draw()
+        self._ask_preview()
+
     def draw(self) -> None:
         """See `FramedScreen`."""
         room, height = self.size
-        is_shown = self._has_preview and height >= _WITH_PREVIEW
+        is_shown = self._shows_preview
         below = max(6, height // 3) if is_shown else 0
         self._preview.styles.height = below
         self._preview.display = is_shown
@@ -203,28 +220,45 @@ class ListScreen(FramedScreen):
         ]
 
     def _draw_preview(self, room: int, below: int) -> None:
-        row, rule = self.row, STYLE.paint("─" * room, "dim")
-        if row is None or self.answer is None:
+        rule, found = STYLE.paint("─" * room, "dim"), self._found
+        if self.row is None:
             self._preview.show([rule])
-            return
-        key = f"{row.name} {row.updated_ms} {self.answer.asked}"
-        if self._hits[0] == key:
+        elif found.key == self._preview_key:  # else what is there stays until the answer comes
             measure = room * 7 // 8  # prose is read with ease, and a step in the list writes less
-            problem = [clip(one_line(self._preview_problem), room)] if self._preview_problem else []
-            self._preview.show([rule, *problem, *preview_lines(self._hits[1], measure, below - 2, STYLE)])
+            problem = [clip(one_line(found.problem), room)] if found.problem else []
+            self._preview.show([rule, *problem, *preview_lines(found.hits, measure, below - 2, STYLE)])
+
+    # ── preview ───────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _shows_preview(self) -> bool:
+        return self._has_preview and self.size.height >= _WITH_PREVIEW
+
+    @property
+    def _preview_key(self) -> str:
+        """What the preview is of: the chosen session in its state, and the words that are looked for."""
+        row = self.row
+        return "" if row is None or self.answer is None else f"{row.name} {row.updated_ms} {self.answer.asked}"
+
+    def _ask_preview(self) -> None:
+        """Ask for the preview of the chosen session, once."""
+        key, row = self._preview_key, self.row
+        if row is None or self.answer is None or not self._shows_preview or key in (self._found.key, self._previewing):
             return
+        self._previewing = key
         catalog, query = self.application.catalog, self.answer.asked
 
         def failed(error: Exception) -> None:
-            self._previewed((key, []), error_line(error))
+            self._previewed(_Preview(key, [], error_line(error)))
 
         self.application.asking.do(
-            lambda: (key, ask_preview(catalog, row.name, query)), self._previewed, failed, _PREVIEW
+            lambda: _Preview(key, ask_preview(catalog, row.name, query)), self._previewed, failed, _PREVIEW
         )
 
-    def _previewed(self, keyed_hits: tuple[str, list[Hit]], problem: str = "") -> None:
-        self._hits, self._preview_problem = keyed_hits, problem
+    def _previewed(self, preview: _Preview) -> None:
+        self._found, self._previewing = preview, ""
         self.draw()
+        self._ask_preview()  # another session may be chosen by now
 
     # ── keys ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -238,7 +272,7 @@ class ListScreen(FramedScreen):
             is_chosen = self._top + y == self.chosen
             self.chosen = self._top + y
             self._field.open(False)
-            self.draw()
+            self._choose(self.chosen)
             if is_chosen:
                 self.action_open()
 
@@ -249,6 +283,7 @@ class ListScreen(FramedScreen):
     def _choose(self, index: int) -> None:
         self.chosen = max(0, min(index, len(self.rows) - 1))
         self.draw()
+        self._ask_preview()
 
     def action_step(self, by: int) -> None:
         """Choose the next session, or the one before."""
@@ -293,6 +328,7 @@ class ListScreen(FramedScreen):
         """Hide the preview, or show it."""
         self._has_preview = not self._has_preview
         self.draw()
+        self._ask_preview()
 
     def action_escape(self) -> None:
         """Clear the field; end if it is empty."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,7 +16,7 @@ from turnlog.tui.canvas import Canvas
 from turnlog.tui.errand import Errands
 from turnlog.tui.field import TypedLine
 from turnlog.tui.footline import KeyHint
-from turnlog.tui.frame import Frame, glanced
+from turnlog.tui.frame import ARRIVED, Frame, frame_of_glance
 from turnlog.tui.framedscreen import FramedScreen
 from turnlog.tui.pagedsession import Move, PagedSession
 from turnlog.tui.sessionlist import words_in
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
     from turnlog.tui.application import Application
 
 _REFRESH_S = 0.5
-_REFRESH = "refresh"
 _FIND = "find"
 
 
 class SessionScreen(FramedScreen):
-    """Follows by itself at the end; what comes below while somebody reads above is announced."""
+    """One session. At its end it follows what is written; what comes below while somebody reads above is announced."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "back", "back to the list", priority=True),
@@ -67,7 +65,10 @@ class SessionScreen(FramedScreen):
         self._pattern = pattern_of(query)
         self._message = ""
         self._is_finding = self._is_marked = False
-        self._reading = Errands(self._tell, f"session {name}")
+        self._is_refreshing = False
+        self._cannot_follow = False
+        """Whether the last refresh failed."""
+        self._reading = Errands(self.call_later, f"session {name}")
         self._head, self._text, self._bar = Canvas("head"), Canvas("text"), Canvas("bar")
         self._field = TypedLine("find in this session", "find")
 
@@ -78,9 +79,6 @@ class SessionScreen(FramedScreen):
             yield from (self._text, self._bar)
         self._field.display = False
         yield from (self.foot, self._field)
-
-    def _tell(self, callback: Callable[[], None]) -> None:
-        self.call_later(callback)
 
     def on_mount(self) -> None:
         """Open it; the first rows as soon as they are there."""
@@ -102,11 +100,11 @@ class SessionScreen(FramedScreen):
                 self.paged = paged
                 return paged.frame()
 
-        def glance() -> Frame | None:
-            titled_entries = None if pattern is not None else application.glance(name)
-            return None if titled_entries is None else glanced(*titled_entries, style, height)
+        def glanced() -> Frame | None:
+            glance = None if pattern is not None else application.glance(name)
+            return None if glance is None else frame_of_glance(glance, style, height)
 
-        self._reading.do(glance, self._framed, self.failed)
+        self._reading.do(glanced, self._framed, self.failed)
         self._reading.do(work, self._opened, self.failed)
         self.set_interval(_REFRESH_S, self._refresh)
 
@@ -124,16 +122,15 @@ class SessionScreen(FramedScreen):
 
     def _do(self, move: Move, *, kind: str = "", missing: str = "") -> None:
         """Have something done to the transcript, where it is read; the screen follows when it is done."""
+        self._reading.do(partial(self._moved, move), partial(self._framed, missing=missing), self.failed, kind)
 
-        def work() -> Frame | None:
-            paged = self.paged
-            if paged is None:
-                return None
-            with paged.viewed.mutex:
-                result = move(paged)
-                return paged.frame(result) if result.is_changed else None
-
-        self._reading.do(work, partial(self._framed, missing=missing), self.failed, kind)
+    def _moved(self, move: Move) -> Frame | None:
+        paged = self.paged
+        if paged is None:
+            return None
+        with paged.viewed.mutex:
+            result = move(paged)
+            return paged.frame(result) if result.is_changed else None
 
     def _move(self, move: Move) -> None:
         """Go somewhere else: what was said of the place before is said no more."""
@@ -141,8 +138,21 @@ class SessionScreen(FramedScreen):
         self._do(move)
 
     def _refresh(self) -> None:
-        if self.is_current and self.frame is not None:
-            self._do(PagedSession.refresh, kind=_REFRESH)
+        """Take in what is new. One after the other: a frame that is thrown away would lose what it took in."""
+        if self.is_current and self.frame is not None and not self._is_refreshing:
+            self._is_refreshing = True
+            self._reading.do(partial(self._moved, PagedSession.refresh), self._refreshed, self._not_refreshed)
+
+    def _refreshed(self, frame: Frame | None) -> None:
+        self._is_refreshing = False
+        if self._cannot_follow:
+            self._cannot_follow, self.problem = False, ""
+            self.draw()
+        self._framed(frame)
+
+    def _not_refreshed(self, error: Exception) -> None:
+        self._is_refreshing, self._cannot_follow = False, True
+        self.failed(error)
 
     def _opened(self, frame: Frame) -> None:
         self._framed(frame)
@@ -295,6 +305,7 @@ class SessionScreen(FramedScreen):
         elif self._is_marked:
             self._pattern, self._is_marked, self._message = None, False, ""
             self._reading.give_up(_FIND)
+            self._do(lambda paged: ARRIVED)  # it may have found something by now: the screen follows
         else:
             self.action_back()
             return

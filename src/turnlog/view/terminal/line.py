@@ -158,7 +158,7 @@ def _call(row: Call, style: LineStyle) -> Iterator[str]:
     about = one_line(row.about)
     name = one_line(row.name)
     if style.room is not None and not style.is_full:
-        about = clip(about, max(10, style.room - width(name) - len(counts) - 7))
+        about = _clipped(about, max(10, style.room - width(name) - len(counts) - 7), style)
     head = style.paint(name, "bold") + (f"  {about}" if about else "") + style.paint(counts, "dim")
     yield ""
     yield f"  {style.paint('→', 'blue')} {head}"
@@ -183,7 +183,7 @@ def _output(row: Output, style: LineStyle, *, is_below: bool) -> Iterator[str]:
     if not is_below:
         yield ""
         about = f"{one_line(row.name)}  {one_line(row.main_argument)}"
-        about = about if style.room is None or style.is_full else clip(about, style.room - 6)
+        about = about if style.room is None or style.is_full else _clipped(about, style.room - 6, style)
         yield f"  {style.paint('←', 'blue')} {style.paint(about, 'dim')}"
     text = readable(row.text).rstrip()
     lines = text.split("\n") if text else ["(nothing)"]
@@ -212,10 +212,17 @@ def _output_lines(
     def paint_line(line: str) -> str:
         line = line.expandtabs(4)
         if not style.is_full:
-            line = clip(line[: 4 * _LONGEST], _LONGEST if style.room is None else max(20, style.room - 7))
+            line = _clipped(line, _LONGEST if style.room is None else max(20, style.room - 7), style)
         return diff_line(line, style) if diff else style.paint(line, colour)
 
     return map(paint_line, lines) if style.is_full else _folded_lines(lines, style, head, tail, paint_line)
+
+
+def _clipped(line: str, room: int, style: LineStyle) -> str:
+    short = clip(line[: 4 * _LONGEST], room)
+    if short != line:
+        style.on_shortened()
+    return short
 
 
 def _folded_lines(
@@ -224,5 +231,6 @@ def _folded_lines(
     fold = folded(lines, head, tail)
     yield from map(paint_line, fold.head)
     if fold.hidden:
+        style.on_shortened()
         yield style.paint(f"… {count(fold.hidden, 'more line')} ({style.unfolding})", "yellow")
         yield from map(paint_line, fold.tail)

@@ -33,6 +33,8 @@ class LineStyle(Struct, frozen=True):
     moment: Callable[[datetime | None], str] = second
     unfolding: str = "--full"
     """What shows the lines that are folded away."""
+    on_shortened: Callable[[], None] = lambda: None
+    """Called when lines are folded away, or one is cut."""
 
     def paint(self, text: str, *styles: str) -> str:
         """Text that is safe already, in these styles."""
