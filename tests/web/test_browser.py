@@ -308,6 +308,83 @@ def test_another_agents_news_come_as_ours_do(served: Served, browser: Browser):
     there.context.close()
 
 
+def test_what_is_erased_leaves_the_page_of_who_reads_above(served: Served, browser: Browser):
+    with turnlog.open(str(served.machine.home)) as home, home.create(id="erased-one", title="Erased") as session:
+        secret = 0
+        for number in range(150):
+            asked = session.user(f"ask {number}" + ("\n\nmy zebra is in the attic" if number == 5 else ""))
+            secret = asked.seq if number == 5 else secret
+            session.assistant("well\n\n" * 3)
+        there = watched(served, browser)
+        page = there.go("/s/erased-one?from=0")
+        expect(page.get_by_test_id("live")).to_have_attribute("data-state", "live")
+        expect(page.locator("article").get_by_text("my zebra is in the attic")).to_be_visible()
+        below = page.get_by_text("ask 7", exact=True).first
+        below.scroll_into_view_if_needed()
+        before = below.bounding_box()
+        session.erase(secret, reason="asked for")
+        expect(page.locator("article").get_by_text("my zebra is in the attic")).to_have_count(0, timeout=20_000)
+        after = page.get_by_text("ask 7", exact=True).first.bounding_box()
+        assert before is not None
+        assert after is not None
+        assert abs(before["y"] - after["y"]) < 60
+        places = page.locator("article").evaluate_all("all => all.map((one) => Number(one.dataset.piece))")
+        assert places == list(range(places[0], places[0] + len(places)))
+    assert there.problems == []
+    there.context.close()
+
+
+def test_a_download_leaves_no_notice(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/s/talk-one")
+    page.get_by_text("Export", exact=True).click()
+    with page.expect_download():
+        page.get_by_role("link", name="Markdown").click()
+    page.wait_for_timeout(600)
+    expect(page.locator("#waiting")).to_be_hidden()
+    assert there.problems == []
+    there.context.close()
+
+
+def test_a_server_that_is_back_is_not_said_to_be_gone(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/s/long-one")
+    page.route("**/s/long-one/rows?*", lambda route: route.abort())
+    page.keyboard.press("Home")
+    expect(page.locator("#waiting")).to_contain_text("The server is gone")
+    page.unroute("**/s/long-one/rows?*")
+    page.keyboard.press("Home")
+    expect(page.locator("article[aria-posinset='1']")).to_be_in_viewport()
+    expect(page.locator("#waiting")).to_be_hidden()
+    there.context.close()
+
+
+def test_words_that_cannot_be_looked_for_are_said_so(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/s/talk-one?q=agent%3A")
+    page.keyboard.press("n")
+    expect(page.locator("#waiting")).to_have_text("these words cannot be looked for")
+    assert there.problems == []
+    there.context.close()
+
+
+def test_of_very_many_sessions_the_one_that_was_read_is_remembered(served: Served, browser: Browser):
+    there = watched(served, browser)
+    page = there.go("/s/evil-one")
+    names = ["evil-one", *(f"other-{number}" for number in range(2_000))]
+    page.evaluate(
+        "(names) => localStorage.setItem('turnlog-seen', "
+        "JSON.stringify(Object.fromEntries(names.map((name) => [name, { at: 1, seq: 1 }]))))",
+        names,
+    )
+    there.go("/s/evil-one")
+    page.wait_for_timeout(300)
+    seen = page.evaluate("JSON.parse(localStorage.getItem('turnlog-seen'))")
+    assert seen["evil-one"]["at"] > 1
+    assert "other-0" not in seen
+    there.context.close()
+
+
 def test_rename_and_take_a_turn_back_and_undo_it(served: Served, browser: Browser):
     there = watched(served, browser)
     page = there.go("/s/work-one")
