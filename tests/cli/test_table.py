@@ -9,7 +9,7 @@ import pytest
 from turnlog.cli.draw.searchresult import _fitting_snippet, marked  # pyright: ignore[reportPrivateUsage]
 from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import clock_times, plain
-from turnlog.view.number import ago
+from turnlog.view.time import ago
 from turnlog.view.visible import width
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -54,4 +54,4 @@ def test_a_name_is_taken_out_wherever_it_stands_by_itself():
         redactor.text(said)
         == f"{there} asked; {there}@host; hannah and johanna did not, nor a runner in /home/{there}/x"
     )
-    assert redactor.found == {"user name": 3}
+    assert redactor.counts == {"user name": 3}

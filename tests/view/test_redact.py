@@ -117,7 +117,7 @@ def test_a_secret_is_taken_out_and_counted(name: str):
     assert (gone or said) not in clean
     assert "[redacted: " in clean
     assert clean.startswith("what came before\n")
-    assert sum(redactor.found.values()) == 1, redactor.found
+    assert sum(redactor.counts.values()) == 1, redactor.counts
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -201,7 +201,7 @@ def test_every_field_of_an_entry_is_looked_through():
     assert clean.id == entry.id
     for gone in (key, "abcdef", "hunter2"):
         assert gone not in text
-    assert redactor.found == {"API key": 5, "authorization header": 1, "password": 1}
+    assert redactor.counts == {"API key": 5, "authorization header": 1, "password": 1}
     untouched = Message(role="user", blocks=[Text("nothing to see")])
     assert Redactor().entry(untouched) is untouched
 
@@ -228,7 +228,7 @@ def test_no_field_is_a_hiding_place():
     text = body_text(redactor.entry(Message(role="assistant", blocks=[call])))
     assert key not in text
     assert picture in text
-    assert redactor.found["API key"] == 3
+    assert redactor.counts["API key"] == 3
     assert redactor.value({"data": picture, "signature": picture}) == {"data": picture, "signature": picture}
 
 

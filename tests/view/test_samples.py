@@ -68,4 +68,4 @@ def test_there_are_no_secrets_in_the_samples(place: Path):
         for entry in entries:
             redactor.learn(entry)
         assert [redactor.entry(entry) for entry in entries] == entries
-        assert not redactor.found, source
+        assert not redactor.counts, source

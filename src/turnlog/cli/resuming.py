@@ -21,7 +21,7 @@ from turnlog.formats import Source
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import is_shared
 from turnlog.reader.naming.here import newest_cards, tilde
-from turnlog.view.number import ago
+from turnlog.view.time import ago
 from turnlog.view.visible import quoted
 
 if TYPE_CHECKING:

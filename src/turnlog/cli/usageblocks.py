@@ -16,7 +16,7 @@ from turnlog.cli.frame.notes import tell
 from turnlog.cli.frame.terminal import screen_rows
 from turnlog.cli.pick.catalog import note_pending
 from turnlog.reader.agents.limit import AgentLimit, current_limits
-from turnlog.view.number import ago
+from turnlog.view.time import ago
 from turnlog.view.visible import one_line
 
 if TYPE_CHECKING:

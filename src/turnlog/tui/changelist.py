@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.reader.takeback import BACK, propose, shown_path
 from turnlog.tui.style import STYLE
-from turnlog.view.number import came_out, count
+from turnlog.view.number import count, rewind_outcome
 from turnlog.view.terminal.typeset import diff_line
 from turnlog.view.visible import clip, path_line, readable, safe, width
 from turnlog.workspace.plan import Plan, Step
@@ -112,7 +112,7 @@ def done_lines(done: DoneRewind, name: str) -> list[str]:
     entry = done.entry
     again = BACK.get(entry.why, "undo")
     return [
-        f"Done: {entry.why}, entry {entry.seq}: {came_out(entry.files)}",
+        f"Done: {entry.why}, entry {entry.seq}: {rewind_outcome(entry.files)}",
         *(f"  {path_line(line)}" for line in done.staying()),
         "",
         f"`turnlog {again} -s {safe(name)}` takes it back.",

@@ -11,8 +11,9 @@ from turnlog.catalog.ask.query import Filter, Query, parse
 from turnlog.errors import Invalid
 from turnlog.reader.naming.here import of_here
 from turnlog.view.markdown.parser import InlineSpan
-from turnlog.view.number import ago, dollars
+from turnlog.view.number import dollars
 from turnlog.view.terminal.typeset import LineStyle, wrapped
+from turnlog.view.time import ago
 from turnlog.view.visible import clip, one_line, safe, width
 
 if TYPE_CHECKING:

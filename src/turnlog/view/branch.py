@@ -17,7 +17,7 @@ _PREVIEW = 120
 _LONG = 20_000
 
 
-class Strand(Struct):
+class Stretch(Struct):
     """A run of nodes, up to an end or to where the conversation splits."""
 
     first: int
@@ -31,7 +31,7 @@ class Strand(Struct):
     """Whether its end is the head of the conversation."""
     is_path: bool = False
     """Whether it is on the path to the head."""
-    parts: list[Strand] = []
+    continuations: list[Stretch] = []
     children: list[str] = []
     """The sessions of subagents that were started in this run."""
 
@@ -44,7 +44,7 @@ class _Node(NamedTuple):
     preview: str
 
 
-def stretches(entries: Iterable[AnyEntry], head: int) -> list[Strand]:
+def stretches(entries: Iterable[AnyEntry], head: int) -> list[Stretch]:
     """Where a conversation begins, each with what comes after it. Reads every entry once, in the order of the log."""
     nodes: dict[int, _Node] = {}
     after: dict[int, list[int]] = {}
@@ -59,17 +59,17 @@ def stretches(entries: Iterable[AnyEntry], head: int) -> list[Strand]:
         elif isinstance(entry, Child):
             children.setdefault(latest, []).append(entry.session)
     path: set[int] = set()
-    at = head
-    while at in nodes and at not in path:
-        path.add(at)
-        at = nodes[at].parent
-    found: list[Strand] = []
-    waiting: list[tuple[int, list[Strand]]] = [(seq, found) for seq in after.get(0, ())]
-    for seq, place in waiting:  # grows during iteration
+    node = head
+    while node in nodes and node not in path:
+        path.add(node)
+        node = nodes[node].parent
+    roots: list[Stretch] = []
+    waiting: list[tuple[int, list[Stretch]]] = [(seq, roots) for seq in after.get(0, ())]
+    for seq, siblings in waiting:  # grows during iteration
         stretch = _stretch(seq, nodes, after, children, head, path)
-        place.append(stretch)
-        waiting += [(next_seq, stretch.parts) for next_seq in after.get(stretch.last, ())]
-    return found
+        siblings.append(stretch)
+        waiting += [(next_seq, stretch.continuations) for next_seq in after.get(stretch.last, ())]
+    return roots
 
 
 def _node(entry: AnyEntry, parent: int) -> _Node:
@@ -86,9 +86,9 @@ def _stretch(
     children: dict[int, list[str]],
     head: int,
     path: set[int],
-) -> Strand:
-    stretch = Strand(first=seq, parts=[], children=[])
-    said = ""
+) -> Stretch:
+    stretch = Stretch(first=seq, continuations=[], children=[])
+    first_text = ""
     while True:
         node = nodes[seq]
         stretch.last, stretch.at = seq, node.at
@@ -97,11 +97,11 @@ def _stretch(
         stretch.messages += node.is_message
         if node.is_asking:
             stretch.preview = stretch.preview or node.preview
-        said = said or node.preview
+        first_text = first_text or node.preview
         following = after.get(seq, ())
         # Where the conversation was taken back to is an end, too, until it goes on.
         if len(following) != 1 or seq == head:
             stretch.is_current = seq == head
-            stretch.preview = stretch.preview or said
+            stretch.preview = stretch.preview or first_text
             return stretch
         seq = following[0]

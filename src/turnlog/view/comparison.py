@@ -67,11 +67,12 @@ def path_rows(comparison: Comparison) -> list[ComparedRow]:
     """The changes of every path that either session changed."""
     files = [{file.path: file for file in side.files or ()} for side in (comparison.a, comparison.b)]
     return [
-        ComparedRow(path, *(_one(by_path.get(path)) for by_path in files)) for path in sorted({**files[0], **files[1]})
+        ComparedRow(path, *(_file_counts(by_path.get(path)) for by_path in files))
+        for path in sorted({**files[0], **files[1]})
     ]
 
 
-def _one(file: ChangedFile | None) -> str:
+def _file_counts(file: ChangedFile | None) -> str:
     if file is None:
         return ""
     return file.action + (f" +{file.added:,} −{file.removed:,}" if file.added or file.removed else "")

@@ -26,7 +26,7 @@ from turnlog.log.entry import (
 )  # fmt: skip
 from turnlog.log.prompt import typed
 from turnlog.view.number import used
-from turnlog.view.row import Event
+from turnlog.view.row import ABORTED, EDITED, FAILED, SPENT, SUBAGENT, Event
 
 
 def event_of(entry: AnyEntry) -> Event | None:
@@ -37,16 +37,16 @@ def event_of(entry: AnyEntry) -> Event | None:
 def fields_text(entry: AnyEntry) -> str:
     """What an entry says in the fields of its own kind: `name: value`, one after the other."""
     own = (name for name in entry.__struct_fields__ if name not in Entry.__struct_fields__)
-    said = ((name, getattr(entry, name)) for name in own)
+    values = ((name, getattr(entry, name)) for name in own)
     return ", ".join(
         f"{name}: {value if isinstance(value, str) else json.encode(value).decode()}"
-        for name, value in said
+        for name, value in values
         if value not in (None, "", [], {})
     )
 
 
 def _compaction(entry: Compaction) -> Event:
-    said = [text_of(item.blocks) for item in entry.replacement if isinstance(item, Message)]
+    summaries = [text_of(item.blocks) for item in entry.replacement if isinstance(item, Message)]
     sizes = [f"{number:,}" for number in (entry.tokens_before, entry.tokens_after) if number is not None]
     facts = [
         "the model sees a summary of what came before",
@@ -54,14 +54,14 @@ def _compaction(entry: Compaction) -> Event:
         f"({' → '.join(sizes)} tokens)" if sizes else "",
         f"[{entry.trigger}]" if entry.trigger else "",
     ]
-    return Event(entry.seq, "compacted", " ".join(filter(None, facts)), entry.at, "\n\n".join(filter(None, said)))
+    return Event(entry.seq, "compacted", " ".join(filter(None, facts)), entry.at, "\n\n".join(filter(None, summaries)))
 
 
 def _edit(entry: Edit) -> Event:
     if entry.blocks is None:
-        return Event(entry.seq, "edited", f"entry {entry.entry} is left out for the model", entry.at)
+        return Event(entry.seq, EDITED, f"entry {entry.entry} is left out for the model", entry.at)
     return Event(
-        entry.seq, "edited", f"entry {entry.entry} reads otherwise for the model", entry.at, text_of(entry.blocks)
+        entry.seq, EDITED, f"entry {entry.entry} reads otherwise for the model", entry.at, text_of(entry.blocks)
     )
 
 
@@ -75,7 +75,7 @@ def _head(entry: Head) -> Event:
 def _turn(entry: Turn) -> Event | None:
     if entry.state not in ("aborted", "failed"):
         return None
-    return Event(entry.seq, f"turn {entry.state}", entry.error or "", entry.at)
+    return Event(entry.seq, ABORTED if entry.state == "aborted" else FAILED, entry.error or "", entry.at)
 
 
 def _set(entry: Set) -> Event | None:
@@ -85,23 +85,21 @@ def _set(entry: Set) -> Event | None:
 
 
 def _child(entry: Child) -> Event:
-    return Event(
-        entry.seq, "subagent", " ".join(filter(None, (entry.agent, entry.session))), entry.at, "", entry.session
-    )
+    return Event(entry.seq, SUBAGENT, " ".join(filter(None, (entry.agent, entry.session))), entry.at, "", entry.session)
 
 
 def _spent(entry: Spent) -> Event | None:
-    return Event(entry.seq, "spent", f"{used(entry.usage)} for {entry.why}", entry.at) if entry.why else None
+    return Event(entry.seq, SPENT, f"{used(entry.usage)} for {entry.why}", entry.at) if entry.why else None
 
 
 def _answer(entry: Answer) -> Event:
     by = f"by {entry.by}" if entry.by else ""
-    said = " ".join(filter(None, (by, f"(to entry {entry.ask})", entry.text)))
-    return Event(entry.seq, "allowed" if entry.allow else "denied", said, entry.at)
+    text = " ".join(filter(None, (by, f"(to entry {entry.ask})", entry.text)))
+    return Event(entry.seq, "allowed" if entry.allow else "denied", text, entry.at)
 
 
 def _note(entry: Note) -> Event | None:
-    from turnlog.formats._shared.origin import unknown_type  # few sessions have notes
+    from turnlog.formats import unknown_type  # few sessions have notes
 
     return None if unknown_type(entry) else Event(entry.seq, "note", typed(entry.text), entry.at)
 

@@ -1,4 +1,4 @@
-"""The change to files that some tool calls are, as far as their arguments show it."""
+"""The changes to files that the arguments of a tool call describe."""
 
 from __future__ import annotations
 

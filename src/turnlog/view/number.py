@@ -14,7 +14,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def came_out(files: dict[str, int]) -> str:
+def rewind_outcome(files: dict[str, int]) -> str:
     """What a rewind did to files, and how many it left alone: `2 created, 1 deleted; left alone: 1`."""
     done = ", ".join(f"{files[action]:,} {word}" for action, word in _DONE.items() if files.get(action))
     left = sum(number for action, number in files.items() if action not in _DONE)
@@ -75,26 +75,3 @@ def money(micros: int) -> str:
 def rate(price: float | None) -> str:
     """Dollars for a million tokens in a column, to the cent where that is exact; `?` where no price is known."""
     return "?" if price is None else f"{price:,.2f}" if round(price, 2) == price else f"{price:,.4f}"
-
-
-# ── times ─────────────────────────────────────────────────────────────────────────────────────────
-
-_STEPS = ((60, 1, "s"), (3_600, 60, "m"), (86_400, 3_600, "h"), (14 * 86_400, 86_400, "d"), (60 * 86_400, 604_800, "w"))
-
-
-def ago(ms: int | None, now: float) -> str:
-    """How long ago a time in milliseconds was: `now`, `5m ago`, `3d ago`; `in 2h` where a clock is ahead of ours."""
-    if ms is None:
-        return ""
-    past = now - ms / 1000
-    if abs(past) < 10:
-        return "now"
-    return f"{_span(past)} ago" if past > 0 else f"in {_span(-past)}"
-
-
-def _span(seconds: float) -> str:
-    for below, unit, name in _STEPS:
-        if seconds < below:
-            return f"{int(seconds // unit)}{name}"
-    months = int(seconds // (30.44 * 86_400))
-    return f"{months}mo" if months < 24 else f"{months // 12}y"

@@ -11,11 +11,13 @@ from turnlog.log.pattern import pattern
 from turnlog.log.usage import Usage
 from turnlog.view.filechange import FileChange
 from turnlog.view.number import money, size, used
+from turnlog.view.toolcall import first_of, with_more
 from turnlog.view.visible import one_line
 
 _READERS = ("read", "view", "cat", "open_file", "notebookread")
 """The beginnings of the names of tools that read a file."""
-_FAILURES = ("error", "turn failed", "turn aborted")
+ERROR, SUBAGENT, SPENT, EDITED, ABORTED, FAILED = "error", "subagent", "spent", "edited", "turn aborted", "turn failed"
+"""The kinds of events that viewers draw in their own way. Readers see these words, too."""
 
 
 class Speaker(Struct, frozen=True):
@@ -88,6 +90,11 @@ class Call(Struct, frozen=True):
         """Whether all arguments say more than the one that tells most."""
         return bool(self.body) and one_line(self.body) != one_line(self.main_argument)
 
+    @property
+    def shows_first_line(self) -> bool:
+        """Whether `main_argument` is the first line of `body`, and more lines follow."""
+        return one_line(with_more(first_of(self.body))) == one_line(self.main_argument)
+
 
 class Output(Struct, frozen=True):
     """The result of a tool, and its call."""
@@ -138,7 +145,22 @@ class Event(Struct, frozen=True):
     @property
     def is_failure(self) -> bool:
         """Whether it says that something went wrong."""
-        return self.kind in _FAILURES
+        return self.kind in (ERROR, FAILED, ABORTED)
+
+    @property
+    def is_part_of_message(self) -> bool:
+        """Whether it belongs to the message above it."""
+        return self.kind in (ERROR, SUBAGENT)
+
+    @property
+    def has_anchor(self) -> bool:
+        """Whether a link to its entry leads to it; of several rows of an entry, to one alone."""
+        return bool(self.seq) and self.kind not in (ERROR, SUBAGENT, SPENT)
+
+    @property
+    def shows_body(self) -> bool:
+        """Whether its body is shown at once, where lines can be folded."""
+        return bool(self.body) and self.kind != EDITED
 
 
 Row = Speaker | Prose | Thought | Preamble | Call | Output | Attachment | Event

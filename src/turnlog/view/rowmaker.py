@@ -15,7 +15,20 @@ from turnlog.log.prompt import typed, without_preamble
 from turnlog.view.event import event_of
 from turnlog.view.filechange import changes, is_diff
 from turnlog.view.number import money
-from turnlog.view.row import Attachment, Call, Event, Output, Preamble, Prose, Row, Speaker, Thought
+from turnlog.view.row import (
+    ERROR,
+    SPENT,
+    SUBAGENT,
+    Attachment,
+    Call,
+    Event,
+    Output,
+    Preamble,
+    Prose,
+    Row,
+    Speaker,
+    Thought,
+)
 from turnlog.view.toolcall import arguments_text, main_argument, unwrapped_output
 
 Price = Callable[[AnyEntry], int | None]
@@ -61,26 +74,26 @@ class Rows:
         if isinstance(entry, Compaction) and entry.usage is not None:
             cost = self._price(entry)
             if cost:
-                yield Event(entry.seq, "spent", f"{money(cost)} for the compaction", entry.at)
+                yield Event(entry.seq, SPENT, f"{money(cost)} for the compaction", entry.at)
 
     def paired(self, entries: Iterable[AnyEntry]) -> Iterator[Row]:
         """The rows of several entries, each result right after its call."""
-        asked: list[Row] = []
+        pending_rows: list[Row] = []
         answers: dict[str, list[Row]] = {}
         for entry in entries:
-            if asked and isinstance(entry, Message) and entry.role == "tool":
+            if pending_rows and isinstance(entry, Message) and entry.role == "tool":
                 for call, rows in _by_call(self.of(entry)):
                     answers.setdefault(call, []).extend(rows)
                 continue
             if isinstance(entry, _NODES):
-                yield from _together(asked, answers)
-                asked, answers = [], {}
+                yield from _with_results(pending_rows, answers)
+                pending_rows, answers = [], {}
             rows = list(self.of(entry))
-            if asked or any(isinstance(row, Call) for row in rows):
-                asked += rows
+            if pending_rows or any(isinstance(row, Call) for row in rows):
+                pending_rows += rows
             else:
                 yield from rows
-        yield from _together(asked, answers)
+        yield from _with_results(pending_rows, answers)
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
@@ -98,7 +111,7 @@ class Rows:
         else:
             yield from self._blocks(message.blocks, message.seq, message.role)
         if message.error is not None:
-            yield Event(message.seq, "error", _plain(message.error), message.at)
+            yield Event(message.seq, ERROR, _plain(message.error), message.at)
 
     def _blocks(self, blocks: list[AnyBlock], seq: int, role: str) -> Iterator[Row]:
         for block in blocks:
@@ -133,15 +146,16 @@ class Rows:
         name = call.name if call is not None else result.name or "tool"
         about = main_argument(call.input) if call is not None else result.call
         content = result.content
-        text, is_bad = unwrapped_output(content if isinstance(content, str) else text_of(content))
+        output = unwrapped_output(content if isinstance(content, str) else text_of(content))
         yield Output(
-            seq, result.call, name, about, text, result.is_error or is_bad, is_diff(text), result.duration_ms
+            seq, result.call, name, about, output.text, result.is_error or output.is_error, is_diff(output.text),
+            result.duration_ms,
         )  # fmt: skip
         for block in content if isinstance(content, list) else ():
             if isinstance(block, (Image, File, UnknownBlock)):
                 yield self._attachment(block)
         if result.child:
-            yield Event(seq, "subagent", result.child, session=result.child)
+            yield Event(seq, SUBAGENT, result.child, session=result.child)
 
     def _attachment(self, block: Image | File | UnknownBlock) -> Attachment:
         if isinstance(block, UnknownBlock):
@@ -162,8 +176,8 @@ def _by_call(rows: Iterator[Row]) -> Iterator[tuple[str, list[Row]]]:
         yield call, [row]
 
 
-def _together(asked: list[Row], answers: dict[str, list[Row]]) -> Iterator[Row]:
-    for row in asked:
+def _with_results(pending_rows: list[Row], answers: dict[str, list[Row]]) -> Iterator[Row]:
+    for row in pending_rows:
         yield row
         if isinstance(row, Call):
             yield from answers.pop(row.id, ())
@@ -172,15 +186,15 @@ def _together(asked: list[Row], answers: dict[str, list[Row]]) -> Iterator[Row]:
 
 
 def _prose(text: str, role: str) -> Iterator[Row]:
-    said = without_preamble(text) if role == "user" else text
-    lead = text[: len(text) - len(said)].strip() if said != text else ""
+    typed_text = without_preamble(text) if role == "user" else text
+    lead = text[: len(text) - len(typed_text)].strip() if typed_text != text else ""
     if lead:
         yield Preamble(lead)
     if role == "user":
-        said = typed(said)
-    if said.strip():
-        is_markdown = role == "assistant" or (role == "user" and "```" in said)
-        yield Prose(said.strip("\n"), is_markdown=is_markdown, role=role)
+        typed_text = typed(typed_text)
+    if typed_text.strip():
+        is_markdown = role == "assistant" or (role == "user" and "```" in typed_text)
+        yield Prose(typed_text.strip("\n"), is_markdown=is_markdown, role=role)
 
 
 def _plain(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""Tool calls: the argument that tells one from another, all of them, and what a tool unwrapped_output."""
+"""Tool calls: their main argument, all arguments as text, and output without the agent's wrapper."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -74,11 +74,20 @@ def _quoted(value: Any) -> str:
 
 
 def _first_line(text: str) -> str:
-    lines = text.strip().splitlines() or [""]
-    first = lines[0].strip()
+    first = first_of(text)
     if len(first) > _LONGEST:
         return first[:_LONGEST] + "…"
-    return f"{first} …" if len(lines) > 1 else first
+    return with_more(first) if len(text.strip().splitlines()) > 1 else first
+
+
+def first_of(text: str) -> str:
+    """The first line of a text."""
+    return next(iter(text.strip().splitlines()), "").strip()
+
+
+def with_more(first: str) -> str:
+    """The first of several lines as a main argument."""
+    return f"{first} …"
 
 
 def arguments_text(value: Any) -> str:
@@ -119,19 +128,26 @@ def _plan(named: dict[str, Any]) -> list[str]:
     return lines
 
 
-def unwrapped_output(text: str) -> tuple[str, bool]:
-    """The output without the JSON that Codex puts around it, and whether its exit code says that it failed."""
+class UnwrappedOutput(NamedTuple):
+    """The output of a tool, and whether its exit code says that it failed."""
+
+    text: str
+    is_error: bool = False
+
+
+def unwrapped_output(text: str) -> UnwrappedOutput:
+    """The output without the JSON that Codex puts around it."""
     if text[:11] != '{"output":"' or len(text) > 1 << 22:
-        return text, False
+        return UnwrappedOutput(text)
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return text, False
+        return UnwrappedOutput(text)
     frame = fields(value)
     output = frame.get("output")
     if not isinstance(output, str) or not set(frame) <= {"output", "metadata"}:
-        return text, False  # any program may print an object that begins like this
-    return output, fields(frame.get("metadata")).get("exit_code") not in (None, 0)
+        return UnwrappedOutput(text)  # any program may print an object that begins like this
+    return UnwrappedOutput(output, fields(frame.get("metadata")).get("exit_code") not in (None, 0))
 
 
 def text_in(named: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -47,19 +47,19 @@ class ArticleRows(HtmlRows):
             f"<span>{self.plain(fact)}</span>" for fact in filter(None, (row.agent, row.model, *row.facts()))
         )
         at = "" if row.at is None else moment(round(row.at.timestamp() * 1000))
-        place = f'<a class="place" href="{esc(self._query.address(at=row.seq))}">{at or f"entry {row.seq}"}</a>'
+        when = f'<a class="place" href="{esc(self._query.address(at=row.seq))}">{at or f"entry {row.seq}"}</a>'
         fork = button("fork from here", "fork", at=row.seq) if self._can_fork else ""
-        return f"<h2><b>{self.plain(row.role)}</b> {place} {facts}{fork}</h2>\n"
+        return f"<h2><b>{self.plain(row.role)}</b> {when} {facts}{fork}</h2>\n"
 
     def attachment(self, row: Attachment) -> str:
         """A stored picture is shown; any other stored file is a download."""
         if not row.digest:
             return super().attachment(row)
-        place = esc(address_of(self._query.name, f"blob/{quote(row.digest, safe='')}"))
+        address = esc(address_of(self._query.name, f"blob/{quote(row.digest, safe='')}"))
         if row.what == "image" and row.media_type in (None, *_PICTURES):
-            picture = f'<img src="{place}" alt="{self.plain(row.label)}" loading="lazy">'
-            return f'<p class="picture"><a href="{place}">{picture}</a></p>\n'
-        return f'<p class="attachment"><a href="{place}" download>{self.text(row.label)}</a></p>\n'
+            picture = f'<img src="{address}" alt="{self.plain(row.label)}" loading="lazy">'
+            return f'<p class="picture"><a href="{address}">{picture}</a></p>\n'
+        return f'<p class="attachment"><a href="{address}" download>{self.text(row.label)}</a></p>\n'
 
     def output(self, row: Output) -> str:
         """What a tool answered; of a very long one the beginning, and where the rest is."""
@@ -74,10 +74,14 @@ class ArticleRows(HtmlRows):
 
     def event(self, row: Event) -> str:
         """What happened in between; a subagent is a link."""
-        if row.kind == "subagent" and row.session:
-            place = esc(ConversationQuery(row.session, is_redacted=self._query.is_redacted).address())
-            return f'<p class="event"><b>subagent</b> <a href="{place}">{self.text(row.text)}</a></p>\n'
-        return super().event(row).replace(f' id="e{row.seq}"', "")
+        if row.session:
+            address = esc(ConversationQuery(row.session, is_redacted=self._query.is_redacted).address())
+            return f'<p class="event"><b>{row.kind}</b> <a href="{address}">{self.text(row.text)}</a></p>\n'
+        return super().event(row)
+
+    def event_anchor(self, row: Event) -> str:
+        """None: the article of the piece has the id."""
+        return ""
 
 
 def articles(

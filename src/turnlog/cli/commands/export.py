@@ -274,7 +274,7 @@ def _send(
     path = put(written, agent, output, force=force)
     if as_json:
         data: dict[str, Any] = {"agent": agent, "id": written.id, "path": path, "report": report}
-        print_json({**data, "redacted": None if redactor is None else dict(redactor.found)})
+        print_json({**data, "redacted": None if redactor is None else dict(redactor.counts)})
         return
     print(one_line(path))
     tell_report(report)

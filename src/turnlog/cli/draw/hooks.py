@@ -19,7 +19,7 @@ from turnlog.machine.environment import usual_home
 from turnlog.machine.settings import parse_settings
 from turnlog.reader.agents.hookedhome import home_for_settings
 from turnlog.reader.naming.here import tilde
-from turnlog.view.number import ago
+from turnlog.view.time import ago
 from turnlog.view.visible import one_line
 
 

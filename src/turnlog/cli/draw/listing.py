@@ -10,7 +10,8 @@ from turnlog.cli.draw.table import Column, grid
 from turnlog.cli.draw.text import clock_times
 from turnlog.cli.frame.terminal import coloured, has_colour, screen_width
 from turnlog.reader.naming.shortname import short_names
-from turnlog.view.number import ago, dollars
+from turnlog.view.number import dollars
+from turnlog.view.time import ago
 
 if TYPE_CHECKING:
     from turnlog.catalog import ListingRow

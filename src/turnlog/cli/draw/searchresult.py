@@ -12,8 +12,8 @@ from turnlog.cli.draw.text import plain
 from turnlog.cli.frame.terminal import coloured, screen_width
 from turnlog.reader.naming.here import tilde
 from turnlog.reader.naming.shortname import short_names
-from turnlog.view.number import ago, dollars
-from turnlog.view.time import local_minute, local_second
+from turnlog.view.number import dollars
+from turnlog.view.time import ago, local_minute, local_second
 from turnlog.view.visible import beginning, clip, ending, one_line, safe, width
 
 if TYPE_CHECKING:

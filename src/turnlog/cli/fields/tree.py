@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from turnlog.cli.frame.document import shape
-from turnlog.view.branch import Strand
+from turnlog.view.branch import Stretch
 
 _BRANCH = {
     "after": shape.number("the entry that it continues"),
@@ -74,25 +74,25 @@ class TreeFork(Struct):
     session: TreeSession
 
 
-def branches(strands: list[Strand]) -> list[TreeBranch]:
+def branches(stretches: list[Stretch]) -> list[TreeBranch]:
     """Return the stretches one after the other: a conversation that split a thousand times is no deep tree."""
-    waiting = [(0, strand) for strand in strands]
+    waiting = [(0, stretch) for stretch in stretches]
     branches: list[TreeBranch] = []
-    for after, strand in waiting:  # grows during the iteration
+    for after, stretch in waiting:  # grows during the iteration
         branches.append(
             TreeBranch(
                 after=after,
-                first=strand.first,
-                last=strand.last,
-                messages=strand.messages,
-                at=strand.at,
-                preview=strand.preview,
-                is_current=strand.is_current,
-                is_path=strand.is_path,
-                children=strand.children,
+                first=stretch.first,
+                last=stretch.last,
+                messages=stretch.messages,
+                at=stretch.at,
+                preview=stretch.preview,
+                is_current=stretch.is_current,
+                is_path=stretch.is_path,
+                children=stretch.children,
             )
         )
-        waiting += [(strand.last, inner) for inner in strand.parts]
+        waiting += [(stretch.last, inner) for inner in stretch.continuations]
     return branches
 
 

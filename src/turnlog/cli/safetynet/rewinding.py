@@ -31,7 +31,7 @@ from turnlog.log.entry import Head
 from turnlog.machine.folder import is_here, workspace_path
 from turnlog.reader.takeback import BACK, undisturbed
 from turnlog.session import Home, Session
-from turnlog.view.number import came_out, count
+from turnlog.view.number import count, rewind_outcome
 from turnlog.view.visible import one_line
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes
@@ -180,7 +180,7 @@ def report(session: Session, action: str, head: Head) -> None:
         if len(rows) > _PROBLEMS_SHOWN:
             warn(f"{count(len(rows) - _PROBLEMS_SHOWN, 'more path')} like that")
     again = BACK.get(head.why)
-    files = f": {came_out(head.files)}" if head.files else ""
+    files = f": {rewind_outcome(head.files)}" if head.files else ""
     print(f"{action} done, entry {head.seq}{files}")
     if again:
         print(f"`turnlog {again}` takes it back")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from turnlog.errors import Conflict, Invalid
 from turnlog.mcp.page import SEARCH_BYTES, fitted, result
 from turnlog.reader.takeback import carry_out, propose, shown_path
-from turnlog.view.number import came_out, count
+from turnlog.view.number import count, rewind_outcome
 from turnlog.workspace.tree import path_bytes, path_text
 
 if TYPE_CHECKING:
@@ -80,7 +80,11 @@ def _done(library: Library, session: ReadOnlySession, done: DoneRewind) -> dict[
     stays = [line(told) for told in done.staying()[:_PROBLEMS]]
     back = f"turnlog undo -s {session.handle}"
     entry, files = done.entry.seq, done.entry.files
-    text = [f"Done, entry {entry}: {came_out(files) if files else 'no files'}.", *stays, f"`{back}` takes it back."]
+    text = [
+        f"Done, entry {entry}: {rewind_outcome(files) if files else 'no files'}.",
+        *stays,
+        f"`{back}` takes it back.",
+    ]
     data = {"session": session.id, "done": True, "entry": entry, "files": files, "problems": stays, "undo": back}
     return result("\n".join(text), data)
 

@@ -96,7 +96,7 @@ def write(
 
 
 def _redaction_counts(redactor: Redactor | None) -> dict[str, int] | None:
-    return None if redactor is None else dict(sorted(redactor.found.items()))
+    return None if redactor is None else dict(sorted(redactor.counts.items()))
 
 
 def notice(redacted: dict[str, int] | None) -> str:
@@ -119,7 +119,7 @@ def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
     for entry in transcript.entries():
         redactor.learn(entry)
     clean = [redactor.entry(entry) for entry in transcript.entries()]
-    counted = Counter(redactor.found)
+    counted = Counter(redactor.counts)
     context = transcript.context
     messages = [cast("Message", redactor.entry(message)) for message in context.messages]
     seen = Context(
@@ -136,7 +136,7 @@ def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
         files=partial(_clean_files, transcript, redactor),
         context=seen,
     )
-    redactor.found = counted  # each was counted once already
+    redactor.counts = counted  # each was counted once already
     return redacted
 
 

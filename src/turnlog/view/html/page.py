@@ -1,7 +1,7 @@
 """Rows as one HTML file: no script, nothing fetched, readable on a phone, in the light and in the dark.
 
 Browsers look for words in what is folded as well, and unfold it; for those that do not, all of it can be unfolded.
-How a row is drawn, and made safe, is in `html`.
+How a row is drawn, and made safe, is in `row`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _text = HtmlRows().text
 
 def head(title: str, facts: Iterable[str], notice: str, prompts: Sequence[tuple[int, str]] = ()) -> str:
     """The beginning of the file, up to the rows. Prompts, each with the number of its entry, are linked."""
-    told = "".join(f"<li>{_text(fact)}</li>" for fact in facts if fact)
+    fact_items = "".join(f"<li>{_text(fact)}</li>" for fact in facts if fact)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
         f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f'<header><h1>{_text(title)}</h1><ul class="facts">{told}</ul>'
+        f'<header><h1>{_text(title)}</h1><ul class="facts">{fact_items}</ul>'
         f'<p class="notice">{_text(notice)}</p>{_UNFOLD}</header>\n{_listed(prompts)}<main>\n'
     )
 

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, assert_never
 
 from turnlog.view.filechange import FileChange
 from turnlog.view.html.highlight import coloured, family_of
-from turnlog.view.markdown.parser import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
+from turnlog.view.markdown.parser import (
+    Block,
+    Code,
+    Heading,
+    InlineSpan,
+    ItemList,
+    Paragraph,
+    Quote,
+    Table,
+    is_web,
+    parse,
+)
 from turnlog.view.number import count
 from turnlog.view.row import Attachment, Call, Event, Output, Preamble, Prose, Row, Speaker, Thought
 from turnlog.view.time import minute
@@ -32,7 +43,7 @@ _MOST_MARKS = 1000
 
 
 class HtmlRows:
-    """Draws rows. What was looked for is marked, and what is folded opens where it has it."""
+    """Draws rows as HTML. Marks search terms, and opens folded parts that contain one."""
 
     def __init__(self, needles: Sequence[Needle] = ()) -> None:
         self._needles = needles
@@ -51,7 +62,7 @@ class HtmlRows:
         return "".join([*pieces, escape(visible[at:])])
 
     def code(self, text: str, name: str) -> str:
-        """Code in the language or the file of that name, in colours; where something was looked for, with its marks."""
+        """Highlighted code; code with a search term is only marked. `name` is a language or a file."""
         family = family_of(name)
         visible = safe(text)
         if not family or (self._needles and marks_in(visible, self._needles)):
@@ -71,11 +82,10 @@ class HtmlRows:
         """The rows, a piece of HTML each. A message is an article; what happens between them stands alone."""
         is_open = False
         for row in rows:
-            if isinstance(row, (Speaker, Event)) and is_open:
-                is_inside = isinstance(row, Event) and row.kind in ("error", "subagent")
-                if not is_inside:
-                    yield "</article>\n"
-                    is_open = False
+            is_part = isinstance(row, Event) and row.is_part_of_message
+            if is_open and isinstance(row, (Speaker, Event)) and not is_part:
+                yield "</article>\n"
+                is_open = False
             is_open = is_open or isinstance(row, Speaker)
             yield self.row(row)
         if is_open:
@@ -191,12 +201,16 @@ class HtmlRows:
     def event(self, row: Event) -> str:
         """What happened in between."""
         summary = f"<b>{self.text(row.kind)}</b> {self.text(readable(row.text))}"
-        id_attribute = f' id="e{row.seq}"' if row.seq and row.kind not in ("error", "subagent", "spent") else ""
+        id_attribute = self.event_anchor(row)
         kind = "event error" if row.is_failure else "event"
         if not row.body:
             return f'<p class="{kind}"{id_attribute}>{summary}</p>\n'
         body = readable(row.body)
         return _fold(kind, id_attribute + self._open_attribute(body), summary, self._pre(body))
+
+    def event_anchor(self, row: Event) -> str:
+        """The attribute with the id of an event; empty if no link leads to it."""
+        return f' id="e{row.seq}"' if row.has_anchor else ""
 
     # ── Markdown ──────────────────────────────────────────────────────────────────────────────────
 
@@ -277,8 +291,3 @@ def _cut_word(preview: str) -> str:
 
 def _lines(text: str) -> str:
     return count(text.count("\n") + 1, "line")
-
-
-def is_web(url: str) -> bool:
-    """Whether a link may lead there."""
-    return url.lower().startswith(("https://", "http://", "mailto:"))

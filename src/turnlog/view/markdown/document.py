@@ -12,8 +12,18 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from turnlog.view.html.row import is_web
-from turnlog.view.markdown.parser import Block, Code, Heading, InlineSpan, ItemList, Paragraph, Quote, Table, parse
+from turnlog.view.markdown.parser import (
+    Block,
+    Code,
+    Heading,
+    InlineSpan,
+    ItemList,
+    Paragraph,
+    Quote,
+    Table,
+    is_web,
+    parse,
+)
 from turnlog.view.row import Attachment, Call, Event, Output, Preamble, Prose, Row, Speaker, Thought
 from turnlog.view.time import minute
 from turnlog.view.visible import one_line, readable, safe

@@ -38,6 +38,11 @@ class InlineSpan(Struct, frozen=True):
     url: str = ""
 
 
+def is_web(url: str) -> bool:
+    """Whether the `url` of a span may become a link."""
+    return url.lower().startswith(("https://", "http://", "mailto:"))
+
+
 class Heading(Struct, frozen=True):
     """A heading of level 1 to 6."""
 
@@ -240,20 +245,20 @@ def spans(text: str) -> list[InlineSpan]:
     pieces = list(_pieces(text))
     closes, opens = _pairs(pieces)
     active: list[str] = []
-    found: list[InlineSpan] = []
+    merged: list[InlineSpan] = []
     for index, piece in enumerate(pieces):
         if index in opens:
             active.append(_NAMES[piece.delimiter])
         elif index in closes:
             active.remove(_NAMES[piece.delimiter])
         elif piece.span is not None:
-            found.append(replace(piece.span, marks=(*active, *piece.span.marks)))
+            merged.append(replace(piece.span, marks=(*active, *piece.span.marks)))
         elif piece.text:
-            if found and found[-1].marks == tuple(active) and not found[-1].url:
-                found[-1] = InlineSpan(found[-1].text + piece.text, found[-1].marks)
+            if merged and merged[-1].marks == tuple(active) and not merged[-1].url:
+                merged[-1] = InlineSpan(merged[-1].text + piece.text, merged[-1].marks)
             else:
-                found.append(InlineSpan(piece.text, tuple(active)))
-    return found
+                merged.append(InlineSpan(piece.text, tuple(active)))
+    return merged
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
@@ -325,11 +330,11 @@ def _pairs(pieces: list[_Piece]) -> tuple[set[int], set[int]]:
     for index, piece in enumerate(pieces):
         if not piece.delimiter:
             continue
-        place = next((n for n in range(len(stack) - 1, -1, -1) if pieces[stack[n]].delimiter == piece.delimiter), None)
-        if piece.can_close and place is not None:
-            opens.add(stack[place])
+        opener = next((n for n in range(len(stack) - 1, -1, -1) if pieces[stack[n]].delimiter == piece.delimiter), None)
+        if piece.can_close and opener is not None:
+            opens.add(stack[opener])
             closes.add(index)
-            del stack[place:]
+            del stack[opener:]
         elif piece.can_open:
             stack.append(index)
             del stack[:-16]

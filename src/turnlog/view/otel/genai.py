@@ -12,6 +12,7 @@ from turnlog.log.entry import Answer, AnyEntry, Ask, Compaction, Custom, Edit, M
 from turnlog.log.plainjson import json_bytes
 from turnlog.log.usage import Usage
 from turnlog.thread.call.ending import error_text
+from turnlog.view.otel.otlp import SpanError
 
 _PROVIDERS = {"gemini": "gcp.gemini"}
 _MODELS = {
@@ -42,7 +43,7 @@ def provider_of(provider: str | None, model: str | None) -> str:
     if provider is not None:
         return _PROVIDERS.get(provider, provider)
     name = (model or "").rpartition("/")[2].lower()
-    return next((known for begin, known in _MODELS.items() if name.startswith(begin)), "unknown")
+    return next((provider for begin, provider in _MODELS.items() if name.startswith(begin)), "unknown")
 
 
 def request(message: Message) -> dict[str, Any]:
@@ -50,11 +51,11 @@ def request(message: Message) -> dict[str, Any]:
     options = cast("dict[str, Any]", message.options) if isinstance(message.options, dict) else {}
     model = options.get("model")
     attributes: dict[str, Any] = {"gen_ai.request.model": model if isinstance(model, str) else message.model}
-    for name, known in _NUMBERS.items():
-        number = _number(options, known)
+    for name, keys in _NUMBERS.items():
+        number = _number(options, keys)
         attributes[f"gen_ai.request.{name}"] = None if number is None else _double(number)
-    for name, known in _WHOLE.items():
-        number = _number(options, known)
+    for name, keys in _WHOLE.items():
+        number = _number(options, keys)
         if isinstance(number, int) and abs(number) < _INT64 and (name, number) != ("choice.count", 1):
             attributes[f"gen_ai.request.{name}"] = number
     stop = options.get("stop_sequences", options.get("stop"))
@@ -105,26 +106,26 @@ def used(usage: Usage | None) -> dict[str, Any]:
     }
 
 
-def failure(message: Message) -> tuple[str, str] | None:
-    """The type and the text of the error that ended a request; None if it completed."""
+def failure(message: Message) -> SpanError | None:
+    """The error that ended a request; None if it completed."""
     error_value: Any = message.error
     if message.stop != "error" and error_value is None:
-        return ("aborted", "the answer broke off") if message.stop == "aborted" else None
+        return SpanError("aborted", "the answer broke off") if message.stop == "aborted" else None
     error = cast("dict[str, Any]", error_value) if isinstance(error_value, dict) else {}
     kind = next((error[name] for name in ("type", "code", "status") if isinstance(error.get(name), (str, int))), None)
-    return str(kind or OTHER_ERROR), error_text(error_value) or ""
+    return SpanError(str(kind or OTHER_ERROR), error_text(error_value) or "")
 
 
 # ── what was said ─────────────────────────────────────────────────────────────────────────────────
 
 
-def messages(said: list[Message], *, is_output: bool = False) -> str | None:
+def messages(spoken: list[Message], *, is_output: bool = False) -> str | None:
     """The text of JSON for `gen_ai.input.messages` and `gen_ai.output.messages`; None where there are none."""
-    rows = [{"role": message.role, "parts": parts(message.blocks)} for message in said]
+    rows = [{"role": message.role, "parts": parts(message.blocks)} for message in spoken]
     if is_output:
         rows = [
             {**one, "finish_reason": _FINISHED.get(message.stop or "", "stop")}
-            for one, message in zip(rows, said, strict=True)
+            for one, message in zip(rows, spoken, strict=True)
         ]
     return to_json(rows) if rows else None
 
@@ -171,7 +172,7 @@ def to_json(value: Any) -> str:
     return json_bytes(value).decode()
 
 
-# ── without what was said ─────────────────────────────────────────────────────────────────────────
+# ── without content ───────────────────────────────────────────────────────────────────────────────
 
 
 def bare(entry: AnyEntry) -> AnyEntry:

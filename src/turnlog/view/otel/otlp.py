@@ -19,6 +19,13 @@ _FAILED = 2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class SpanError(Struct, frozen=True):
+    """The error that ended a span: its type, and its text."""
+
+    kind: str
+    message: str = ""
+
+
 class SpanEvent(Struct, frozen=True):
     """Something that happened in the course of a span."""
 
@@ -39,12 +46,11 @@ class TraceSpan(Struct):
     parent_id: str = ""
     attributes: dict[str, Any] = {}
     events: list[SpanEvent] = []
-    error: tuple[str, str] | None = None
-    """What kind of error it ended with, and its text."""
+    error: SpanError | None = None
 
     def to_otlp(self) -> dict[str, Any]:
         """The span in OTLP. If the clock went back, it ends when it begins."""
-        error_attribute = {"error.type": self.error[0]} if self.error is not None else {}
+        error_attribute = {"error.type": self.error.kind} if self.error is not None else {}
         span: dict[str, Any] = {"traceId": self.trace_id, "spanId": self.id}
         if self.parent_id:
             span["parentSpanId"] = self.parent_id
@@ -57,7 +63,7 @@ class TraceSpan(Struct):
         if self.events:
             span["events"] = [_event(event) for event in self.events]
         if self.error is not None:
-            span["status"] = {"code": _FAILED, "message": as_unicode(self.error[1])}
+            span["status"] = {"code": _FAILED, "message": as_unicode(self.error.message)}
         return span
 
 

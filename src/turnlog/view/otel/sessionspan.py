@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,19 +27,26 @@ from turnlog.log.fold import note_request
 from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 from turnlog.view.otel import genai
-from turnlog.view.otel.otlp import CLIENT, INTERNAL, SpanEvent, TraceSpan, span_id, trace_id
-from turnlog.view.otel.toolspan import NEVER, ToolSpans, at_of, cover
+from turnlog.view.otel.otlp import CLIENT, INTERNAL, SpanError, SpanEvent, TraceSpan, span_id, trace_id
+from turnlog.view.otel.toolspan import NEVER, FinishedSpans, ToolSpans, at_of, cover
 
 
 class TracedSession(Struct, frozen=True):
-    """What is said of a session on its spans, and what they hang below."""
+    """The session that the spans belong to, and their parent span."""
 
     id: str
     conversation: str
-    """Its id where it is told of: that of the agent it came from, if it came from one."""
+    """The id in the spans: the agent's own id for an imported session."""
     agent: str | None
     under: TraceSpan | None = None
     """The call of a tool that started it, for a subagent."""
+
+
+class _Arrival(NamedTuple):
+    """When a node arrived, and whether it is an answer."""
+
+    at: datetime
+    is_answer: bool
 
 
 class _Turn(Struct):
@@ -53,7 +60,7 @@ class _Chat(Struct):
 
     span: TraceSpan
     asked: list[Message] = []
-    said: list[Message] = []
+    answers: list[Message] = []
     usage: Usage | None = None
 
 
@@ -78,8 +85,7 @@ class SessionSpans:
         self._has_content = has_content
         self._turns: dict[str, _Turn] = {}
         self._turn_of: dict[int, str] = {}
-        self._nodes: dict[int, tuple[datetime, bool]] = {0: (NEVER, True)}
-        """When each entry of the conversation came, and whether it is an answer."""
+        self._nodes: dict[int, _Arrival] = {0: _Arrival(NEVER, is_answer=True)}
         self._last = ""
         self._chats: list[_Chat] = []
         self._requests: dict[str, _Chat] = {}
@@ -93,7 +99,7 @@ class SessionSpans:
         """Take the next entry."""
         if entry.is_node:
             self._turn_of[entry.seq] = self._key(entry)
-            self._nodes[entry.seq] = _node(entry)
+            self._nodes[entry.seq] = _arrival_of(entry)
         match entry:
             case Message():
                 self._message(entry)
@@ -119,19 +125,19 @@ class SessionSpans:
             case _:
                 pass
 
-    def finish(self) -> tuple[list[TraceSpan], dict[str, TraceSpan]]:
-        """Every span, and below which of them each subagent belongs. A prompt alone is no turn yet."""
-        tools, below = self._tools.finish()
+    def finish(self) -> FinishedSpans:
+        """The spans of the session. A prompt alone is no turn yet."""
+        tools = self._tools.finish()
         for chat in self._chats:
             self._finish_chat(chat)
         for turn in self._turns.values():
             self._finish_turn(turn)
-        inner = [*(chat.span for chat in self._chats), *tools]
-        used = {span.parent_id for span in inner} | {span.id for span in below.values()}
+        inner = [*(chat.span for chat in self._chats), *tools.spans]
+        used = {span.parent_id for span in inner} | {span.id for span in tools.parents.values()}
         turns = [
             turn.span for turn in self._turns.values() if turn.is_ended or turn.span.events or turn.span.id in used
         ]
-        return turns + inner, below
+        return FinishedSpans(turns + inner, tools.parents)
 
     # ── turns ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -163,7 +169,7 @@ class SessionSpans:
         if entry.state != "completed":
             shown = self._shown(entry)
             error_text = shown.error if isinstance(shown, Turn) else None
-            turn.span.error = ("aborted" if entry.state == "aborted" else genai.OTHER_ERROR, error_text or "")
+            turn.span.error = SpanError("aborted" if entry.state == "aborted" else genai.OTHER_ERROR, error_text or "")
 
     def _finish_turn(self, turn: _Turn) -> None:
         agent = self._session.agent
@@ -212,7 +218,7 @@ class SessionSpans:
             chat.span.end = max(chat.span.end, at_of(entry))
         else:
             chat.span.end = entry.began_at + timedelta(milliseconds=entry.duration_ms)
-        chat.said.append(shown)
+        chat.answers.append(shown)
         cover(turn.span, chat.span)
         if entry.usage is not None and note_request(self._paid, entry.request):
             chat.usage = (chat.usage or Usage()) + entry.usage
@@ -232,14 +238,14 @@ class SessionSpans:
             return entry.began_at
         if isinstance(entry, Message) and entry.duration_ms:
             return at - timedelta(milliseconds=entry.duration_ms)
-        came, is_answer = self._before(entry.parent or 0)
-        return at if is_answer else min(at, max(came, self._moved))
+        arrival = self._arrival(entry.parent or 0)
+        return at if arrival.is_answer else min(at, max(arrival.at, self._moved))
 
-    def _before(self, seq: int) -> tuple[datetime, bool]:
-        """An entry that is asked about: of this session, or of the one that it was forked from."""
+    def _arrival(self, seq: int) -> _Arrival:
+        """The arrival of a node, also of one of the parent of a fork."""
         if seq not in self._nodes:
             entry = self._entry_at(seq)
-            self._nodes[seq] = (NEVER, True) if entry is None else _node(entry)
+            self._nodes[seq] = _Arrival(NEVER, is_answer=True) if entry is None else _arrival_of(entry)
         return self._nodes[seq]
 
     def _compacted(self, entry: Compaction) -> None:
@@ -257,11 +263,11 @@ class SessionSpans:
         shown = self._shown(entry)
         assert isinstance(shown, Compaction)
         summary = [block for one in shown.replacement if isinstance(one, Message) for block in one.blocks]
-        chat.said.append(Message(role="assistant", blocks=summary, model=shown.model, request=shown.request))
+        chat.answers.append(Message(role="assistant", blocks=summary, model=shown.model, request=shown.request))
         chat.span.attributes["turnlog.spent.why"] = "compaction"
 
     def _add_usage(self, entry: Spent | Message, usage: Usage, why: str | None, key: str) -> None:
-        """Spending that is in no answer: that of the answer before it, unless something is said of what it was for."""
+        """Usage that no answer reports: added to the previous request; with `why`, to a span of its own."""
         if not note_request(self._paid, entry.request) or usage == Usage():
             return
         turn = self._turn(entry)
@@ -272,7 +278,7 @@ class SessionSpans:
             chat = self._chat(turn, f"spent {key}", at_of(entry), at_of(entry))
             shown = self._shown(entry)
             assert isinstance(shown, (Spent, Message))
-            chat.said.append(Message(role="assistant", model=shown.model, request=shown.request))
+            chat.answers.append(Message(role="assistant", model=shown.model, request=shown.request))
             chat.span.attributes["turnlog.spent.why"] = shown.why if isinstance(shown, Spent) else None
         chat.usage = (chat.usage or Usage()) + usage
 
@@ -291,8 +297,8 @@ class SessionSpans:
         span.name = f"chat {model}" if model else "chat"
         if self._has_content:
             span.attributes["gen_ai.input.messages"] = genai.messages(chat.asked)
-            said = [message] if message.blocks else []
-            span.attributes["gen_ai.output.messages"] = genai.messages(said, is_output=True)
+            answers = [message] if message.blocks else []
+            span.attributes["gen_ai.output.messages"] = genai.messages(answers, is_output=True)
 
     def _take_custom(self, entry: Custom | Edit) -> None:
         shown = self._shown(entry)
@@ -304,21 +310,21 @@ class SessionSpans:
             self._tools.called(entry, entry.blocks or [], blocks, self._turn(entry).span)
 
 
-def _node(entry: AnyEntry) -> tuple[datetime, bool]:
-    return at_of(entry), isinstance(entry, Message) and entry.role == "assistant"
+def _arrival_of(entry: AnyEntry) -> _Arrival:
+    return _Arrival(at_of(entry), is_answer=isinstance(entry, Message) and entry.role == "assistant")
 
 
 def _whole(chat: _Chat) -> Message:
     """The messages of an answer as one."""
-    first, last = chat.said[0], chat.said[-1]
+    first, last = chat.answers[0], chat.answers[-1]
     return replace(
         last,
-        blocks=[block for one in chat.said for block in one.blocks],
+        blocks=[block for one in chat.answers for block in one.blocks],
         usage=chat.usage,
-        model=next((one.model for one in chat.said if one.model), None),
-        stop=next((one.stop for one in reversed(chat.said) if one.stop), None),
-        error=next((one.error for one in chat.said if one.error is not None), None),
-        provider=next((one.provider for one in chat.said if one.provider), None),
-        options=next((one.options for one in chat.said if one.options), None),
+        model=next((one.model for one in chat.answers if one.model), None),
+        stop=next((one.stop for one in reversed(chat.answers) if one.stop), None),
+        error=next((one.error for one in chat.answers if one.error is not None), None),
+        provider=next((one.provider for one in chat.answers if one.provider), None),
+        options=next((one.options for one in chat.answers if one.options), None),
         first_token_ms=first.first_token_ms,
     )

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from turnlog.log.block import AnyBlock, ToolCall, ToolResult, calls_in
 from turnlog.log.entry import Answer, AnyEntry, Ask, Child, Message, Started
 from turnlog.view.otel import genai
-from turnlog.view.otel.otlp import INTERNAL, SpanEvent, TraceSpan, span_id
+from turnlog.view.otel.otlp import INTERNAL, SpanError, SpanEvent, TraceSpan, span_id
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class FinishedSpans(NamedTuple):
+    """Spans, and for each subagent the span that it belongs below, by the id of its session."""
+
+    spans: list[TraceSpan]
+    parents: dict[str, TraceSpan]
 
 
 class _Call(Struct):
@@ -43,7 +50,7 @@ class ToolSpans:
         self._below: dict[str, _Call | TraceSpan] = {}
 
     def called(self, entry: AnyEntry, blocks: list[AnyBlock], shown: list[AnyBlock], turn: TraceSpan) -> None:
-        """The calls that an entry has, in a turn; an edit repeats those of before."""
+        """Record the calls of an entry. Calls that an edit repeats are ignored."""
         for block, shown_block in zip(calls_in(blocks), calls_in(shown), strict=True):
             if isinstance(entry, Message) or block.id not in self._newest:
                 call = _Call(entry.id, block.id, shown_block, at_of(entry), turn)
@@ -87,7 +94,7 @@ class ToolSpans:
             result_text = genai.to_json(genai.result(shown_block)) if self._has_content else None
             span = self._run(call, start, end, {"gen_ai.tool.call.result": result_text})
             if block.is_error:
-                span.error = genai.OTHER_ERROR, ""
+                span.error = SpanError(genai.OTHER_ERROR)
             if block.child is not None:
                 self._below.setdefault(block.child, span)
 
@@ -110,13 +117,15 @@ class ToolSpans:
         self._spans.append(span)
         return span
 
-    def finish(self) -> tuple[list[TraceSpan], dict[str, TraceSpan]]:
-        """Every span, and below which span each subagent belongs. A call that nobody began to run has none."""
+    def finish(self) -> FinishedSpans:
+        """The spans of all calls. A call that nobody began to run has none."""
         for call in self._calls:
             if call.started is not None and call.span is None:
                 self._run(call, call.started, call.started, {"turnlog.tool.unfinished": True})
-        below = {name: one if isinstance(one, TraceSpan) else one.span or one.turn for name, one in self._below.items()}
-        return self._spans, below
+        parents = {
+            name: one if isinstance(one, TraceSpan) else one.span or one.turn for name, one in self._below.items()
+        }
+        return FinishedSpans(self._spans, parents)
 
 
 def at_of(entry: AnyEntry) -> datetime:

@@ -162,16 +162,16 @@ def _short(text: str) -> tuple[Spot, ...]:
 def _spots(text: str) -> Iterator[Spot]:
     lower = text.replace("\u0130", "I").lower()  # the one character that gets longer: places stay places
     for rule in (*_KEYS, *_LISTED, _URL, *_HEADERS):
-        place = lower if rule.ignores_case else text
+        searched = lower if rule.ignores_case else text
         for hint in rule.hints:
-            if hint in place:
-                yield from _tried(rule, hint, text, place)
+            if hint in searched:
+                yield from _tried(rule, hint, text, searched)
     yield from assigned(text, lower)
     yield from _private_keys(text)
 
 
-def _tried(rule: _Rule, hint: str, text: str, place: str) -> Iterator[Spot]:
-    at = place.find(hint)
+def _tried(rule: _Rule, hint: str, text: str, searched: str) -> Iterator[Spot]:
+    at = searched.find(hint)
     while at >= 0:
         after = at + len(hint)
         match = rule.pattern.match(text, at) if _begins_here(rule, text, at) else None
@@ -180,7 +180,7 @@ def _tried(rule: _Rule, hint: str, text: str, place: str) -> Iterator[Spot]:
             start, end = match.span("secret" if "secret" in rule.pattern.groupindex else 0)
             if _is_likely(rule, text, start, end):
                 yield Spot(start, end, rule.kind)
-        at = place.find(hint, after)
+        at = searched.find(hint, after)
 
 
 def _begins_here(rule: _Rule, text: str, at: int) -> bool:

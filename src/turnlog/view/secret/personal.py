@@ -1,4 +1,4 @@
-"""What tells who somebody is: home folders, user names, e-mail addresses. Only on request. Pure, and linear."""
+"""Personal data: home folders, user names, e-mail addresses. Only on request. Pure, and linear."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOBODY = frozenset([
     "git", "noreply", "no-reply", "user", "users", "username", "you", "me", "name", "root", "admin", "runner", "ubuntu",
     "vscode", "node", "app", "home", "shared", "public", "default", "guest", "someone", "example", "test",
 ])  # fmt: skip
-"""Who stands there for nobody in particular: an account of a machine, a placeholder, an address of git."""
+"""User names that identify nobody: accounts of a machine, placeholders, addresses of git."""
 _FILES = frozenset([
     "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "mjs", "ts", "tsx", "jsx", "css", "py", "go", "rs", "json", "md",
     "txt", "html", "xml", "yaml", "yml", "toml",

@@ -35,10 +35,10 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]*")
 
 
 class Redactor:
-    """Takes secrets out, and `also` what of `personal.KINDS` is asked for; counts what it took by kind."""
+    """Takes secrets out, and personal data of the kinds in `also`; counts what it took out, by kind."""
 
     def __init__(self, also: Collection[str] = ()) -> None:
-        self.found: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self._known: dict[str, str] = {}
         self._also = also
         self._names: set[str] = set()
@@ -74,8 +74,8 @@ class Redactor:
         kind = named_secret(name, text)
         if kind:
             self._remember(text, kind)
-        for start, end, found in spots(text):
-            self._remember(text[start:end], found)
+        for start, end, kind in spots(text):
+            self._remember(text[start:end], kind)
         if self._also:
             self._names.update(names_in(text))
 
@@ -84,28 +84,28 @@ class Redactor:
             self._known.setdefault(secret, kind)
 
     def _spots(self, text: str) -> list[Spot]:
-        found = list(spots(text))
+        found_spots = list(spots(text))
         if self._also:
-            found += personal(text, self._also, self._names)
+            found_spots += personal(text, self._also, self._names)
         for secret, kind in self._known.items():
             start = text.find(secret)
             while start >= 0:
-                found.append(Spot(start, start + len(secret), kind))
+                found_spots.append(Spot(start, start + len(secret), kind))
                 start = text.find(secret, start + len(secret))
-        return _apart(found)
+        return _apart(found_spots)
 
     # ── taking out ────────────────────────────────────────────────────────────────────────────────
 
     def text(self, text: str) -> str:
         """A text without its secrets."""
-        found = self._spots(text)
-        if not found:
+        found_spots = self._spots(text)
+        if not found_spots:
             return text
         parts: list[str] = []
         at = 0
-        for start, end, kind in found:
+        for start, end, kind in found_spots:
             parts += [text[at:start], self.replacement(kind)]
-            self.found[kind] += 1
+            self.counts[kind] += 1
             at = end
         return "".join([*parts, text[at:]])
 
@@ -114,23 +114,23 @@ class Redactor:
         if len(pieces) < 2:
             return [self.text(piece) for piece in pieces]
         whole = "".join(pieces)
-        found: list[Spot] = list(self._spots(whole))
+        found_spots: list[Spot] = list(self._spots(whole))
         starts: list[int] = []
         at = 0
         for piece in pieces:
             starts.append(at)
-            found += [Spot(at + start, at + end, kind) for start, end, kind in self._spots(piece)]
+            found_spots += [Spot(at + start, at + end, kind) for start, end, kind in self._spots(piece)]
             at += len(piece)
         results: list[str] = []
-        told: set[int] = set()
+        counted_starts: set[int] = set()
         for begin, piece in zip(starts, pieces, strict=True):
             parts: list[str] = []
             at = begin
-            for start, end, kind in _within(_apart(found), begin, begin + len(piece)):
+            for start, end, kind in _within(_apart(found_spots), begin, begin + len(piece)):
                 parts.append(whole[at : max(at, start)])
-                if start not in told:
-                    told.add(start)
-                    self.found[kind] += 1
+                if start not in counted_starts:
+                    counted_starts.add(start)
+                    self.counts[kind] += 1
                     parts.append(self.replacement(kind))
                 at = min(end, begin + len(piece))
             results.append("".join([*parts, whole[at : begin + len(piece)]]))
@@ -157,15 +157,15 @@ class Redactor:
             return fields if clean == fields else clean
         if isinstance(value, list):
             items = cast("list[Any]", value)
-            done: list[Any] = []
+            clean_items: list[Any] = []
             for run in _runs(items):
                 if len(run) == 1:
-                    done.append(self.value(run[0], name))
+                    clean_items.append(self.value(run[0], name))
                 else:
                     rest = [self.value({**item, "text": ""}, name) for item in run]
                     texts = self.texts([item["text"] for item in run])
-                    done += [{**item, "text": text} for item, text in zip(rest, texts, strict=True)]
-            return items if done == items else done
+                    clean_items += [{**item, "text": text} for item, text in zip(rest, texts, strict=True)]
+            return items if clean_items == items else clean_items
         return value
 
     def _string(self, text: str, name: str) -> str:
@@ -174,7 +174,7 @@ class Redactor:
         kind = named_secret(name, text)
         if not kind:
             return self.text(text)
-        self.found[kind] += 1
+        self.counts[kind] += 1
         return self.replacement(kind)
 
     # ── saying so ─────────────────────────────────────────────────────────────────────────────────
@@ -182,7 +182,7 @@ class Redactor:
     @property
     def summary(self) -> str:
         """What was taken out: `2 × API key, 1 × private key`; empty where nothing was."""
-        return in_words(self.found)
+        return in_words(self.counts)
 
 
 def without_last_word(text: str) -> str:
@@ -191,9 +191,9 @@ def without_last_word(text: str) -> str:
     return f"{kept} …" if kept else text
 
 
-def in_words(found: Counter[str]) -> str:
+def in_words(counts: Counter[str]) -> str:
     """Kinds and how many of each, the most frequent first."""
-    rows = sorted(found.items(), key=lambda row: (-row[1], row[0]))
+    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
     return ", ".join(f"{number:,} × {kind}" for kind, number in rows if number)
 
 

@@ -125,7 +125,7 @@ def _event(row: Event, style: LineStyle) -> Iterator[str]:
         yield style.paint(f"── {text}", colour)
     else:
         yield from (style.paint(line, colour) for line in wrapped([InlineSpan(f"── {text}")], style, style.room))
-    if row.body and row.kind != "edited":
+    if row.shows_body:
         lines = readable(row.body).split("\n")
         yield from _indented(_output_lines(lines, style, "dim"), "   ")
 
@@ -167,8 +167,7 @@ def _call(row: Call, style: LineStyle) -> Iterator[str]:
             yield from _change(change, style, is_named=len(row.changes) > 1)
     elif row.has_more and (style.is_full or not row.body.startswith(("{", "["))):
         lines = readable(row.body).rstrip().split("\n")
-        is_shown = one_line(f"{lines[0]} …") == one_line(row.main_argument)
-        yield from _indented(_output_lines(lines[is_shown:], style, "cyan", head=6, tail=2), "    ")
+        yield from _indented(_output_lines(lines[row.shows_first_line :], style, "cyan", head=6, tail=2), "    ")
 
 
 def _change(change: FileChange, style: LineStyle, *, is_named: bool) -> Iterator[str]:

@@ -23,7 +23,7 @@ _NARROWEST = 8
 
 
 class LineStyle(Struct, frozen=True):
-    """How lines are drawn: how wide (None: nobody says, and nothing is wrapped), in colour, folded or in full."""
+    """How lines are drawn. `room` is the width in columns; None: unknown, nothing is wrapped."""
 
     room: int | None = None
     has_colour: bool = False

@@ -14,7 +14,7 @@ from turnlog.log.entry import Head
 from turnlog.reader.part import numbered
 from turnlog.reader.takeback import BACK, carry_out, propose, shown_path
 from turnlog.thread.reader import history_of
-from turnlog.view.number import came_out, count
+from turnlog.view.number import count, rewind_outcome
 from turnlog.web.address import address_of
 from turnlog.web.change import Answer, apply_change, decoded
 from turnlog.web.element import button, esc, link, table
@@ -104,7 +104,7 @@ def _done(viewer: Viewer, session: ReadOnlySession, seq: int) -> str:
     staying = viewer.problems.get((session.id, entry.seq)) or [f"{path} stays as it is" for path in entry.kept]
     kept = "".join(f"<li>{esc(one)}</li>" for one in staying)
     return (
-        f"<h2>Done: {esc(entry.why)}, entry {entry.seq}</h2><p>Files: {came_out(entry.files)}</p>"
+        f"<h2>Done: {esc(entry.why)}, entry {entry.seq}</h2><p>Files: {rewind_outcome(entry.files)}</p>"
         f"{f'<ul>{kept}</ul>' if kept else ''}<p>{way} {link(address_of(session.handle), 'The conversation')}</p>"
     )
 

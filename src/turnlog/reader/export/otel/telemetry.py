@@ -104,14 +104,12 @@ def _spans(home: Home, session: ReadOnlySession, shown: _Shown) -> Iterator[Trac
     above = _above(home, session, {session.id})
     below: dict[str, TraceSpan] = {} if above is None else {session.id: above}
     for member in _family(home, session):
-        spans, started = _of_one(member, below.get(member.id), shown)
-        below = {**started, **below}
-        yield from spans
+        finished = _of_one(member, below.get(member.id), shown)
+        below = {**finished.parents, **below}
+        yield from finished.spans
 
 
-def _of_one(
-    session: ReadOnlySession, under: TraceSpan | None, shown: _Shown
-) -> tuple[list[TraceSpan], dict[str, TraceSpan]]:
+def _of_one(session: ReadOnlySession, under: TraceSpan | None, shown: _Shown) -> FinishedSpans:
     """What is its own: a fork's beginning is told with the session that it was forked from."""
     history = history_of(session)
     native = origin_of(history).id or session.id
@@ -137,6 +135,6 @@ def _above(home: Home, session: ReadOnlySession, seen: set[str]) -> TraceSpan | 
     try:
         with home.read(spawned.session) as parent:
             under = _above(home, parent, seen | {parent.id})
-            return _of_one(parent, under, _Shown(None, has_content=False))[1].get(session.id)
+            return _of_one(parent, under, _Shown(None, has_content=False)).parents.get(session.id)
     except NotFound:
         return None
