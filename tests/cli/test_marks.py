@@ -15,7 +15,7 @@ from tests.cli.test_import import claude_file
 from turnlog import Invalid, Set
 from turnlog.catalog import Catalog
 from turnlog.log.ids import MARKS
-from turnlog.reader.markable import MarkableSession
+from turnlog.reader.markable import ForeignMarkable, OwnMarkable
 from turnlog.session.interior import interior
 
 ID = "00000000-0000-4000-8000-000000000001"
@@ -164,21 +164,21 @@ def test_processes_may_say_something_at_once_also_when_nothing_was_said_before(c
 
 def test_tags_of_ours_stay_that_somebody_else_gave_meanwhile(session: str):
     with turnlog.open() as home, home.resume(session) as mine, home.resume(session) as theirs:
-        assert MarkableSession(home, mine).tag(["one"], is_on=True) == ["one"]
-        assert MarkableSession(home, theirs).tag(["two"], is_on=True) == ["one", "two"]
+        assert OwnMarkable(mine).tag(["one"], is_on=True) == ["one"]
+        assert OwnMarkable(theirs).tag(["two"], is_on=True) == ["one", "two"]
 
 
 def test_what_was_said_counts_before_the_catalog_has_read_it(cli: Cli, foreign: Path):
     """While it is made, a card is older than what was said of its session."""
     with turnlog.open() as home, Catalog(agents=True) as catalog:
         card = catalog.find(NAME)
-        MarkableSession(home, None, card).tag(["star", "one"], is_on=True)
-        MarkableSession(home, None, card).set_title("Mine")
-        MarkableSession(home, None, card).archive(True)
-        later = MarkableSession(home, None, card)
+        ForeignMarkable(home, card).tag(["star", "one"], is_on=True)
+        ForeignMarkable(home, card).set_title("Mine")
+        ForeignMarkable(home, card).archive(True)
+        later = ForeignMarkable(home, card)
         assert (later.tags, later.title, later.archived) == (["star", "one"], "Mine", True)
         assert later.tag(["star"], is_on=False) == ["one"]
-        MarkableSession(home, None, card).archive(False)
+        ForeignMarkable(home, card).archive(False)
         assert (later.tags, later.archived) == (["one"], False)
     assert cli("tag", NAME).out == "one\n"
 

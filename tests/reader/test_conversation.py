@@ -15,6 +15,7 @@ from turnlog.formats import Source
 from turnlog.log.entry import ENTRIES, Answer, AnyEntry, Ask, Child, Compaction, Custom, Note, Set, Spent, Turn
 from turnlog.log.usage import Usage
 from turnlog.reader.part import Part
+from turnlog.reader.place import turns_of
 from turnlog.reader.viewing.conversation import ConversationPieces
 from turnlog.reader.viewing.foreignlog import ForeignLog
 from turnlog.reader.viewing.ownlog import OwnEntries, outline_for
@@ -120,6 +121,25 @@ def test_it_grows_to_what_it_would_be_from_the_beginning(seed: int) -> None:
             same = len(before) if changed is None else changed
             assert now[:same] == before[:same]
             assert changed is not None or now == before
+
+
+def test_turns_have_the_numbers_that_people_type() -> None:
+    """In the outline, from which buttons are made, as in the log, where `turn:3` is looked up."""
+    with turnlog.open("memory:") as home:
+        session = home.create()
+        for number in range(3):
+            with session.turn():
+                session.user(f"ask {number}")
+        again = next(entry for entry in session.entries() if isinstance(entry, Turn) and entry.state == "begin")
+        session.append(Turn(state="begin", turn=again.turn))
+        fork = session.fork()
+        with fork.turn():
+            fork.user("on the fork")
+        for one in (session, fork):
+            with home.read(one.id) as reading:
+                numbers = {turn: number for number, turn in enumerate(outline_for(one).turn_begins(), 1)}
+                assert numbers == turns_of(reading).numbers
+                assert len(numbers) == (3 if one is session else 4)
 
 
 def test_only_the_current_title_is_left_out() -> None:

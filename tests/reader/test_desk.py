@@ -77,7 +77,7 @@ def test_it_grows_from_the_mark_to_what_it_would_be_anew(machine: Machine) -> No
 
 
 def test_a_window_is_what_lies_there(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnlog.reader.viewing.foreignlog._PIECE", 4)
+    monkeypatch.setattr("turnlog.reader.viewing.foreignlog._PACKED_ENTRIES", 4)
     path = machine.claude("aaaa", 9)
     log = ForeignLog(next(source for _, form in every() for source in form.find(str(path))))
     everything = list(log.forward())
@@ -213,12 +213,12 @@ def test_what_was_erased_is_gone_from_what_lies_open(desk: Desk) -> None:
     asked = session.user("a zebra in the attic")
     session.assistant("well")
     viewed = desk.open(desk.catalog.find("talk"))
-    assert "zebra" in viewed.pieces.landmarks()[0][1].label
+    assert "zebra" in viewed.pieces.landmarks()[0].item.label
     session.erase(asked.seq, reason="asked for")
     assert isinstance(viewed.source, OwnLog)
     viewed.source._inode_asked_at = 0.0
     assert viewed.refresh() == 0
-    assert "zebra" not in viewed.pieces.landmarks()[0][1].label
+    assert "zebra" not in viewed.pieces.landmarks()[0].item.label
     assert "zebra" not in str(list(viewed.read(0, 9)))
 
 

@@ -18,7 +18,7 @@ from turnlog.log.context import text_of
 from turnlog.reader.agents.blobspace import blob_use
 from turnlog.reader.agents.presence import agents_here
 from turnlog.reader.naming.candidate import SeveralFit
-from turnlog.reader.naming.here import levels, newest_at, newest_here, of_here, project, within
+from turnlog.reader.naming.here import in_folder, levels, newest_at, newest_here, of_here, project
 from turnlog.reader.opening.follow import follow
 from turnlog.reader.opening.opener import OpenedSession, SessionOpener
 from turnlog.reader.part import part_of
@@ -188,11 +188,11 @@ def test_elsewhere_it_is_the_folder_and_then_those_above(workspace: Path, monkey
 
 
 def test_a_folder_in_a_query_is_quoted():
-    assert within("roses", '/a "b" \\c') == 'roses workspace:"/a \\"b\\" \\\\c"'
+    assert in_folder("roses", '/a "b" \\c') == 'roses workspace:"/a \\"b\\" \\\\c"'
 
 
 def test_a_folder_holds_on_every_side_of_an_or():
-    assert within("roses OR tulips", "/a") == "roses workspace:/a OR tulips workspace:/a"
+    assert in_folder("roses OR tulips", "/a") == "roses workspace:/a OR tulips workspace:/a"
 
 
 def test_a_folder_that_is_one_session_counts_with_all_that_lies_in_it(tmp_path: Path):

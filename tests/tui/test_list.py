@@ -18,7 +18,7 @@ from turnlog.tui.browser import Browser, BrowserOutcome
 from turnlog.tui.footline import KeyHint, foot_line
 from turnlog.tui.screens import listing
 from turnlog.tui.screens.listing import ListScreen
-from turnlog.tui.sessionlist import ListAnswer, ask_preview, closed, unfinished
+from turnlog.tui.sessionlist import ListAnswer, ask_preview, completed, with_open_last_word
 from turnlog.tui.style import STYLE
 
 
@@ -253,16 +253,16 @@ def test_a_click_chooses_and_a_second_one_opens(machine: Machine):
 
 
 def test_queries_are_completed_as_far_as_can_be_meant():
-    assert closed('title:"login pa') == 'title:"login pa"'
-    assert closed('"login page"') == '"login page"'
-    assert closed("fix OR") == closed("fix OR ") == "fix "
-    assert closed("codex (fix OR brea") == "codex (fix OR brea)"
-    assert closed("call(") == "call("
-    assert unfinished("fix OR logi") == "fix OR logi*"
-    assert unfinished("fix logi") == "fix logi*"
-    assert unfinished("agent:cod") == ""
-    assert unfinished("fix -logi") == ""
-    assert unfinished("done ") == ""
+    assert completed('title:"login pa') == 'title:"login pa"'
+    assert completed('"login page"') == '"login page"'
+    assert completed("fix OR") == completed("fix OR ") == "fix "
+    assert completed("codex (fix OR brea") == "codex (fix OR brea)"
+    assert completed("call(") == "call("
+    assert with_open_last_word("fix OR logi") == "fix OR logi*"
+    assert with_open_last_word("fix logi") == "fix logi*"
+    assert with_open_last_word("agent:cod") == ""
+    assert with_open_last_word("fix -logi") == ""
+    assert with_open_last_word("done ") == ""
 
 
 def test_the_last_line_has_as_many_keys_as_fit_and_each_can_be_clicked():

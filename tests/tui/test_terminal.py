@@ -188,3 +188,17 @@ def test_without_the_extra_it_says_what_to_install(machine: Machine, tmp_path: P
     with Emulator(*TURNLOG, "pick", PYTHONPATH=str(tmp_path)) as terminal:
         assert terminal.end() == 7
         assert "pip install 'turnlog[tui]'" in terminal.text
+
+
+def test_what_is_replaced_or_called_in_textual_is_there():
+    """They are private: another version of Textual may name them differently."""
+    from textual.app import App
+    from textual.drivers.linux_driver import LinuxDriver
+    from textual.widgets import Input
+
+    for place, name in (
+        (App, "_fatal_error"), (App, "_close_messages_no_wait"), (App, "_set_pointer_shape"),
+        (LinuxDriver, "_get_terminal_size"), (Input, "_cursor_visible"),
+    ):  # fmt: skip
+        assert hasattr(place, name), name
+    assert hasattr(App(), "_exception")

@@ -67,8 +67,9 @@ def read(library: Library, uri: str) -> list[dict[str, Any]]:
         if turn is None:
             entries = Part(session.head).entries(session)
         else:
-            before, entries = entries_of_turn(session, int(turn))
-            texts.take(before)
+            of_turn = entries_of_turn(session, int(turn))
+            entries = of_turn.entries
+            texts.take(of_turn.before)
         for text in filter(None, map(texts.of, entries)):
             passage = f"## [{text.seq}] {text.role} {text.at}\n\n{text.text()}"
             size += len(encoded(passage)) + 4

@@ -8,6 +8,7 @@ before-lunch  the newest checkpoint of that name; label:12 where a name looks li
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -53,8 +54,15 @@ def turns_of(session: ReadOnlySession) -> Turns:
     return Turns(numbers, begins, covered)
 
 
-def entries_of_turn(session: ReadOnlySession, number: int) -> tuple[Message | None, Iterator[AnyEntry]]:
-    """What belongs to a turn, oldest first, and the answer before it whose calls may have their results in it.
+class TurnEntries(NamedTuple):
+    """What belongs to a turn, oldest first, and the answer before it whose calls may have their results in it."""
+
+    before: Message | None
+    entries: Iterator[AnyEntry]
+
+
+def entries_of_turn(session: ReadOnlySession, number: int) -> TurnEntries:
+    """The entries of a turn.
 
     Turns count as for `turn:3`. A bracketed turn has all of its entries, also if a rewind left it behind, and those
     that were imported after the next one began.
@@ -66,12 +74,13 @@ def entries_of_turn(session: ReadOnlySession, number: int) -> tuple[Message | No
         if turn is None:
             raise NotFound(f"no turn {number}: the session has {len(numbers)}")
         entries = (entry for entry in history.forward() if entry.turn == turn)
-        return None, (history.whole(entry) for entry in entries if entry.parent is not None or entry.is_shown)
+        shown = (history.whole(entry) for entry in entries if entry.parent is not None or entry.is_shown)
+        return TurnEntries(None, shown)
     begins = _prompts(session)
     if number not in begins:
         raise NotFound(f"no turn {number}: the session has {len(begins)}")
     part = Part(session.head, after=begins[number], until=begins.get(number + 1, 0))
-    return part.before(session), part.entries(session)
+    return TurnEntries(part.before(session), part.entries(session))
 
 
 def place_of(session: ReadOnlySession, text: str | None) -> Place:

@@ -42,17 +42,13 @@ def turns_in(viewed: ViewedSession) -> list[TurnRow]:
     if not covered:
         return []
     outline = viewed.pieces.outline
-    begun: dict[str, int] = {}
-    for kind, turn, seq in zip(outline.kinds, outline.turns, outline.seqs, strict=True):
-        if turn and kind == "turn" and outline.labels.get(seq) == "begin":
-            begun.setdefault(turn, seq)  # one that is told again keeps its number
     prompts: dict[str, str] = {}
     for flags, turn, seq in zip(outline.flags, outline.turns, outline.seqs, strict=True):
         if flags & PROMPT and turn:
             prompts.setdefault(turn, outline.labels.get(seq, ""))
     return [
         TurnRow(number, prompts.get(turn, ""), seq)
-        for number, (turn, seq) in enumerate(begun.items(), 1)
+        for number, (turn, seq) in enumerate(outline.turn_begins().items(), 1)
         if turn in covered
     ]
 
@@ -63,7 +59,7 @@ class ProposedRewind(NamedTuple):
     plan: Plan
     words: str
     """How the place is called."""
-    place: int | None
+    to_seq: int | None
     """The entry to go back to; None for an undo or a redo."""
     leaving: int
     """How many messages are left behind as a branch."""
@@ -84,18 +80,22 @@ def propose(session: ReadOnlySession, target: str, only: list[str] | None = None
         is_undo = target == "undo"
         plan = session.plan_undo() if is_undo else session.plan_redo()
         words = f"the last {'rewind' if is_undo else 'undo'} taken back"
-        return ProposedRewind(plan, words, None, 0, True, _stamp(session, None, None, plan))
+        stamp = _stamp(session, None, None, plan)
+        return ProposedRewind(plan=plan, words=words, to_seq=None, leaving=0, has_files=True, stamp=stamp)
     place = place_of(session, target or None)
     has_files = checkpoint_at(session, place) is not None
     if only and not has_files:
         raise NotFound(f"there is no checkpoint of files at or before {place.words}", hint="see `turnlog checkpoints`")
     plan = session.plan_rewind(place.seq, only=only) if has_files else Plan([], NO_CHECKPOINT)
     leaving = 0 if only else sum(message.seq > place.seq for message in session.messages())
-    return ProposedRewind(plan, place.words, place.seq, leaving, has_files, _stamp(session, place.seq, only, plan))
+    return ProposedRewind(
+        plan=plan, words=place.words, to_seq=place.seq, leaving=leaving, has_files=has_files,
+        stamp=_stamp(session, place.seq, only, plan),
+    )  # fmt: skip
 
 
-def _stamp(session: ReadOnlySession, place: int | None, only: list[str] | None, plan: Plan) -> str:
-    facts = (session.id, place, session.head, sorted(only or []), plan.digest)
+def _stamp(session: ReadOnlySession, to_seq: int | None, only: list[str] | None, plan: Plan) -> str:
+    facts = (session.id, to_seq, session.head, sorted(only or []), plan.digest)
     return sha256(repr(facts).encode()).hexdigest()[:24]
 
 
@@ -135,12 +135,12 @@ def carry_out(
         if stamp != proposed.stamp:
             raise Conflict("something changed since the plan was shown: nothing was done", hint="look at it again")
         digest = proposed.plan.digest
-        note_asked(session, target if proposed.place is None else "rewind", asked_by)
-        if proposed.place is None:
+        note_asked(session, target if proposed.to_seq is None else "rewind", asked_by)
+        if proposed.to_seq is None:
             entry = session.undo(plan=digest) if target == "undo" else session.redo(plan=digest)
         else:
             entry = session.rewind(
-                proposed.place, files=proposed.has_files, conversation=not only, only=only,
+                proposed.to_seq, files=proposed.has_files, conversation=not only, only=only,
                 plan=digest if proposed.has_files else None,
             )  # fmt: skip
         return DoneRewind(entry, session.problems(), session.workspace)
@@ -154,7 +154,7 @@ def note_asked(session: Session, what: str, who: str | None) -> None:
 
 @contextmanager
 def undisturbed(home: Home, session: Session) -> Generator[None]:
-    """While files move, nothing that was said to an agent is brought in: it would look like somebody else's news."""
+    """Hold back imports for this session while files are restored: they would look like news of another writer."""
     if not history_of(session).state.is_relayed:
         yield
         return

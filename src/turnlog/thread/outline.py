@@ -121,6 +121,14 @@ class Outline:
     def __len__(self) -> int:
         return len(self.seqs)
 
+    def turn_begins(self) -> dict[str, int]:
+        """The first line of every bracketed turn, by its id. Their order is their numbering, as in `number_turn`."""
+        begins: dict[str, int] = {}
+        for kind, turn, seq in zip(self.kinds, self.turns, self.seqs, strict=True):
+            if turn and kind == "turn" and self.labels.get(seq) == "begin":
+                begins.setdefault(turn, seq)  # a turn that is reported again keeps its number
+        return begins
+
     def take(self, entry: AnyEntry) -> int:
         """Add the next entry of the log. Returns its number of characters."""
         if entry.seq > self.last:

@@ -97,7 +97,7 @@ class Canvas(Widget):
             super().__init__()
             self.canvas, self.x, self.y = canvas, x, y
 
-    class Turned(Message):
+    class Scrolled(Message):
         """The mouse wheel moved by this many lines; up is negative."""
 
         def __init__(self, canvas: Canvas, lines: int) -> None:
@@ -138,11 +138,11 @@ class Canvas(Widget):
         self.post_message(self.Pressed(self, event.x, event.y))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """See `Turned`."""
+        """See `Scrolled`."""
         event.stop()
-        self.post_message(self.Turned(self, 3))
+        self.post_message(self.Scrolled(self, 3))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """See `Turned`."""
+        """See `Scrolled`."""
         event.stop()
-        self.post_message(self.Turned(self, -3))
+        self.post_message(self.Scrolled(self, -3))

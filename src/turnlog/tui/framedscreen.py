@@ -71,7 +71,7 @@ class FramedScreen(Screen[None]):
         """Draw everything in the new size."""
         self.draw()
 
-    def on_canvas_turned(self, event: Canvas.Turned) -> None:
+    def on_canvas_scrolled(self, event: Canvas.Scrolled) -> None:
         """See `wheel`."""
         self.wheel(event.lines)
 

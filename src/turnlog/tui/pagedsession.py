@@ -138,7 +138,7 @@ class PagedSession:
 
     def to_prompt(self, by: int) -> MoveResult:
         """Go to the prompt after what is at the top, or to the one before."""
-        prompts = [piece for piece, item in self._pieces.landmarks() if item.is_prompt]
+        prompts = [mark.piece for mark in self._pieces.landmarks() if mark.item.is_prompt]
         here = self._top.piece
         if by > 0:
             index = bisect_right(prompts, here if self._top.line or here in prompts else here - 1)

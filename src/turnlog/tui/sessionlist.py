@@ -46,17 +46,17 @@ class ListAnswer(NamedTuple):
 
 def ask_list(catalog: Catalog, query: str, *, is_here_only: bool) -> ListAnswer:
     """The sessions that fit what was typed so far."""
-    asked = closed(query)
+    asked = completed(query)
     rows = catalog.lines(asked)
-    if not rows and (begun := unfinished(asked)):
+    if not rows and (begun := with_open_last_word(asked)):
         rows, asked = catalog.lines(begun), begun
-    here, _ = of_here(rows)
+    here = of_here(rows).rows
     names = {row.name for row in here}
     rows = here if is_here_only else here + [row for row in rows if row.name not in names]
     return ListAnswer(query, rows, len(here), catalog.standing(), asked)
 
 
-def closed(query: str) -> str:
+def completed(query: str) -> str:
     """What was typed, with what is still to come: the quote, the other side of an `OR`, the parenthesis."""
     if len(re.findall(r'(?<!\\)"', query)) % 2 and not query.endswith('"'):
         query += '"'
@@ -64,7 +64,7 @@ def closed(query: str) -> str:
     return query + ")" * (query.count("(") - query.count(")")) if _JOINED.search(query) else query
 
 
-def unfinished(query: str) -> str:
+def with_open_last_word(query: str) -> str:
     """The query with its last word as the beginning of one; empty where that cannot be meant."""
     try:
         terms = parse(query).sides[-1].terms
@@ -77,7 +77,7 @@ def unfinished(query: str) -> str:
 def words_in(query: str) -> Query:
     """The query; an empty one for what cannot be understood."""
     try:
-        return parse(closed(query))
+        return parse(completed(query))
     except Invalid:
         return Query()
 

@@ -27,17 +27,17 @@ def split_painted(line: str, room: int) -> list[str]:
         return [line]
     margin = " " * min(len(text) - len(text.lstrip(" ")), room // 2)
     lines: list[str] = []
-    now, left, code = "", room, ""
+    current, left, code = "", room, ""
     for part in _CODE.split(line):
         if _CODE.fullmatch(part):
-            now, code = now + part, part.replace(_PLAIN, "")
+            current, code = current + part, part.replace(_PLAIN, "")
             continue
         while part:
             if not (piece := beginning(part, left)) and left >= room - len(margin):
                 piece = next(iter(characters(part)))  # wider than all there is
             if piece:
-                now, left, part = now + piece, left - width(piece), part[len(piece) :]
+                current, left, part = current + piece, left - width(piece), part[len(piece) :]
             else:
-                lines.append(now + (_PLAIN if code else ""))
-                now, left = margin + code, room - len(margin)
-    return [*lines, now]
+                lines.append(current + (_PLAIN if code else ""))
+                current, left = margin + code, room - len(margin)
+    return [*lines, current]

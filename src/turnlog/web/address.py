@@ -19,5 +19,5 @@ def address_of(name: str, page: str = "", /, **query: object) -> str:
 
 
 def compare_address(a: str, b: str = "", **branches: int) -> str:
-    """The address of this page."""
+    """The address of the page that compares two sessions."""
     return f"/compare?{urlencode({'a': a, **({'b': b} if b else {}), **branches})}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class CancelOnDisconnect:
-    """Watches whether whoever asked is still there. What changes something is carried out all the same."""
+    """Cancels a request that only reads when its client disconnects. One that changes something runs to its end."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

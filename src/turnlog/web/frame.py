@@ -30,11 +30,11 @@ def page(
 ) -> HTMLResponse:
     """A whole page. `here` is the address of the part that it belongs to."""
     theme = request.cookies.get("turnlog-theme", "")
-    shown = f' data-theme="{theme}"' if theme in THEMES[1:] else ""
+    theme_attribute = f' data-theme="{theme}"' if theme in THEMES[1:] else ""
     viewer = viewer_of(request)
     token = "" if viewer.is_read_only else f'<meta name="turnlog-token" content="{viewer.page_token}">\n'
     return HTMLResponse(
-        f'<!doctype html>\n<html lang="en"{shown}>\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="en"{theme_attribute}>\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{esc(title)}</title>\n{token}"
         '<link rel="icon" href="/static/icon.svg" type="image/svg+xml">\n'
@@ -64,9 +64,10 @@ def _bar(query: str, here: str) -> str:
 def tabs(name: str, here: str, *, is_ours: bool, conversation: str = "") -> str:
     """The pages of a session. `conversation` is the address of the first one, if it is shown in a special way."""
     pages = [("", "Conversation"), ("changes", "Changes"), ("tree", "Tree"), ("stats", "Stats")]
-    shown = [one for one in pages if is_ours or one[0] != "changes"]
+    visible_pages = [one for one in pages if is_ours or one[0] != "changes"]
     items = "".join(
-        link((not key and conversation) or address_of(name, key), text, current=key == here) for key, text in shown
+        link((not key and conversation) or address_of(name, key), text, current=key == here)
+        for key, text in visible_pages
     )
     return f'<nav class="tabs" aria-label="This session">{items}</nav>'
 

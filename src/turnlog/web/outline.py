@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from turnlog.catalog import Card
-    from turnlog.reader.viewing.conversation import ConversationPieces
+    from turnlog.reader.viewing.conversation import ConversationPieces, Landmark
     from turnlog.reader.viewing.viewedsession import ViewedSession
     from turnlog.thread.outline import OutlineItem
     from turnlog.web.query import ConversationQuery
@@ -32,15 +32,15 @@ def outline_around(
         return '<nav class="outline" aria-label="Outline"></nav>'
     low, high = _near(marks, first)
     shown = marks[low:high]
-    prompts = [item.seq for _, item in marks[low:] if item.is_prompt][: high - low + 1]
+    prompts = [mark.item.seq for mark in marks[low:] if mark.item.is_prompt][: high - low + 1]
     costs = costs_by_prompt(viewer, viewed.card, prompts, until=prompts[-1] if prompts and high < len(marks) else None)
     lines: list[str] = []
     if low:
-        lines.append(f'<li class="rest">{link(query.address(at=marks[0][1].seq), f"{low:,} before")}</li>')
-    for _, item in shown:
+        lines.append(f'<li class="rest">{link(query.address(at=marks[0].item.seq), f"{low:,} before")}</li>')
+    for item in (mark.item for mark in shown):
         label = _line(item, viewed.redacted_label(item) if query.is_redacted else item.label)
         cost = costs.get(item.seq, 0)
-        facts = [viewed.changed.get(item.turn, "") if item.is_prompt else "", money(cost) if cost else ""]
+        facts = [viewed.file_change_of(item.turn) if item.is_prompt else "", money(cost) if cost else ""]
         facts_html = "".join(f"<small>{fact}</small>" for fact in facts if fact)
         lines.append(
             f'<li class="{_kind(item)}"><a href="{esc(query.address(at=item.seq))}" data-seq="{item.seq}">'
@@ -48,13 +48,13 @@ def outline_around(
         )
     if high < len(marks):
         rest = f"{len(marks) - high:,} after"
-        lines.append(f'<li class="rest">{link(query.address(at=marks[high][1].seq), rest)}</li>')
+        lines.append(f'<li class="rest">{link(query.address(at=marks[high].item.seq), rest)}</li>')
     more = ' data-more="1"' if unknown_turns(viewed, pieces, first) else ""
     return f'<nav class="outline" aria-label="Outline"{more}><ol>{"".join(lines)}</ol></nav>'
 
 
-def _near(marks: list[tuple[int, OutlineItem]], first: int) -> tuple[int, int]:
-    here = bisect_left(marks, first, key=lambda mark: mark[0])
+def _near(marks: list[Landmark], first: int) -> tuple[int, int]:
+    here = bisect_left(marks, first, key=lambda mark: mark.piece)
     return max(0, here - _NEAR), min(len(marks), here + _NEAR)
 
 
@@ -64,8 +64,8 @@ def unknown_turns(viewed: ViewedSession, pieces: ConversationPieces, first: int)
         return set()
     marks = pieces.landmarks()
     low, high = _near(marks, first)
-    turns = {item.turn for _, item in marks[low:high] if item.is_prompt and item.turn}
-    return turns - viewed.changed.keys()
+    turns = {mark.item.turn for mark in marks[low:high] if mark.item.is_prompt and mark.item.turn}
+    return viewed.unknown_turns(turns)
 
 
 def _kind(item: OutlineItem) -> str:

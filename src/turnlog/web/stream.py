@@ -41,14 +41,13 @@ class FollowedState(NamedTuple):
 
 
 class Follower:
-    """Polls one session on a thread, as long as it has listeners."""
+    """Polls something on a thread, as long as it has listeners; a kind of it says what in `_follow`."""
 
     def __init__(self, streams: Streams, name: str) -> None:
         self._streams, self._name = streams, name
         self.listeners: set[asyncio.Event] = set()
         self.seen = FollowedState()
         self.is_over = False
-        self._looked: ViewedSession | None = None
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow {name}", daemon=True)
 
@@ -62,17 +61,42 @@ class Follower:
         self._wake.set()
 
     def changed_since(self, version: int) -> int:
-        """The first piece that is another than it was then."""
-        return 0 if self._looked is None else self._looked.changed_since(version)
+        """The first piece that is another than it was then; 0 if there are none, or nobody knows."""
+        return 0
+
+    def _follow(self) -> None:
+        """Look, publish and wait until it is over."""
+        raise NotImplementedError
 
     def _run(self) -> None:
         try:
-            (self._follow_list if self._name == LIST else self._follow)()
+            self._follow()
         except (TurnlogError, OSError, sqlite3.Error) as error:
             self._publish(FollowedState(self.seen.version + 1, 0, "ended", error_line(error)))
         finally:
             self.is_over = True
             self._notify()
+
+    def _publish(self, seen: FollowedState) -> None:
+        if seen != self.seen:
+            self.seen = seen
+            self._notify()
+
+    def _notify(self) -> None:
+        loop = self._streams.loop
+        if loop is not None and not loop.is_closed():
+            for event in list(self.listeners):
+                loop.call_soon_threadsafe(event.set)
+
+
+class SessionFollower(Follower):
+    """Polls one session."""
+
+    _looked: ViewedSession | None = None
+
+    def changed_since(self, version: int) -> int:
+        """See `Follower`."""
+        return 0 if self._looked is None else self._looked.changed_since(version)
 
     def _follow(self) -> None:
         desk = self._streams.desk
@@ -92,7 +116,11 @@ class Follower:
             self._looked = viewed
             return FollowedState(viewed.version, len(viewed.pieces), card.state)
 
-    def _follow_list(self) -> None:
+
+class ListFollower(Follower):
+    """Polls the list of sessions."""
+
+    def _follow(self) -> None:
         catalog = self._streams.desk.catalog
         version, before = time.time_ns(), None
         while not self.is_over:
@@ -102,17 +130,6 @@ class Follower:
             before = now
             self._publish(FollowedState(version, len(rows)))
             self._wake.wait(_LIST_S)
-
-    def _publish(self, seen: FollowedState) -> None:
-        if seen != self.seen:
-            self.seen = seen
-            self._notify()
-
-    def _notify(self) -> None:
-        loop = self._streams.loop
-        if loop is not None and not loop.is_closed():
-            for event in list(self.listeners):
-                loop.call_soon_threadsafe(event.set)
 
 
 class Streams:
@@ -136,7 +153,8 @@ class Streams:
         """Changes as server-sent events since a version; a comment now and then, so that the other end knows."""
         follower = self._followers.get(name)
         if follower is None or follower.is_over:
-            follower = self._followers[name] = Follower(self, name)
+            kind = ListFollower if name == LIST else SessionFollower
+            follower = self._followers[name] = kind(self, name)
             follower.start()
         event = asyncio.Event()
         follower.listeners.add(event)

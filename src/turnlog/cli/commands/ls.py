@@ -16,7 +16,7 @@ from turnlog.cli.frame.terminal import screen_rows, screen_width
 from turnlog.cli.pick.catalog import note_pending, open_catalog
 from turnlog.cli.pick.query import filter_hint, query_of
 from turnlog.machine.folder import workspace_path
-from turnlog.reader.naming.here import ask_here, tilde, within
+from turnlog.reader.naming.here import ask_here, in_folder, tilde
 from turnlog.view.number import count
 from turnlog.view.visible import one_line
 
@@ -82,11 +82,11 @@ def command(
         more: dict[str, Any] = {"everything": hidden, "deleted": deleted}
         if workspace is not None:
             where = workspace_path(workspace)
-            cards = ask(within(query, where), **more)
+            cards = ask(in_folder(query, where), **more)
         elif everywhere or deleted or "workspace:" in query:
             cards = ask(query, **more)
         else:
-            cards, where = ask_here(ask, query, **more)
+            cards, where = ask_here(lambda words, folder: ask(words, workspace=folder, **more), query)
         if not cards and not as_json:
             _tell_nothing_found(catalog, words, query, where, deleted)
             return

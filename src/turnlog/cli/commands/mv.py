@@ -107,11 +107,11 @@ def _counted(others: dict[str, int]) -> str:
 def _others(before: str) -> dict[str, int]:
     """How many sessions of other agents are there, by agent."""
     from turnlog.cli.pick.catalog import open_catalog
-    from turnlog.reader.naming.here import within
+    from turnlog.reader.naming.here import in_folder
 
     counts: dict[str, int] = {}
     with open_catalog(home_location()) as catalog:
-        for card in catalog.cards(within("", before)):
+        for card in catalog.cards(in_folder("", before)):
             if not card.is_ours and card.agent:
                 counts[card.agent] = counts.get(card.agent, 0) + 1
     return counts

@@ -27,7 +27,7 @@ from turnlog.log.secret import mask_words
 from turnlog.machine.environment import RUN
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.naming.here import newest_with_files
-from turnlog.reader.within import told_within
+from turnlog.reader.nestedrun import sessions_inside_turn
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
 from turnlog.session.interior import interior
@@ -104,7 +104,7 @@ def command(
             print_json({**data, "changes": [json_change(item) for item in changes], "problem": problem})
         elif not quiet:
             _tell(target, turn, code, changes, is_newest=newest_with_files(home) == target.id)
-            for name in told_within(interior(home).store, target.workspace, turn):
+            for name in sessions_inside_turn(interior(home).store, target.workspace, turn):
                 tell(f"turnlog: its turns are in session {name}, each to be taken back")
         if problem and not as_json:
             warn(problem)

@@ -37,9 +37,9 @@ def in_folder(query: str, *, here: bool, workspace: str | None) -> str:
     if not here and workspace is None:
         return query
     from turnlog.machine.folder import workspace_path
-    from turnlog.reader.naming.here import project, within
+    from turnlog.reader.naming.here import in_folder, project
 
-    return within(query, project() if workspace is None else workspace_path(workspace))
+    return in_folder(query, project() if workspace is None else workspace_path(workspace))
 
 
 def query_of(words: Iterable[str]) -> str:

@@ -75,16 +75,16 @@ def session_to_change(home: Home, word: str | None, *, files: bool = False) -> S
 
 def session_to_mark(home: Home, word: str | None) -> MarkableSession:
     """Return a session to mark; of another agent's its imported copy, if there is one."""
-    from turnlog.reader.markable import MarkableSession
+    from turnlog.reader.markable import ForeignMarkable, OwnMarkable
 
     here = names(home)
     chosen = here.find(word, deleted=False)
     copy = chosen.id if chosen.source is None else here.copy_of(chosen.source)
     if copy is not None:
-        return MarkableSession(home, home.resume(copy))
+        return OwnMarkable(home.resume(copy))
     try:
         with _catalog() as catalog:
-            return MarkableSession(home, None, catalog.find(chosen.name))
+            return ForeignMarkable(home, catalog.find(chosen.name))
     except NotFound:
         hint = f"`turnlog import {one_line(word or chosen.name)}` imports it first"
         raise Invalid(f"{chosen.name} does not lie where its agent keeps sessions", hint=hint) from None

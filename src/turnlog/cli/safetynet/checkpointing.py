@@ -11,7 +11,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.workspacetop import refuses_checkpoints
-from turnlog.reader.naming.here import in_repository, newest_at, newest_here, project, project_told
+from turnlog.reader.naming.here import ProjectFolder, in_repository, newest_at, newest_here, project, project_folder
 from turnlog.session import Home, Session
 from turnlog.thread.report import SAFETY_NET_AGENT
 from turnlog.view.visible import one_line
@@ -30,11 +30,11 @@ def own_session(home: Home, *, is_here: bool, agent: str | None = None) -> str |
 
 def new_session(home: Home, *, is_here: bool) -> Session:
     """Open a session for this project, if it may have checkpoints."""
-    workspace, why = (workspace_path("."), "") if is_here else project_told()
-    folder = os.fsdecode(path_bytes(workspace))
+    place = ProjectFolder(workspace_path(".")) if is_here else project_folder()
+    folder = os.fsdecode(path_bytes(place.path))
     _refuse_folder(folder)
-    if why:
-        note(why)
+    if place.why_not_all:
+        note(place.why_not_all)
     return home.create(workspace=folder, agent=SAFETY_NET_AGENT)
 
 

@@ -18,7 +18,7 @@ _SEEN = "hooks-seen"
 
 
 def hook_places(location: str | None) -> HookPlaces:
-    """The places of here. A home that is no folder leaves what is to be remembered to this machine."""
+    """The places of the hooks here. For a home that is no folder, this machine remembers what was changed."""
     from turnlog.hooks.places import HookPlaces
     from turnlog.reader.naming.here import project
 
@@ -29,7 +29,7 @@ def imprints(location: str | None, purpose: str) -> Imprints:
     """Where it is remembered what was changed in other programs' files."""
     from turnlog.machine.imprint import Imprints
 
-    return Imprints(f"{machine_folder_of(location)}/settings", purpose)
+    return Imprints(_settings_folder(location), purpose)
 
 
 def home_for_settings(location: str | None) -> str:
@@ -46,9 +46,13 @@ def machine_folder_of(location: str | None) -> str:
     return folder_of(location or default_home()) or state_folder()
 
 
+def _settings_folder(location: str | None) -> str:
+    return f"{machine_folder_of(location)}/settings"
+
+
 def mark_hooks_seen(location: str | None) -> None:
     """Remember that the user saw the status of hooks, so that the hint is not shown again."""
-    folder = f"{machine_folder_of(location)}/settings"
+    folder = _settings_folder(location)
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
         with open(f"{folder}/{_SEEN}", "a", encoding="utf-8"):
@@ -58,10 +62,8 @@ def mark_hooks_seen(location: str | None) -> None:
 
 
 def unseen_agents(location: str | None) -> list[str]:
-    """The agents that are here and not hooked, where nobody has looked at that yet, nor wants to hear of it."""
-    if environment().get("TURNLOG_OFFERS") == "off" or os.path.exists(
-        f"{machine_folder_of(location)}/settings/{_SEEN}"
-    ):
+    """The agents here without hooks; none if the user saw that already, or turned such offers off."""
+    if environment().get("TURNLOG_OFFERS") == "off" or os.path.exists(f"{_settings_folder(location)}/{_SEEN}"):
         return []
     from turnlog.hooks import agents_without_hooks
 

@@ -58,7 +58,7 @@ def _of_claude() -> Iterator[AgentLimit]:
 
 
 def _of_codex(paths: Iterable[str]) -> list[AgentLimit]:
-    """Of the newest file that says anything, the last that it says."""
+    """The limits in the newest report of Codex."""
     reports = [(at, limits) for path in paths for at, limits in _in_rollout(path)]
     at, newest = max(reports, key=lambda one: one[0], default=(0.0, cast("dict[str, Any]", {})))
     by_window: list[AgentLimit] = []

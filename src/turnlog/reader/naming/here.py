@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from turnlog.errors import NotFound
 from turnlog.machine.environment import user_folder
@@ -18,20 +18,36 @@ if TYPE_CHECKING:
     from turnlog.session import Home
 
 _T = TypeVar("_T")
-_LOOKED_AT = 50
-_FAR = 5_000
+_MOST_SESSIONS = 50
+"""The maximum number of sessions that are searched for checkpoints."""
+_MOST_ENTRIES = 5_000
+"""The maximum number of entries of one session that are searched for checkpoints."""
+
+
+class ProjectFolder(NamedTuple):
+    """The folder where a new session starts, and the reason if it is not the whole repository."""
+
+    path: str
+    why_not_all: str = ""
+
+
+class SessionsHere(NamedTuple, Generic[_T]):
+    """Sessions of this project or of the nearest folder above it, and that folder."""
+
+    rows: list[_T]
+    folder: str
 
 
 def project() -> str:
-    """The folder that a session of here opens at, and whose sessions are those of here."""
+    """The folder where a new session starts: the top of the repository, or the current folder."""
     return workspace_path(_top().folder)
 
 
-def project_told() -> tuple[str, str]:
-    """The same, and why it is not the whole repository, where that is so."""
+def project_folder() -> ProjectFolder:
+    """The same folder, and the reason if it is not the whole repository."""
     top = _top()
     why = f"only {top.folder} is covered, not the repository {top.refusal}" if top.refusal else ""
-    return workspace_path(top.folder), why
+    return ProjectFolder(workspace_path(top.folder), why)
 
 
 def in_repository() -> bool:
@@ -42,8 +58,8 @@ def in_repository() -> bool:
 def levels() -> Iterator[list[str]]:
     """Groups of folders, nearest first. Use the first group that has sessions.
 
-    In a repository all from this folder to its top count alike, and none beyond. Elsewhere it is one after the other,
-    up to the first that is no project, such as the home folder.
+    In a repository, the folders from this one to its top are one group, and the only one. Elsewhere every folder is a
+    group of its own, up to the first that is no project, such as the home folder.
     """
     folder, top = os.path.realpath(current_folder()), _top().folder
     if has_git(top):
@@ -81,7 +97,7 @@ def tilde(path: str) -> str:
 
 
 def sessions_here(home: Home, *, agent: str | None = None) -> list[str]:
-    """The ids of the sessions of here, the newest first; of that agent only, if told."""
+    """The ids of the sessions of here, the newest first; of that agent only, if given."""
     by_folder = _by_folder(home, agent)
     for level in levels():
         ids = {id for folder in level for id in by_folder.get(folder, [])}
@@ -91,24 +107,24 @@ def sessions_here(home: Home, *, agent: str | None = None) -> list[str]:
 
 
 def newest_here(home: Home, *, agent: str | None = None) -> str | None:
-    """The newest session of here; of that agent only, if told."""
+    """The newest session of here; of that agent only, if given."""
     return next(iter(sessions_here(home, agent=agent)), None)
 
 
 def newest_with_files(home: Home) -> str | None:
     """The newest session of here that has checkpoints; where none has, the newest."""
     ids = sessions_here(home)
-    return next((id for id in ids[:_LOOKED_AT] if _has_checkpoint(home, id)), next(iter(ids), None))
+    return next((id for id in ids[:_MOST_SESSIONS] if _has_checkpoint(home, id)), next(iter(ids), None))
 
 
 def _has_checkpoint(home: Home, id: str) -> bool:
-    """Not further back than one wants to wait: what was brought in may be long, and has none."""
+    """Looks at most `_MOST_ENTRIES` entries back: an imported session may be long, and has none."""
     from turnlog.log.entry import Checkpoint
     from turnlog.thread.history import opened
 
     try:
         with opened(interior(home).store, interior(home).store.open(id, read_only=True)) as history:
-            return any(isinstance(entry, Checkpoint) for entry in islice(history.back(), _FAR))
+            return any(isinstance(entry, Checkpoint) for entry in islice(history.back(), _MOST_ENTRIES))
     except NotFound:
         return False  # it was removed meanwhile
 
@@ -125,7 +141,7 @@ def newest_conversation(home: Home) -> str | None:
 
 
 def newest_at(home: Home, folder: str, *, agent: str | None = None) -> str | None:
-    """The newest session of exactly that folder; of that agent only, if told."""
+    """The newest session of exactly that folder; of that agent only, if given."""
     return next(iter(_by_folder(home, agent).get(folder, [])), None)
 
 
@@ -140,7 +156,7 @@ def _by_folder(home: Home, agent: str | None) -> dict[str, list[str]]:
 # ── what the catalog knows of here ────────────────────────────────────────────────────────────────
 
 
-def within(query: str, folder: str) -> str:
+def in_folder(query: str, folder: str) -> str:
     """The query, for sessions of that folder and of those below it."""
     if "OR" in query:
         from turnlog.catalog.ask.query import Filter, parse
@@ -150,38 +166,43 @@ def within(query: str, folder: str) -> str:
     return f'{query} workspace:"{escaped}"'.strip()
 
 
-def ask_here(ask: Callable[..., list[_T]], query: str, **more: Any) -> tuple[list[_T], str]:
-    """Sessions of this project, or of the nearest folder above it that has any; and which folder that is."""
+def ask_here(ask: Callable[[str, str | None], list[_T]], query: str) -> SessionsHere[_T]:
+    """The sessions that fit, of this project or of the nearest folder above it. `ask` takes a query and a folder."""
     first = project()
-    rows = ask(within(query, first), **more)
+    rows = ask(in_folder(query, first), None)
     if rows:
-        return rows, first
-    above = (folder for level in levels() for folder in level if not is_in(folder, first))
-    for folder in above:
-        rows = ask(query, workspace=folder, **more)
+        return SessionsHere(rows, first)
+    for folder in _above(first):
+        rows = ask(query, folder)
         if rows:
-            return rows, folder
-    return [], first
+            return SessionsHere(rows, folder)
+    return SessionsHere([], first)
 
 
-def newest_cards(cards: Catalog, most: int, *, anywhere: bool) -> list[Card]:
+def _above(project_path: str) -> Iterator[str]:
+    """The folders above a project, the nearest first."""
+    return (folder for level in levels() for folder in level if not is_in(folder, project_path))
+
+
+def newest_cards(catalog: Catalog, most: int, *, anywhere: bool) -> list[Card]:
     """Conversations of here or of anywhere, the newest first; where there is none, other sessions."""
     for conversations in (True, False):
         for level in [[None]] if anywhere else levels():
-            asked = (cards.cards(workspace=one, conversations=conversations, limit=most) for one in level)
+            asked = (catalog.cards(workspace=one, conversations=conversations, limit=most) for one in level)
             rows = [row for page in asked for row in page]
             if rows:
                 return sorted(rows, key=lambda row: (row.updated_at is not None, row.updated_at), reverse=True)
     return []
 
 
-def of_here(rows: list[ListingRow]) -> tuple[list[ListingRow], str]:
-    """The same of sessions that are listed already."""
+def of_here(rows: list[ListingRow]) -> SessionsHere[ListingRow]:
+    """The listed sessions of this project or of the nearest folder above it, and that folder."""
     first = project()
-
-    def ask(query: str, workspace: str | None = None) -> list[ListingRow]:
-        if workspace is None:
-            return [row for row in rows if row.workspace and is_in(row.workspace, first)]
-        return [row for row in rows if row.workspace == workspace]
-
-    return ask_here(ask, "")
+    here = [row for row in rows if row.workspace and is_in(row.workspace, first)]
+    if here:
+        return SessionsHere(here, first)
+    for folder in _above(first):
+        here = [row for row in rows if row.workspace == folder]
+        if here:
+            return SessionsHere(here, folder)
+    return SessionsHere([], first)

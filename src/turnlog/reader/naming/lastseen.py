@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import NamedTuple
 
 from turnlog.errors import Unsupported
 from turnlog.machine.environment import existing_cache
@@ -26,8 +27,17 @@ WHERE (native >= ?1 AND native < ?2 OR name >= ?1 AND name < ?2) AND NOT is_dele
 _DIGITS = r"[0-9a-f]{8}(-[0-9a-f-]{0,27})?"
 
 
-def last_seen(location: str | None, name: str) -> tuple[str, str, str, str | None] | None:
-    """The id, agent, path and workspace of the one session that is meant, if it has a file of its own, still there."""
+class LastSeen(NamedTuple):
+    """A session of another agent as the catalog saw it last."""
+
+    native: str
+    agent: str
+    path: str
+    workspace: str | None
+
+
+def last_seen(location: str | None, name: str) -> LastSeen | None:
+    """The one session that is meant, if it has a file of its own that is still there."""
     is_beginning = re.fullmatch(_DIGITS, name) is not None
     if location is None or not (is_beginning or ":" in name):
         return None
@@ -48,6 +58,6 @@ def last_seen(location: str | None, name: str) -> tuple[str, str, str, str | Non
         return None  # the catalog knows what to do about that
     match rows:
         case [(str(native), str(agent), str(there), "", str() | None as workspace, 0)] if os.access(there, os.R_OK):
-            return native, agent, there, workspace
+            return LastSeen(native, agent, there, workspace)
         case _:
             return None

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError
@@ -61,21 +60,13 @@ class SessionNames:
         meant = None if is_plainly_path(word) else self.find_or_path(word, own=own, deleted=deleted)
         if meant is not None:
             return meant
-        from turnlog.reader.opening.temporary import source_at
+        from turnlog.reader.opening.temporary import ref_at
 
-        source, native = source_at(str(word), None)
-        return SessionRef(native, source)
+        return ref_at(str(word))
 
     def own_id(self, word: str | None, *, deleted: bool = True) -> str:
         """The id of the one session of ours that is meant; of another agent's, of the copy that was imported."""
-        meant = self.find(word, own=True, deleted=deleted)
-        if meant.source is None:
-            return meant.id
-        copy = self.copy_of(meant.source)
-        if copy is None:
-            hint = f"`turnlog import {one_line(meant.name)}` imports it first"
-            raise Invalid(f"{meant.name} is a session of {meant.source.agent}, not one of ours", hint=hint)
-        return copy
+        return self._own_or_copy(self.find(word, own=True, deleted=deleted), "not one of ours", "imports it first")
 
     def deleted_id(self, word: str) -> str:
         """The id of the one deleted session that is meant; of another agent's, of the copy that was imported."""
@@ -84,34 +75,46 @@ class SessionNames:
         except Ambiguous:
             raise _several(word, self._home.sessions(deleted=True)) from None
         except NotFound:
-            agent, _, native = word.partition(":")
-            copies = [row for row in self._home.sessions(deleted=True) if row.id.startswith(imported_id(agent, native))]
-            if len(copies) > 1 and native:
-                raise _several(imported_id(agent, native), copies) from None
-            if native and copies:
-                return copies[0].id
-            theirs = self.foreign(word)
-            if theirs is not None and theirs.source is not None:
-                with suppress(NotFound):
-                    return self._home.find(imported_id(theirs.source.agent, theirs.id), deleted=True)
+            copy = self._deleted_copy(word)
+        if copy is None:
             hint = "`turnlog ls --deleted` shows what is in the trash"
-            raise NotFound(f"no deleted session {word!r:.80}", hint=hint) from None
+            raise NotFound(f"no deleted session {word!r:.80}", hint=hint)
+        return copy
+
+    def _deleted_copy(self, word: str) -> str | None:
+        """The deleted session that another agent's was imported as: `agent:id`, or a unique beginning of it."""
+        agent, _, native = word.partition(":")
+        begin = imported_id(agent, native)
+        copies = [row for row in self._home.sessions(deleted=True) if row.id.startswith(begin)] if native else []
+        if len(copies) > 1:
+            raise _several(begin, copies)
+        if copies:
+            return copies[0].id
+        theirs = self.foreign(word)
+        if theirs is None or theirs.source is None:
+            return None
+        try:
+            return self._home.find(imported_id(theirs.source.agent, theirs.id), deleted=True)
+        except NotFound:
+            return None
 
     def changeable_id(self, word: str | None, *, files: bool = False) -> str:
-        """The id of one of ours that may be changed. Without a word it is one of this folder, by no mistake another."""
+        """The id of one of ours that may be changed. Without a word: only a session of this folder."""
         if word is None:
             newest = newest_with_files(self._home) if files else newest_conversation(self._home)
             if newest is None:
                 raise _none_here(files=files)
             return self._followed(SessionRef(newest)).id
         chosen = self.find(word, deleted=False)
-        copy = chosen.id if chosen.source is None else self.copy_of(chosen.source)
+        return self._own_or_copy(chosen, "which is only read", "imports it; the original is not changed")
+
+    def _own_or_copy(self, ref: SessionRef, refusal: str, importing: str) -> str:
+        if ref.source is None:
+            return ref.id
+        copy = self.copy_of(ref.source)
         if copy is None:
-            assert chosen.source is not None
-            raise Invalid(
-                f"{chosen.name} is a session of {chosen.source.agent}, which is only read",
-                hint=f"`turnlog import {one_line(chosen.name)}` imports it; the original is not changed",
-            )
+            hint = f"`turnlog import {one_line(ref.name)}` {importing}"
+            raise Invalid(f"{ref.name} is a session of {ref.source.agent}, {refusal}", hint=hint)
         return copy
 
     def copy_of(self, source: Source) -> str | None:
@@ -207,8 +210,7 @@ class SessionNames:
         if seen is not None:
             from turnlog.formats import Source
 
-            native, agent, path, workspace = seen
-            return SessionRef(native, Source(agent, path), workspace)
+            return SessionRef(seen.native, Source(seen.agent, seen.path), seen.workspace)
         from turnlog.catalog.ask.naming import AmbiguousName
 
         try:

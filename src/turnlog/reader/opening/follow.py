@@ -52,8 +52,10 @@ def _news(session: SessionReader, last: int, *, seconds: float) -> list[AnyEntry
 
 
 def _is_about_reading(opened: OpenedSession, entry: AnyEntry) -> bool:
-    """Whether it only says that a line could not be read: perhaps it is not written to its end yet."""
-    return opened.source is not None and isinstance(entry, Note) and entry.text.startswith(opened.source.path)
+    """Whether it is the importer's note on lines that could not be read: perhaps one is not written to its end yet."""
+    if opened.source is None or not isinstance(entry, Note) or not isinstance(entry.data, list):
+        return False
+    return entry.text.startswith(opened.source.path)
 
 
 def stamp_of(place: str) -> FileStamps:

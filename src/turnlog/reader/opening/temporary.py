@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from turnlog.errors import NotFound, Unavailable
 from turnlog.reader.naming.candidate import Candidate, SeveralFit
+from turnlog.reader.naming.sessionref import SessionRef
 from turnlog.reader.part import numbered
 from turnlog.session import Home, open_home
 from turnlog.session.interior import interior
@@ -28,7 +29,7 @@ _TIGHT = 10
 
 
 class ForeignSession(Struct, frozen=True):
-    """A session that was read from a file: under which id it is in that home, and what was wrong with it."""
+    """A session that was read from a file: its id in the temporary home, and the problems of reading it."""
 
     home: Home
     id: str
@@ -73,10 +74,10 @@ def read_from(
         yield ForeignSession(home, mine.id, chosen.header.id, mine.source, mine.problems)
 
 
-def source_at(path: str, key: str | None) -> tuple[Source, str]:
-    """Where that session lies, and its id there."""
-    chosen = _chosen(path, _listed_at(path), key)
-    return chosen.source, chosen.header.id
+def ref_at(path: str) -> SessionRef:
+    """The one session at a path."""
+    chosen = _chosen(path, _listed_at(path), None)
+    return SessionRef(chosen.header.id, chosen.source)
 
 
 @contextmanager

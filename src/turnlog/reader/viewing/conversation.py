@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -88,6 +88,13 @@ def extend_outline(outline: Outline, source: EntrySource) -> None:
         outline.take(entry)
 
 
+class Landmark(NamedTuple):
+    """An entry of the outline that readers go to, and the piece that it is in."""
+
+    piece: int
+    item: OutlineItem
+
+
 class ConversationPieces:
     """The conversation up to one head, in pieces."""
 
@@ -131,7 +138,7 @@ class ConversationPieces:
                 continue  # it only says what stands above the conversation anyway
             self._place(index, seq, kind)
         self._seen = len(outline)
-        self._landmarks: list[tuple[int, OutlineItem]] | None = None
+        self._landmarks: list[Landmark] | None = None
 
     def _place(self, index: int, seq: int, kind: str) -> None:
         is_node = kind in _NODES
@@ -212,8 +219,8 @@ class ConversationPieces:
         for position in range(first, end):
             yield [entries[seq] for seq in self.seqs(position, position + 1) if seq in entries]
 
-    def landmarks(self) -> list[tuple[int, OutlineItem]]:
-        """Prompts, compactions, subagents and what failed, each with the piece that it is in; found once."""
+    def landmarks(self) -> list[Landmark]:
+        """Prompts, compactions, subagents and errors, oldest first; found once."""
         if self._landmarks is None:
             outline = self.outline
             indexes = [
@@ -222,7 +229,9 @@ class ConversationPieces:
                 if flags & _TELLING or kind in _EVENTS
             ]
             positions = ((outline.seqs[index], index) for index in indexes)
-            self._landmarks = [(self.position(seq), outline.item(index)) for seq, index in positions if self.has(seq)]
+            self._landmarks = [
+                Landmark(self.position(seq), outline.item(index)) for seq, index in positions if self.has(seq)
+            ]
         return self._landmarks
 
     def has(self, seq: int) -> bool:

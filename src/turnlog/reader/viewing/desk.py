@@ -87,9 +87,9 @@ class Desk:
 
     def notes_on(self, card: Card) -> list[Note]:
         """The notes on another agent's session. In one of ours they stand where they were written."""
-        from turnlog.reader.markable import MarkableSession
+        from turnlog.reader.markable import ForeignMarkable
 
-        return [] if card.is_ours else MarkableSession(self.home, None, card).notes
+        return [] if card.is_ours else ForeignMarkable(self.home, card).notes
 
     def tidy(self, *, idle_s: float = _IDLE_S) -> None:
         """Let go of what nobody looked at for a while, and of the oldest where there are too many."""

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from turnlog.log.entry import Checkpoint
     from turnlog.reader.viewing.conversation import ConversationPieces
 
-_PIECE = 128
+_PACKED_ENTRIES = 128
 _CHARACTERS = 1 << 20
 _STEPS = 4096
 """How many steps back the place can lie from which reading goes on."""
-_Piece = bytes | list[AnyEntry]
+_Pack = bytes | list[AnyEntry]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[AnyEntry]).decode
 
@@ -57,14 +57,15 @@ class ForeignLog:
         self._take(self._read(), while_wanted)
 
     def _begin(self) -> None:
+        self._header_id = ""
         self.title: str | None = None
         self.head = 0
         self.problems: list[Problem] = []
         self.outline = Outline()
         self.blobs: dict[str, bytes] = {}
-        self._pieces: list[_Piece | Future[bytes]] = []
+        self._packs: list[_Pack | Future[bytes]] = []
         self._starts: list[int] = []
-        """The first entry of each piece."""
+        """The first entry of each pack."""
         self._open: list[AnyEntry] = []
         """What is not packed yet."""
         self._open_size = 0
@@ -102,7 +103,7 @@ class ForeignLog:
 
     def read_on(self) -> int | None:
         """Take in what was written since; gives the first entry that is new or changed, None if nothing changed."""
-        before = [*self._pieces, self._open[:]]
+        before = [*self._packs, self._open[:]]
         if self._resume is not None and self._form.growth is not None:
             point, prefix = self._resume
             try:
@@ -122,12 +123,12 @@ class ForeignLog:
         self._take(self._read())
         return self._first_other(before)
 
-    def _first_other(self, before: list[_Piece | Future[bytes]]) -> int | None:
-        now = [*self._pieces, self._open]
+    def _first_other(self, before: list[_Pack | Future[bytes]]) -> int | None:
+        now = [*self._packs, self._open]
         same = 0
         while same < min(len(before), len(now)) and before[same] == now[same]:
             same += 1
-        old, new = (chain.from_iterable(map(_unpacked, pieces[same:])) for pieces in (before, now))
+        old, new = (chain.from_iterable(map(_unpacked, packs[same:])) for packs in (before, now))
         for was, is_now in zip_longest(old, new):
             if was != is_now:
                 entry = is_now or was
@@ -135,10 +136,10 @@ class ForeignLog:
         return None
 
     def _cut(self, steps: int, head: int) -> None:
-        """As it was before that step."""
+        """Remove everything from a step on."""
         while self._steps - len(self._open) > steps:
             self._starts.pop()
-            self._open = [*_unpacked(self._pieces.pop()), *self._open]
+            self._open = [*_unpacked(self._packs.pop()), *self._open]
         del self._open[len(self._open) - (self._steps - steps) :]
         self._open_size = 0
         while self._trail and self._trail[-1][0] >= steps:
@@ -159,7 +160,7 @@ class ForeignLog:
         except OSError as error:
             raise Unavailable(f"{self._there.path}: {error.strerror or error}") from None
         finally:
-            self._pieces = [piece.result() if isinstance(piece, Future) else piece for piece in self._pieces]
+            self._packs = [pack.result() if isinstance(pack, Future) else pack for pack in self._packs]
         self.title = reading.header.title or self.title
         self.problems = reading.problems
         point = reading.mark
@@ -187,9 +188,9 @@ class ForeignLog:
     def _add(self, entry: AnyEntry, packing: Executor) -> None:
         self._open.append(entry)
         self._open_size += self.outline.take(entry)
-        if len(self._open) >= _PIECE or self._open_size >= _CHARACTERS:
+        if len(self._open) >= _PACKED_ENTRIES or self._open_size >= _CHARACTERS:
             self._starts.append(self._open[0].seq)
-            self._pieces.append(self._packed(self._open, packing))
+            self._packs.append(self._packed(self._open, packing))
             self._open, self._open_size = [], 0
 
     def _packed(self, entries: list[AnyEntry], packing: Executor) -> Future[bytes] | list[AnyEntry]:
@@ -201,10 +202,10 @@ class ForeignLog:
 
     def forward(self, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
         """Entries with `after < seq < before`, oldest first."""
-        for number in range(max(0, bisect_right(self._starts, after + 1) - 1), len(self._pieces)):
+        for number in range(max(0, bisect_right(self._starts, after + 1) - 1), len(self._packs)):
             if before is not None and self._starts[number] >= before:
                 return
-            yield from _between(_unpacked(self._pieces[number]), after, before)
+            yield from _between(_unpacked(self._packs[number]), after, before)
         yield from _between(self._open, after, before)
 
     def checkpoints(self) -> list[Checkpoint]:
@@ -249,6 +250,6 @@ def _between(entries: list[AnyEntry], after: int, before: int | None) -> Iterato
     return (entry for entry in entries if entry.seq > after and (before is None or entry.seq < before))
 
 
-def _unpacked(piece: _Piece | Future[bytes]) -> list[AnyEntry]:
-    piece = piece.result() if isinstance(piece, Future) else piece
-    return piece if isinstance(piece, list) else _decode(decompressor().decompress(piece))
+def _unpacked(pack: _Pack | Future[bytes]) -> list[AnyEntry]:
+    pack = pack.result() if isinstance(pack, Future) else pack
+    return pack if isinstance(pack, list) else _decode(decompressor().decompress(pack))

@@ -45,7 +45,7 @@ class ViewedSession:
         self._redactor = Redactor()
         self._learnt = 0
         """The last entry whose secrets the redactor knows."""
-        self.changed: dict[str, str] = {}
+        self._file_changes: dict[str, str] = {}
         """What turns did to files, in words, by the id of the turn: as far as somebody asked."""
         self._branches: dict[int, ConversationPieces] = {}
         self._stack = ExitStack()
@@ -65,9 +65,9 @@ class ViewedSession:
         from turnlog.formats import Source
         from turnlog.reader.viewing.foreignlog import ForeignLog
 
-        place = Source(self.card.agent or "", self.card.path, self.card.key)
-        there = self._stack.enter_context(KeptFiles(location).readable(place))
-        return ForeignLog(place, there.path)
+        source = Source(self.card.agent or "", self.card.path, self.card.key)
+        there = self._stack.enter_context(KeptFiles(location).readable(source))
+        return ForeignLog(source, there.path)
 
     @property
     def session(self) -> ReadOnlySession | None:
@@ -123,6 +123,20 @@ class ViewedSession:
             return 0
         return min(first for number, first in changes if number > version)
 
+    # ── what turns did to files ───────────────────────────────────────────────────────────────────
+
+    def unknown_turns(self, turns: set[str]) -> set[str]:
+        """Those of these turns whose changes of files were not asked for yet."""
+        return turns - self._file_changes.keys()
+
+    def add_file_changes(self, changes: dict[str, str]) -> None:
+        """Keep what turns did to files, in words, by the id of the turn."""
+        self._file_changes |= changes
+
+    def file_change_of(self, turn: str) -> str:
+        """What a turn did to files, in words; empty if it did nothing, or nobody asked yet."""
+        return self._file_changes.get(turn, "")
+
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
     def read(
@@ -169,7 +183,7 @@ class ViewedSession:
         """The title without its secrets."""
         title = self.title
         if title == self.card.preview and title.endswith("…"):
-            prompts = (item for _, item in self.pieces.landmarks() if item.is_prompt)
+            prompts = (mark.item for mark in self.pieces.landmarks() if mark.item.is_prompt)
             return next(map(self.redacted_label, prompts), "(no title)")
         return self.redactor().text(without_last_word(title))
 

@@ -65,7 +65,7 @@ def outline(request: Request) -> Response:
         turns = _ended(viewed, unknown_turns(viewed, query.pieces_of(viewed), first))
     changes = _changed(viewer, viewed, turns) if turns else {}
     with viewed.mutex:
-        viewed.changed |= changes
+        viewed.add_file_changes(changes)
         return HTMLResponse(outline_around(viewer, viewed, query, query.pieces_of(viewed), first))
 
 

@@ -57,7 +57,7 @@ def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
     proposed = propose(session, target)
     plan, words, leaving = proposed.plan, proposed.words, proposed.leaving
     summary = [
-        f"<p>{esc(words.capitalize())}.</p>" if proposed.place is None else f"<p>Goes back to {esc(words)}.</p>",
+        f"<p>{esc(words.capitalize())}.</p>" if proposed.to_seq is None else f"<p>Goes back to {esc(words)}.</p>",
         f"<p>{count(leaving, 'message')} of the conversation stay as a branch.</p>" if leaving else "",
         f'<p class="note">{esc(plan.note)}</p>' if plan.note else "",
     ]

@@ -49,7 +49,7 @@ def show(request: Request) -> Response:
     with viewed.mutex:
         card, title = viewed.card, viewed.title
         state = (card, viewed.version, viewer.catalog.standing().pending)
-        prompts = [item for _, item in viewed.pieces.landmarks() if item.is_prompt]
+        prompts = [mark.item for mark in viewed.pieces.landmarks() if mark.item.is_prompt]
     with _MUTEX:
         drawn = _DRAWN.get(viewed)
     if drawn is None or drawn.state != state:  # drawn without the mutex, so that readers of the page do not wait

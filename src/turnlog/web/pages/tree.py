@@ -52,10 +52,8 @@ def branches_of(viewed: ViewedSession) -> list[BranchRow]:
         is_current = seq == viewed.pieces.head
         if (seq in inner and not is_current) or len(branches) >= _MOST:
             continue
-        own = [place for place in outline.path(seq) if is_current or place not in main]
-        label = next(
-            (outline.labels[outline.seqs[place]] for place in own if outline.seqs[place] in outline.labels), ""
-        )
+        own = [row for row in outline.path(seq) if is_current or row not in main]
+        label = next((outline.labels[outline.seqs[row]] for row in own if outline.seqs[row] in outline.labels), "")
         left = outline.parents[own[0]] if own and not is_current else 0
         branches.append(BranchRow(seq, left, len(own), label, outline.times[index], is_current))
     return branches
@@ -78,21 +76,21 @@ def show(request: Request) -> Response:
 
 
 def _with_parents(viewer: Viewer, cards: list[Card]) -> list[Card]:
-    """The sessions without the forks' parents that only have the id of the session which was forked."""
+    """The cards, with `fork` only where the parent still is the session that was forked."""
     parents = fork_parents(viewer.home, viewer.home.sessions())
     return [card._replace(fork=parents.get(card.id)) if card.is_ours and card.fork else card for card in cards]
 
 
 def _top(card: Card, cards: list[Card]) -> Card:
     """The session that it was forked from, or started by, in the end."""
-    known = {card.id}
+    visited = {card.id}
     above = card
     while True:
         name = above.fork or above.parent
         parent = next((one for one in cards if one.id == name and one.is_ours == above.is_ours), None) if name else None
-        if parent is None or parent.id in known:
+        if parent is None or parent.id in visited:
             return above
-        known.add(parent.id)
+        visited.add(parent.id)
         above = parent
 
 
@@ -122,11 +120,11 @@ def _family(card: Card, cards: list[Card], asked: Card, branches: list[BranchRow
 
 
 def _branch(card: Card, branch: BranchRow) -> str:
-    place = address_of(card.name) if branch.is_current else address_of(card.name, branch=branch.head)
+    address = address_of(card.name) if branch.is_current else address_of(card.name, branch=branch.head)
     origin = "the head" if branch.is_current else f"left at {branch.left}" if branch.left else "from the beginning"
     mark = "<b>●</b> " if branch.is_current else ""
     facts = f"{origin} · {count(branch.messages, 'entry', 'entries')}"
-    name = link(place, branch.label or f"entry {branch.head}")
+    name = link(address, branch.label or f"entry {branch.head}")
     beside = ""
     if not branch.is_current:
         beside = f" <small>{link(compare_address(card.name, card.name, branch_b=branch.head), 'compare')}</small>"

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from turnlog.errors import Invalid
-from turnlog.reader.markable import MarkableSession
+from turnlog.reader.markable import ForeignMarkable, OwnMarkable
 from turnlog.web.address import address_of
 from turnlog.web.change import Answer, apply_change, decoded
 from turnlog.web.viewer import Viewer
@@ -51,9 +51,9 @@ async def delete(request: Request) -> Response:
 def _set_title(viewer: Viewer, card: Card, text: str) -> Answer:
     if card.is_ours:
         with viewer.home.resume(card.id) as session:
-            MarkableSession(viewer.home, session).set_title(text)
+            OwnMarkable(session).set_title(text)
     else:
-        MarkableSession(viewer.home, None, card).set_title(text)
+        ForeignMarkable(viewer.home, card).set_title(text)
     viewer.catalog.sync()
     return {"title": text}
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from turnlog.reader.opening.opener import OpenedSession
     from turnlog.session.home import Home
     from turnlog.session.readonly import ReadOnlySession
+    from turnlog.view.otel.toolspan import FinishedSpans
     from turnlog.view.secret.redactor import Redactor
 
 _MOST_SPANS = 500
@@ -31,7 +32,7 @@ _MOST_BYTES = 4 << 20
 
 
 class _Shown(Struct, frozen=True):
-    """What may be shown. The rest is taken away before anything is looked for: only what is taken out counts."""
+    """What may appear in spans. Content is dropped before secrets are searched, so only exported ones count."""
 
     redactor: Redactor | None
     has_content: bool
@@ -128,7 +129,7 @@ def _spawned(session: ReadOnlySession) -> Spawned | None:
 
 
 def _above(home: Home, session: ReadOnlySession, seen: set[str]) -> TraceSpan | None:
-    """The span that a subagent belongs below, in the trace of the turn that started it: whichever of both is told."""
+    """The span in the parent's trace that a subagent belongs below; None if there is none."""
     spawned = _spawned(session)
     if spawned is None or spawned.session in seen:
         return None

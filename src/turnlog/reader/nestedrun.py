@@ -8,8 +8,8 @@ from turnlog.thread.history import opened
 from turnlog.thread.report import info_of
 
 
-def told_within(store: Store, workspace: str | None, turn: str) -> list[str]:
-    """The sessions in a folder with turns that are parts of that one: agents that ran in it."""
+def sessions_inside_turn(store: Store, workspace: str | None, turn: str) -> list[str]:
+    """The sessions in a folder whose turns are parts of that turn: agents that ran inside it."""
     ids: list[str] = []
     for row in store.listing():
         info = info_of(row)
