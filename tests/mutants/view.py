@@ -15,7 +15,7 @@ MUTANTS = [
     ),
     Mutant(
         "shown: a page that lets links lead anywhere",
-        "view/html/row.py",
+        "view/markdown/parser.py",
         'return url.lower().startswith(("https://", "http://", "mailto:"))',
         "return True",
         (SHOWN_ATTACKS,),

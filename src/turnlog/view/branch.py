@@ -17,7 +17,7 @@ _PREVIEW = 120
 _LONG = 20_000
 
 
-class Stretch(Struct):
+class BranchStretch(Struct):
     """A run of nodes, up to an end or to where the conversation splits."""
 
     first: int
@@ -31,7 +31,7 @@ class Stretch(Struct):
     """Whether its end is the head of the conversation."""
     is_path: bool = False
     """Whether it is on the path to the head."""
-    continuations: list[Stretch] = []
+    continuations: list[BranchStretch] = []
     children: list[str] = []
     """The sessions of subagents that were started in this run."""
 
@@ -44,7 +44,7 @@ class _Node(NamedTuple):
     preview: str
 
 
-def stretches(entries: Iterable[AnyEntry], head: int) -> list[Stretch]:
+def stretches(entries: Iterable[AnyEntry], head: int) -> list[BranchStretch]:
     """Where a conversation begins, each with what comes after it. Reads every entry once, in the order of the log."""
     nodes: dict[int, _Node] = {}
     after: dict[int, list[int]] = {}
@@ -63,8 +63,8 @@ def stretches(entries: Iterable[AnyEntry], head: int) -> list[Stretch]:
     while node in nodes and node not in path:
         path.add(node)
         node = nodes[node].parent
-    roots: list[Stretch] = []
-    waiting: list[tuple[int, list[Stretch]]] = [(seq, roots) for seq in after.get(0, ())]
+    roots: list[BranchStretch] = []
+    waiting: list[tuple[int, list[BranchStretch]]] = [(seq, roots) for seq in after.get(0, ())]
     for seq, siblings in waiting:  # grows during iteration
         stretch = _stretch(seq, nodes, after, children, head, path)
         siblings.append(stretch)
@@ -86,8 +86,8 @@ def _stretch(
     children: dict[int, list[str]],
     head: int,
     path: set[int],
-) -> Stretch:
-    stretch = Stretch(first=seq, continuations=[], children=[])
+) -> BranchStretch:
+    stretch = BranchStretch(first=seq, continuations=[], children=[])
     first_text = ""
     while True:
         node = nodes[seq]

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from turnlog.cli.frame.document import shape
-from turnlog.view.branch import Stretch
+from turnlog.view.branch import BranchStretch
 
 _BRANCH = {
     "after": shape.number("the entry that it continues"),
@@ -74,7 +74,7 @@ class TreeFork(Struct):
     session: TreeSession
 
 
-def branches(stretches: list[Stretch]) -> list[TreeBranch]:
+def branches(stretches: list[BranchStretch]) -> list[TreeBranch]:
     """Return the stretches one after the other: a conversation that split a thousand times is no deep tree."""
     waiting = [(0, stretch) for stretch in stretches]
     branches: list[TreeBranch] = []

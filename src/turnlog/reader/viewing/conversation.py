@@ -45,7 +45,7 @@ class EntrySource(Protocol):
         ...
 
 
-class Growth(Struct, frozen=True):
+class LogGrowth(Struct, frozen=True):
     """What is new in a session, or was written anew."""
 
     first_entry: int
@@ -65,7 +65,7 @@ class SessionSource(EntrySource, Protocol):
         """The session of ours; None for another agent's."""
         ...
 
-    def grow(self, pieces: ConversationPieces) -> Growth | None:
+    def grow(self, pieces: ConversationPieces) -> LogGrowth | None:
         """Take what was appended into the pieces; None if nothing changed."""
         ...
 

@@ -26,7 +26,7 @@ from turnlog.log.identity import id_of, key_id
 from turnlog.log.payload import digest as digest_of
 from turnlog.log.zstd import compressor, decompressor
 from turnlog.reader.opening.follow import stamp_of
-from turnlog.reader.viewing.conversation import Growth
+from turnlog.reader.viewing.conversation import LogGrowth
 from turnlog.thread.outline import Outline
 
 if TYPE_CHECKING:
@@ -92,14 +92,14 @@ class ForeignLog:
         except OSError as error:
             raise Unavailable(f"{self._there.path}: {error.strerror or error}") from None
 
-    def grow(self, pieces: ConversationPieces) -> Growth | None:
+    def grow(self, pieces: ConversationPieces) -> LogGrowth | None:
         """See `SessionSource`."""
         now = stamp_of(self._there.path)
         if now == self._stamps:
             return None
         self._stamps = now
         first = self.read_on()
-        return None if first is None else Growth(first, pieces.renew(self.outline, first))
+        return None if first is None else LogGrowth(first, pieces.renew(self.outline, first))
 
     def read_on(self) -> int | None:
         """Take in what was written since; gives the first entry that is new or changed, None if nothing changed."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.errors import TurnlogError
 from turnlog.log.entry import AnyEntry
-from turnlog.reader.viewing.conversation import Growth, extend_outline
+from turnlog.reader.viewing.conversation import LogGrowth, extend_outline
 from turnlog.thread.outline import Outline
 from turnlog.thread.reader import history_of, refuse_purged
 
@@ -60,7 +60,7 @@ class OwnLog(OwnEntries):
         self._brings_in = brings_in
         self._checkpoints: tuple[int, list[Checkpoint]] | None = None
 
-    def grow(self, pieces: ConversationPieces) -> Growth | None:
+    def grow(self, pieces: ConversationPieces) -> LogGrowth | None:
         """See `SessionSource`."""
         self._bring_in()
         history = history_of(self.session)
@@ -68,10 +68,10 @@ class OwnLog(OwnEntries):
             return None
         if self._is_another():
             self.session.refresh()
-            return Growth(1, pieces.renew(outline_for(self.session), 1))
+            return LogGrowth(1, pieces.renew(outline_for(self.session), 1))
         first_new = pieces.outline.last + 1
         with history.mutex:
-            return Growth(first_new, pieces.grow()) if history.catch_up() else None
+            return LogGrowth(first_new, pieces.grow()) if history.catch_up() else None
 
     def _is_another(self) -> bool:
         """Whether its file was written anew, because something in it was erased or repaired."""
