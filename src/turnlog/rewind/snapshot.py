@@ -16,7 +16,7 @@ from turnlog.log.entry import Checkpoint
 from turnlog.log.fold import State
 from turnlog.log.part import Root
 from turnlog.log.payload import digest
-from turnlog.machine.environment import config_folder, user_folder
+from turnlog.machine.environment import config_folder
 from turnlog.machine.folder import expand
 from turnlog.store import AddBlob, OpenFile, Store, derived
 from turnlog.thread.home.settings import Settings
@@ -25,7 +25,7 @@ from turnlog.workspace.folderscan import Scan
 from turnlog.workspace.git import git_now
 from turnlog.workspace.ignoredscan import IgnoredScanner
 from turnlog.workspace.ignorerule import Outside, rules_of_tree
-from turnlog.workspace.outsiderule import global_excludes, outside_rules
+from turnlog.workspace.outsiderule import outside_rules
 from turnlog.workspace.rootfolder import permissions_of
 from turnlog.workspace.scan import Scanner
 from turnlog.workspace.sink import DigestOnlySink, Sink
@@ -248,7 +248,7 @@ def _whole(state: State) -> Generator[None]:
 
 
 def _outside(path: str) -> Outside:
-    return outside_rules(path, expand(global_excludes(user_folder(), config_folder())))
+    return outside_rules(path, config_folder(), expand)
 
 
 def _store_rules(outside: Outside, scan: Scan, seen: cache.Seen | None, sink: Sink) -> str | None:
