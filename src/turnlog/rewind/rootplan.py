@@ -17,9 +17,9 @@ from turnlog.rewind.selection import Selection
 from turnlog.rewind.snapshot import load_rules
 from turnlog.rewind.span import Span, paths_in
 from turnlog.workspace.ignorerule import was_covered
+from turnlog.workspace.pathstate import UNLOCKED
 from turnlog.workspace.plan import CREATE, DELETE, SKIPPED, UNSURE, Plan, PlanInput, Step, Stretch, make_plan
 from turnlog.workspace.read import exists_below
-from turnlog.workspace.rootfolder import PRIVATE
 from turnlog.workspace.tree import FOLDER, Tree, TreeNode, lookup, path_bytes
 
 _FOLDER_GONE = "the folder is gone"
@@ -145,7 +145,7 @@ def _is_about(step: Step, folders: list[bytes]) -> bool:
 
 def _with_folder(root: Root, plan: Plan) -> Plan:
     """The plan, with creating the folder itself first: that step has an empty path."""
-    mode = PRIVATE if root.mode is None else root.mode
+    mode = UNLOCKED if root.mode is None else root.mode
     top = Step(b"", CREATE, "", None, TreeNode(FOLDER, mode))
     steps = [top, *plan.steps] if plan.to_do else plan.steps
     return Plan([replace(step, reason=_FOLDER_GONE) if step.action == CREATE else step for step in steps])

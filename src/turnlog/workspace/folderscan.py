@@ -87,8 +87,8 @@ class ChangedFolder:
     """A folder that is scanned name by name: what the last scan knows of it, and the results so far."""
 
     __slots__ = (
-        "digests", "extras", "files", "is_judged", "is_settled", "kinds", "known", "known_extras", "numbers", "rules",
-        "size", "skipped", "texts", "tree", "visit",
+        "digests", "extras", "files", "has_same_rules", "is_settled", "kinds", "known", "known_extras", "rule_texts",
+        "rules", "signature_numbers", "size", "skipped", "tree", "visit",
     )  # fmt: skip
 
     def __init__(
@@ -103,12 +103,12 @@ class ChangedFolder:
         self.known = known
         self.known_extras: dict[str, Extra] = {} if old is None else old.extras
         self.rules = rules
-        self.texts = texts
+        self.rule_texts = texts
         """Its rule files, each with its text if that had to be read."""
-        self.is_judged = old is not None and old.above == visit.above.key and old.rules == rules.key
+        self.has_same_rules = old is not None and old.above == visit.above.key and old.rules == rules.key
         """Whether the last scan used the same rules."""
         self.kinds = bytearray()
-        self.numbers: list[int] = []
+        self.signature_numbers: list[int] = []
         self.digests: list[bytes] = []
         self.tree: Tree = {}
         self.skipped: list[tuple[bytes, str, int]] = []
@@ -121,7 +121,7 @@ class ChangedFolder:
         kinds = bytes((kind,))
         # No call between these lines, so that no signal's exception separates them: the lists are matched by position.
         self.kinds += kinds
-        self.numbers += numbers
+        self.signature_numbers += numbers
         self.digests += (digest,)
 
     def note_extra(self, name: str, extra: Extra | None) -> None:
@@ -142,7 +142,7 @@ class ChangedFolder:
             self.rules.key,
             names_to_bytes(names),
             bytes(self.kinds),
-            signature_bytes(self.numbers),
+            signature_bytes(self.signature_numbers),
             b"".join(self.digests),
             tree,
             self.is_settled,

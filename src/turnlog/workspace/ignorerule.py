@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import cached_property
@@ -14,6 +15,7 @@ from turnlog.workspace.tree import FILE, FOLDER, GetTree, Tree
 RULE_FILES = (b".gitignore", b".ignore")
 """The rule files of a folder; if both match a path, the second one decides."""
 ALWAYS = frozenset((b".git",))
+ALWAYS_NAMES = frozenset(os.fsdecode(name) for name in ALWAYS)
 TEMPORARY = b".turnlog-half-done-"
 """The prefix of a temporary file during a restore; a digest follows."""
 HALF_DONE = pattern(re.escape(TEMPORARY.decode()) + "[0-9a-f]{24}")
