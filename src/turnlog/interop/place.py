@@ -26,7 +26,10 @@ class OutputFile(Struct, frozen=True):
 
 
 def private_folders(path: str) -> None:
-    """Make a folder, and those above it that are missing: for nobody else to look into, whatever the umask."""
+    """Make a folder, and those above it that are missing: for nobody else to look into, whatever the umask.
+
+    They are durable when this returns.
+    """
     missing: list[str] = []
     while not os.path.isdir(path):
         missing.append(path)
@@ -39,6 +42,7 @@ def private_folders(path: str) -> None:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
             continue  # another process was quicker
         os.chmod(folder, 0o700)
+        sync_folder(os.path.dirname(folder))
 
 
 def put_files(files: Iterable[OutputFile], folder: str, *, force: bool = False) -> list[str]:
@@ -72,7 +76,7 @@ def put_file(path: str, data: bytes, *, mode: int = 0o644, force: bool = False) 
         finally:
             if os.path.lexists(temporary):
                 os.unlink(temporary)
-        _sync_folder(folder)
+        sync_folder(folder)
 
 
 @contextmanager
@@ -175,7 +179,8 @@ def _target(folder: str, path: str) -> str:
     return os.path.join(folder, *parts)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -14,7 +14,7 @@ from turnlog.formats import Problem, Reading, SessionHeader, Source, format_of
 from turnlog.thread.home.creator import Creator
 
 Progress = Callable[[int, int, Source], None]
-"""Told before each source: how many are done, how many there are, and which comes now."""
+"""Called before each source: with how many are done, how many there are, and the source."""
 
 
 class OpenedSource(NamedTuple):
@@ -108,7 +108,7 @@ def _import_one(creator: Creator, source: Source, reading: Reading, readable: So
     """Import one session. A problem with one is no reason to stop before the others."""
     try:
         return import_source(creator, source, reading, readable)
-    except Invalid as error:
+    except (Corrupt, Invalid) as error:
         return Imported("", source, 0, [*reading.problems, Problem(error.message)])
     except OSError as error:
         problem = Problem(f"could not be read to its end: {error.strerror or error}")

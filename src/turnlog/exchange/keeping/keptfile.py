@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from turnlog.errors import AlreadyExists, Corrupt, TurnlogError, Unavailable
 from turnlog.exchange.keeping.keptframe import append, contents, framed, frames_of, sound_frames
 from turnlog.formats import Source, format_of
-from turnlog.interop.place import private_folders, put_file
+from turnlog.interop.place import private_folders, put_file, sync_folder
 from turnlog.interop.proof import proof_of
 from turnlog.machine.environment import default_home, state_folder
 from turnlog.machine.folder import workspace_path
@@ -121,7 +121,7 @@ class KeptFiles:
         return True
 
     def _write(self, target: str, file: BinaryIO, status: os.stat_result, *, has_more: bool) -> None:
-        """Write the whole copy again. The old one stays beside it if it has, or may have, more than the file has."""
+        """Write the whole copy again. The old one stays beside it if it has more, or nobody can tell."""
         temporary = f"{target}.{os.getpid()}.tmp"
         for stale in _beside(target, ".tmp"):
             os.unlink(stale)  # of a process that was killed: one at a time writes here
@@ -133,6 +133,7 @@ class KeptFiles:
             if has_more:
                 os.replace(target, _free_name(f"{target.removesuffix(_SUFFIX)}.before"))
             os.replace(temporary, target)
+            sync_folder(os.path.dirname(target))  # the stamps that say it is kept are synced later
         finally:
             if os.path.exists(temporary):
                 os.unlink(temporary)
@@ -143,7 +144,7 @@ class KeptFiles:
 
     def family(self, agent: str, path: str) -> list[str]:
         """The paths of a kept file and of those that belong to it: named like it, or in the folder of that name."""
-        stem = path.rpartition(".")[0] or path
+        stem = os.path.splitext(path)[0]
         paths = [path] if self.has(agent, path) else []
         paths += self._below(agent, stem)
         near = [f"{stem}{_ABOUT}"]
