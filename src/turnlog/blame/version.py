@@ -8,7 +8,8 @@ from functools import lru_cache
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.part import Root
 from turnlog.rewind.overlay import private_root
-from turnlog.rewind.snapshot import WORKSPACE, load_rules
+from turnlog.rewind.place import WORKSPACE
+from turnlog.rewind.snapshot import load_rules
 from turnlog.rewind.timeline import NOT_RECORDED, Sighting
 from turnlog.store import Store
 from turnlog.workspace.ignoredscan import NEVER_KEPT

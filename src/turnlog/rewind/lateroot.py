@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from turnlog.log.entry import Checkpoint
 from turnlog.log.part import Root
-from turnlog.rewind.snapshot import IGNORED, WORKSPACE
+from turnlog.rewind.place import WORKSPACE
+from turnlog.rewind.snapshot import IGNORED
 
 
 class LateRoots:

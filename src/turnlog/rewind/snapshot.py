@@ -18,6 +18,7 @@ from turnlog.log.part import Root
 from turnlog.log.payload import digest
 from turnlog.machine.environment import config_folder
 from turnlog.machine.folder import expand
+from turnlog.rewind.place import WORKSPACE, workspace_folder, workspace_of
 from turnlog.store import AddBlob, OpenFile, Store, derived
 from turnlog.thread.home.settings import Settings
 from turnlog.workspace import cache
@@ -31,7 +32,6 @@ from turnlog.workspace.scan import Scanner
 from turnlog.workspace.sink import DigestOnlySink, Sink
 from turnlog.workspace.tree import encode_tree, path_bytes, path_text
 
-WORKSPACE = "workspace"
 IGNORED = "ignored"
 _MOST_SKIPPED = 1000
 _RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
@@ -241,7 +241,9 @@ def _whole(state: State) -> Generator[None]:
         yield
     except OSError as error:
         name = error.filename
-        where = path_text(os.fsencode(name)) if isinstance(name, (str, bytes)) else str(state.wide.get("workspace"))
+        where = (
+            path_text(os.fsencode(name)) if isinstance(name, (str, bytes)) else workspace_of(state) or "the workspace"
+        )
         raise Unavailable(
             f"no checkpoint: {where} cannot be looked at: {error.strerror or error}", hint=_HINTS.get(error.errno or 0)
         ) from error
@@ -265,8 +267,7 @@ def _store_rules(outside: Outside, scan: Scan, seen: cache.Seen | None, sink: Si
 
 def roots_of(state: State) -> Iterator[CoveredRoot]:
     """The folders that checkpoints cover."""
-    named = state.wide.get("workspace")
-    workspace = os.fsdecode(path_bytes(str(named))) if named else None
+    workspace = workspace_folder(state)
     folders = [os.fsdecode(path_bytes(text)) for text in state.folders]
     inside: set[bytes] = set()
     others: dict[str, set[bytes]] = {}

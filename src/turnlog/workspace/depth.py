@@ -12,7 +12,7 @@ _FRAMES_LEFT = 80
 def depth_that_fits(frames: int) -> int:
     """How many levels fit, each of which takes that many stack frames."""
     used = 0
-    frame: FrameType | None = sys._getframe()
+    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         used, frame = used + 1, frame.f_back
     return max(0, (sys.getrecursionlimit() - used - _FRAMES_LEFT) // frames)
