@@ -1,6 +1,5 @@
 """The files of a session: checkpoints of them, and rewinding to these.
 
-place                           where the folders of a session are now
 coverage · snapshot             taking a checkpoint: which files are covered, and scanning them
 overlay · lateroot              reading one: ignored files laid over the others, folders that were covered later
 bracket · nocheckpoint          a checkpoint at both ends of a turn, or the reason why there is none

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache, partial
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.rewind.files import Files
-from turnlog.rewind.place import workspace_prefix
+from turnlog.rewind.snapshot import workspace_prefix
 from turnlog.rewind.timeline import NOT_RECORDED, Seen, Sighting, Timeline
 from turnlog.rewind.timelinereader import timeline_of
 from turnlog.workspace.tree import TreeNode, lookup

@@ -5,8 +5,7 @@ from __future__ import annotations
 from turnlog.errors import Invalid, NotFound, OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint
 from turnlog.machine.workspacetop import refuses_checkpoints
-from turnlog.rewind.place import workspace_folder, workspace_of
-from turnlog.rewind.snapshot import Progress, Snapshots
+from turnlog.rewind.snapshot import Progress, Snapshots, workspace_folder, workspace_of
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.thread.home.settings import Settings

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from turnlog.log.entry import Checkpoint
-from turnlog.log.part import Root
+from turnlog.log.part import Root, same_root
 from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.files import Files
 from turnlog.rewind.others import work_of_others
-from turnlog.rewind.overlay import same_root
-from turnlog.rewind.place import WORKSPACE, workspace_of, workspace_prefix
+from turnlog.rewind.snapshot import WORKSPACE, workspace_of, workspace_prefix
 from turnlog.rewind.span import Span
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.tree import Tree, lookup, path_bytes
@@ -56,7 +55,7 @@ def _differences_in(
         return any(_has(files, tree, path) for tree in private)
 
     lead, content = _lead(files, root), partial(files.content, root) if lines else None
-    partial_tree = _partial_tree(root, same_root(after, root), trees)
+    partial_tree = _partial_tree(root, same_root(after.roots, root), trees)
     for item in differences(*trees, overlay.get, content, is_private, lead):
         # Of a file that only one of the two covers, nothing is known.
         if partial_tree is None or _has(files, partial_tree, path_bytes(item.path).removeprefix(lead)):

@@ -15,8 +15,7 @@ from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.intent import carry_out, step_path
 from turnlog.rewind.lateroot import LateRoots
 from turnlog.rewind.overlay import Overlay
-from turnlog.rewind.place import current_path, workspace_folder, workspace_of
-from turnlog.rewind.snapshot import roots_of
+from turnlog.rewind.snapshot import current_path, roots_of, workspace_folder, workspace_of
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.thread.space.checkpointcontent import given_up, newest_kept

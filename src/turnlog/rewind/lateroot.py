@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from turnlog.log.entry import Checkpoint
 from turnlog.log.part import Root
-from turnlog.rewind.place import WORKSPACE
-from turnlog.rewind.snapshot import IGNORED
+from turnlog.rewind.snapshot import IGNORED, WORKSPACE
 
 
 class LateRoots:

@@ -15,8 +15,7 @@ from turnlog.log.part import Root
 from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.lateroot import LateRoots
 from turnlog.rewind.overlay import Overlay
-from turnlog.rewind.place import current_path, folder_path, workspace_of
-from turnlog.rewind.snapshot import roots_of
+from turnlog.rewind.snapshot import current_path, folder_path, roots_of, workspace_of
 from turnlog.rewind.span import Span, paths_in, spans
 from turnlog.rewind.timelinereader import each_opened
 from turnlog.store import Store

@@ -6,15 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.fold import Undoable
-from turnlog.log.part import Root
+from turnlog.log.part import Root, same_root
 from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.files import Files
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.others import ForeignSpan, work_of_others
-from turnlog.rewind.overlay import same_root
-from turnlog.rewind.place import workspace_of
 from turnlog.rewind.rootplan import PlanRequest, RootPlanner
 from turnlog.rewind.selection import EVERYTHING, Selection, selection
+from turnlog.rewind.snapshot import workspace_of
 from turnlog.rewind.span import Span, spans
 from turnlog.workspace.git import git_left
 from turnlog.workspace.plan import Plan
@@ -131,4 +130,4 @@ class Planner:
 
 def _added(before: Checkpoint, after: Checkpoint) -> list[Root]:
     """The folders that only `after` has."""
-    return [root for root in after.roots if not root.is_private and same_root(before, root) is None]
+    return [root for root in after.roots if not root.is_private and same_root(before.roots, root) is None]

@@ -8,11 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.log.entry import Changed, Checkpoint
-from turnlog.log.part import Root
+from turnlog.log.part import Root, same_root
 from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.files import Files
 from turnlog.rewind.others import ForeignSpan, seen_by_others
-from turnlog.rewind.overlay import same_root
 from turnlog.rewind.selection import Selection
 from turnlog.rewind.snapshot import load_rules
 from turnlog.rewind.span import Span, paths_in
@@ -49,7 +48,7 @@ class RootPlanner:
 
     def steps(self) -> list[Step]:
         """The steps for this folder, without the folders in it that are covered themselves."""
-        now, current_root = self._request.now, same_root(self._request.now, self._root)
+        now, current_root = self._request.now, same_root(self._request.now.roots, self._root)
         base = self._overlay.tree(self._request.target, self._root)
         current = self._overlay.tree(now, self._root)
         if base is None or current_root is None or current is None:
@@ -101,7 +100,7 @@ class RootPlanner:
             ends = (self._files.filled(span.begin, span.end), span.end or self._request.now)
             trees = self._overlay.trees(*ends, self._root)
             if trees is not None:
-                was_at = [same.path for end in ends if (same := same_root(end, self._root))]
+                was_at = [same.path for end in ends if (same := same_root(end.roots, self._root))]
                 paths = None if span.paths is None else paths_in(self._root, span.paths, was_at=was_at)
                 stretches.append(Stretch(*trees, span.what, paths, span.doubt, span.is_theirs))
         return stretches

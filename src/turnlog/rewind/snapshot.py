@@ -18,7 +18,6 @@ from turnlog.log.part import Root
 from turnlog.log.payload import digest
 from turnlog.machine.environment import config_folder
 from turnlog.machine.folder import expand
-from turnlog.rewind.place import WORKSPACE, workspace_folder, workspace_of
 from turnlog.store import AddBlob, OpenFile, Store, derived
 from turnlog.thread.home.settings import Settings
 from turnlog.workspace import cache
@@ -32,6 +31,8 @@ from turnlog.workspace.scan import Scanner
 from turnlog.workspace.sink import DigestOnlySink, Sink
 from turnlog.workspace.tree import encode_tree, path_bytes, path_text
 
+WORKSPACE = "workspace"
+"""The name of the root that is the workspace."""
 IGNORED = "ignored"
 _MOST_SKIPPED = 1000
 _RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
@@ -263,6 +264,33 @@ def _store_rules(outside: Outside, scan: Scan, seen: cache.Seen | None, sink: Si
     scan.has_changed = scan.has_changed or not is_known
     scan.seen.outside = (top, rules)
     return rules
+
+
+def workspace_of(state: State) -> str | None:
+    """The current path of the workspace, as text of the log; None without a workspace."""
+    workspace = state.wide.get("workspace")
+    return str(workspace) if workspace else None
+
+
+def workspace_folder(state: State) -> str | None:
+    """The same as a path in the file system."""
+    workspace = workspace_of(state)
+    return None if workspace is None else os.fsdecode(path_bytes(workspace))
+
+
+def workspace_prefix(state: State) -> bytes:
+    """The real path of the workspace with a slash at the end; `/` without a workspace."""
+    return folder_path(workspace_of(state) or "/")
+
+
+def current_path(root: Root, workspace: str | None) -> str:
+    """Where a root is now: the workspace at its current path, any other folder where it was."""
+    return workspace if root.name == WORKSPACE and workspace is not None else root.path
+
+
+def folder_path(folder: str) -> bytes:
+    """The real path of a folder, with a slash at the end, so that a prefix of it is a folder above."""
+    return os.path.join(os.path.realpath(path_bytes(folder)), b"")
 
 
 def roots_of(state: State) -> Iterator[CoveredRoot]:

@@ -15,7 +15,7 @@ from turnlog.log.part import Root
 from turnlog.machine.process import runs
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.nocheckpoint import reason_of
-from turnlog.rewind.place import WORKSPACE
+from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.store import Store
 from turnlog.thread.appender import turns_here
 from turnlog.thread.history import History

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from turnlog.log.entry import Checkpoint, Message
 from turnlog.log.part import Root
-from turnlog.rewind.place import WORKSPACE
+from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.workspace.plan import is_same
 from turnlog.workspace.tree import UNKNOWN, TreeNode, path_bytes
 

@@ -14,7 +14,7 @@ from turnlog.log.ids import word_of
 from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.machine.process import this_process
 from turnlog.rewind.intent import paths_of
-from turnlog.rewind.place import WORKSPACE, folder_path
+from turnlog.rewind.snapshot import WORKSPACE, folder_path
 from turnlog.rewind.span import Span, paths_in, spans
 from turnlog.rewind.timeline import Period, Sighting, Timeline, TurnWork
 from turnlog.store import Store

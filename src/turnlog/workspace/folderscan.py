@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
+from types import FrameType
 
 from msgspec import Struct
 
@@ -25,6 +27,8 @@ from turnlog.workspace.read import signature
 from turnlog.workspace.tree import UNKNOWN, Extra, Tree, TreeNode
 
 BLANK = (0, 0, 0, 0, 0)
+_FRAMES_LEFT = 80
+"""The stack frames that are left for what is done with one file."""
 REPOSITORY = "a repository of its own: a session in that folder covers it"
 
 
@@ -167,3 +171,12 @@ def mark_of(kind: int, status: os.stat_result) -> tuple[int, ...]:
         return signature(status)
     changed = status.st_ctime_ns if kind in (IS_FOLDER, IS_PARTIAL_FOLDER) else 0
     return (0, 0, changed, 0, status.st_mode)
+
+
+def depth_that_fits(frames: int) -> int:
+    """How many levels of folders fit on what the callers leave of the stack; each takes that many frames."""
+    used = 0
+    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        used, frame = used + 1, frame.f_back
+    return max(0, (sys.getrecursionlimit() - used - _FRAMES_LEFT) // frames)

@@ -27,8 +27,7 @@ from turnlog.workspace.cache import (
     names_from_bytes,
     signature_bytes,
 )
-from turnlog.workspace.depth import depth_that_fits
-from turnlog.workspace.folderscan import REPOSITORY
+from turnlog.workspace.folderscan import REPOSITORY, depth_that_fits
 from turnlog.workspace.handle import FolderHandle, Handles
 from turnlog.workspace.ignorerule import ALWAYS, ALWAYS_NAMES, HALF_DONE
 from turnlog.workspace.metadata import extra_of

@@ -29,7 +29,6 @@ from turnlog.workspace.cache import (
     names_to_bytes,
     signature_bytes,
 )  # fmt: skip
-from turnlog.workspace.depth import depth_that_fits
 from turnlog.workspace.folderscan import (
     BLANK,
     REPOSITORY,
@@ -39,6 +38,7 @@ from turnlog.workspace.folderscan import (
     Separate,
     Skipped,
     UnreadableName,
+    depth_that_fits,
     mark_of,
     refuse_repository,
     wanted_names,

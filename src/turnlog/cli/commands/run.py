@@ -28,7 +28,7 @@ from turnlog.machine.environment import RUN
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.naming.here import newest_with_files
 from turnlog.reader.within import told_within
-from turnlog.rewind.place import WORKSPACE
+from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.session import Home, Session
 from turnlog.session.interior import interior
 from turnlog.thread.report import SAFETY_NET_AGENT

@@ -68,18 +68,18 @@ def import_all(creator: Creator, wanted: list[Source], progress: Progress | None
 def parents_first(opened: list[OpenedSource]) -> Iterator[OpenedSource]:
     """The same sources in an order in which each comes after its parent, if that is among them."""
     children: dict[tuple[str, str], list[OpenedSource]] = {}
-    for one in opened:
-        children.setdefault(one.parent, []).append(one)
-    keys = {one.key for one in opened}
-    roots = [one for one in opened if one.parent not in keys]
-    done: set[Source] = set()
+    for session in opened:
+        children.setdefault(session.parent, []).append(session)
+    keys = {session.key for session in opened}
+    roots = [session for session in opened if session.parent not in keys]
+    yielded: set[Source] = set()
     for first in [*roots, *opened]:  # those of a circle have no root
         ready = [first]
-        for one in ready:  # grows while it is gone through
-            if one.source not in done:
-                done.add(one.source)
-                yield one
-                ready += children.pop(one.key, [])
+        for session in ready:  # grows while it is gone through
+            if session.source not in yielded:
+                yielded.add(session.source)
+                yield session
+                ready += children.pop(session.key, [])
 
 
 def _parent(header: SessionHeader) -> str:

@@ -77,10 +77,10 @@ class KeptFiles:
         """The sessions in one kept file."""
         form = format_of(agent)
         with self.unpacked(agent, path) as unpacked:
-            sources = [one for one in form.find(unpacked) if one.path == unpacked]
+            sources = [source for source in form.find(unpacked) if source.path == unpacked]
             if workspace is not None:
-                sources = [one for one in sources if _workspace_of(one) == workspace_path(workspace)]
-        return [replace(one, path=path) for one in sources]
+                sources = [source for source in sources if _workspace_of(source) == workspace_path(workspace)]
+        return [replace(source, path=path) for source in sources]
 
     def agents(self) -> list[str]:
         """The agents that have kept files."""
@@ -165,20 +165,20 @@ class KeptFiles:
         import tempfile  # few sessions are read from here
 
         with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
-            for one in self.family(agent, path):
-                self._unpack_file(agent, one, folder + one)
+            for member in self.family(agent, path):
+                self._unpack_file(agent, member, folder + member)
             yield folder + path
 
     def restore(self, agent: str, path: str) -> list[str]:
         """Put a file and its family back where they were, and return their paths. Nothing is overwritten."""
         restored: list[str] = []
-        for one in self.family(agent, path):
-            if not os.path.lexists(one):
+        for member in self.family(agent, path):
+            if not os.path.lexists(member):
                 try:
-                    put_file(one, b"".join(self.data(agent, one)), mode=0o600)
+                    put_file(member, b"".join(self.data(agent, member)), mode=0o600)
                 except AlreadyExists:
                     continue  # its agent was quicker
-                restored.append(one)
+                restored.append(member)
         return restored
 
     @contextmanager
