@@ -296,6 +296,28 @@ class Disk:
             )
 
 
+def open_locked(disk: Disk, path: str) -> Held | None:
+    """Open the file that has this name now, with the writer's lock; None if there is none, or no longer.
+
+    A file that was opened may be replaced or moved while this waits for its lock.
+    """
+    while True:
+        held: Held | None = None
+        try:
+            held = disk.hold(path)
+            if os.path.samestat(disk.fstat(held.fileno()), disk.stat(path)):
+                return held
+        except FileNotFoundError:
+            if held is not None:
+                held.close()
+            return None
+        except BaseException:
+            if held is not None:
+                held.close()
+            raise
+        held.close()
+
+
 def _make_private(file: int | str, status: os.stat_result, mode: int) -> None:
     """Remove other users' access to a file that was copied or unpacked. Only the owner can; others just continue."""
     if status.st_uid == os.geteuid():

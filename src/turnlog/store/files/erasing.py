@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
-from turnlog.errors import Corrupt, NotFound
+from turnlog.errors import Corrupt
 from turnlog.layout import BASES, DERIVED, ERASED, ERASING, SESSIONS, TRASH
 from turnlog.log.codec import Damage, Unreadable, decode
 from turnlog.log.erasure.content import ErasedLog, ErasingPlan, Erasure
@@ -22,12 +22,11 @@ from turnlog.log.ids import word
 from turnlog.log.written import entry_of, placed_lines
 from turnlog.store import IMPORTED
 from turnlog.store.files.blobs import FileBlobs
-from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.disk import Disk, disk_errors, open_locked
 from turnlog.store.files.glimpse import first_id
 from turnlog.store.files.homefolder import HomeFolder
-from turnlog.store.files.lines import Read, last_newline, lines
+from turnlog.store.files.lines import Read, last_newline, lines, pieces, reader_of
 from turnlog.store.files.names import file_name
-from turnlog.store.files.reader import open_locked, pieces, reader_of
 from turnlog.store.files.tail import is_adoptable
 
 _SUFFIX = ".json"
@@ -56,11 +55,10 @@ class FileErasing:
         """See `EraseEntries.erase`. Nothing is erased until the intent is on the disk; after that, everything is."""
         name = word(16)
         with disk_errors(f"erasing in {self._home.folder}"), self._blobs.exclusive():
-            self._home.know_erasures()
+            self._home.prepare_for_erasures()
             for log in plan.logs:
                 for path in self._paths(log):
-                    with suppress(NotFound):
-                        _rehearse(self._disk, path, log.erasures)
+                    _rehearse(self._disk, path, log.erasures)
             self._home.write_file(self._in(ERASING, name + _SUFFIX), _encode(plan))
             self._apply(plan)
             self._applied.add(name)
@@ -131,15 +129,14 @@ class FileErasing:
         for log in plan.logs:
             self._finish_move(log.session)
             for path in self._paths(log):
-                with suppress(NotFound):
-                    rewrite(self._disk, self._home, path, log.erasures)
+                rewrite(self._disk, self._home, path, log.erasures)
             self._remember(log)
         self._remove_abandoned()
 
     def _finish_move(self, session: str) -> None:
         """Complete a move after a crash between linking the new name and removing the old one."""
         deleted = self._home.path(TRASH, session)
-        if self._disk.exists(deleted) and self._home.is_back(os.path.basename(deleted)):
+        if self._disk.exists(deleted) and self._home.is_also_live(os.path.basename(deleted)):
             self._disk.unlink(deleted)
             self._disk.sync_folder(self._in(TRASH))
 
@@ -203,7 +200,10 @@ class FileErasing:
 
 def _rehearse(disk: Disk, path: str, erasures: list[Erasure]) -> None:
     """Raise `Corrupt` if `rewrite` would: before the intent is written, nothing has to be completed."""
-    with open_locked(disk, path) as held:
+    held = open_locked(disk, path)
+    if held is None:
+        return  # it was purged meanwhile
+    with held:
         read, size = reader_of(disk, held.fileno()), disk.fstat(held.fileno()).st_size
         if changes := _changes(read, size, erasures):
             _compare(path, read, size, _changed_reader(read, changes), size)
@@ -211,7 +211,10 @@ def _rehearse(disk: Disk, path: str, erasures: list[Erasure]) -> None:
 
 def rewrite(disk: Disk, home: HomeFolder, path: str, erasures: list[Erasure]) -> None:
     """Under the writer's lock: replace a file with one that lacks the erased content."""
-    with open_locked(disk, path) as held:
+    held = open_locked(disk, path)
+    if held is None:
+        return  # it was purged meanwhile
+    with held:
         read, size = reader_of(disk, held.fileno()), disk.fstat(held.fileno()).st_size
         changes = _changes(read, size, erasures)
         if not changes:

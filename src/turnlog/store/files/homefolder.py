@@ -105,7 +105,7 @@ class HomeFolder:
             self.write_file(layout, layout_line(ERASED_LAYOUT if self._has_erasures else LAYOUT))
         self._is_ready = True
 
-    def know_erasures(self) -> None:
+    def prepare_for_erasures(self) -> None:
         """Raise the layout version, so that Turnlogs without erasure refuse this home."""
         self.make_ready()
         self._check()
@@ -179,9 +179,10 @@ class HomeFolder:
             names = self.disk.listdir(os.path.join(self.folder, subfolder))
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [name for name in names if is_session_file(name) and not (subfolder == TRASH and self.is_back(name))]
+        names = [name for name in names if is_session_file(name)]
+        return [name for name in names if not self.is_also_live(name)] if subfolder == TRASH else names
 
-    def is_back(self, name: str) -> bool:
+    def is_also_live(self, name: str) -> bool:
         """Whether a crash interrupted a delete or restore of this log: then it is a session, not a deleted one."""
         deleted, live = (os.path.join(self.folder, subfolder, name) for subfolder in (TRASH, SESSIONS))
         try:

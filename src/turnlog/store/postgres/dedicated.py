@@ -64,8 +64,7 @@ class DedicatedConnection:
                 connection.execute("commit")
                 connection.await_standby()
         except BaseException:
-            if not connection.closed:
-                connection.rollback()
+            _roll_back(connection)
             raise
         finally:
             self._writing = None
@@ -96,6 +95,15 @@ class DedicatedConnection:
             yield
         except psycopg.Error as error:
             raise as_error(error, self._doing, self._pool.server) from error
+
+
+def _roll_back(connection: Connection) -> None:
+    """End the transaction. If the server is gone, so is the transaction, and the first error is the one to raise."""
+    try:
+        if not connection.closed:
+            connection.rollback()
+    except psycopg.Error:
+        connection.close()
 
 
 def _storable(values: Sequence[object]) -> list[object]:
