@@ -90,8 +90,8 @@ MUTANTS = [
     Mutant(
         "a session is moved while others look for what is needed",
         TRASH,
-        "            with self._blobs.keeping(), self._disk.hold(old) as held:",
-        "            with self._disk.hold(old) as held:",
+        "            with self._blobs.keeping(), self._locked(session_id, old) as held:",
+        "            with self._locked(session_id, old) as held:",
         (PROCESSES,),
     ),
     Mutant(
