@@ -18,7 +18,7 @@ ERASING = "tests/session/test_erasing.py"
 MUTANTS = [
     Mutant(
         "erasing: what a writer gave up stays as it was",
-        "store/files/erasing.py",
+        "store/files/rewriting.py",
         "counted[before - 1][1] > offset):",
         "counted[before - 1][1] <= offset):",
         (f"{ERASING}::test_what_was_left_of_writes_and_repairs_goes_as_well",),

@@ -31,7 +31,7 @@ from turnlog.transfer.merge import count_new, merge, merges
 from turnlog.transfer.original import existing_fork_id, original_at_target
 from turnlog.transfer.outgoing import CHUNK_BYTES, Outgoing, OutgoingLine, SessionKey, chunks_of, outgoing_of
 from turnlog.transfer.private import transfer_private
-from turnlog.transfer.report import Transferred
+from turnlog.transfer.report import Transferred, add_blobs, add_problems
 
 _BEGINNING_BYTES = 64 << 20
 """The part of a new session that arrives at once, so that nearly all sessions arrive completely or not at all."""
@@ -305,14 +305,14 @@ class Mover:
         for portion in chunks_of(outgoing.lines(after=divergence.last), damage, first_chunk_bytes):
             chunk = self._erasures.without_erased(outgoing, portion, facts)
             needs = self._send_chunk(outgoing, chunk, row, after=after, deleted=deleted)
-            row.add_problems([*damage, *needs.problems])
+            add_problems(row, [*damage, *needs.problems])
             row.private += 0 if self._include_ignored else count_with_private_roots(line.entry for line in chunk)
             row.entries += len(chunk)
             sent += len(chunk)
             digest.update(b"".join(line.line + b"\n" for line in chunk))
             has_alias = has_alias or any(isinstance(line.entry, Alias) for line in chunk)
             after = chunk[-1].entry.seq
-        row.add_problems(damage)
+        add_problems(row, damage)
         if self._dry_run or not sent:
             return
         if has_alias:
@@ -351,7 +351,7 @@ class Mover:
             with keeping_if_writable(source), target.keeping():
                 needs = self._blobs.load(chunk, lambda: self._dropped(outgoing))
                 if needs.lacking or needs.new_blobs or needs.lost:
-                    row.add_blobs(self._blobs.transfer(needs))
+                    add_blobs(row, self._blobs.transfer(needs))
                 if is_last or not needs.incomplete_roots:
                     adopt()
                     self._blobs.record_present(needs)

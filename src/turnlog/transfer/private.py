@@ -10,7 +10,7 @@ from turnlog.store import Store, derived
 from turnlog.thread.space.checkpointcontent import is_kept_at_home
 from turnlog.transfer.blobs import BlobTransfer, keeping_if_writable
 from turnlog.transfer.outgoing import SessionKey
-from turnlog.transfer.report import Transferred
+from turnlog.transfer.report import Transferred, add_blobs, add_problems
 
 
 def transfer_private(
@@ -24,9 +24,9 @@ def transfer_private(
         if dry_run:
             row.blobs += len(needs.lacking)
         elif needs.lacking:
-            row.add_blobs(blobs.transfer(needs))
+            add_blobs(row, blobs.transfer(needs))
             blobs.record_present(needs)
-    row.add_problems(needs.problems)
+    add_problems(row, needs.problems)
     row.outcome = "grown" if row.outcome == "same" and needs.lacking else row.outcome
 
 

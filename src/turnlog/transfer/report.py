@@ -50,11 +50,13 @@ class Transferred(Struct):
     """The number of entries that were erased there because they were erased here."""
     error: TurnlogError | None = None
 
-    def add_problems(self, problems: Iterable[str]) -> None:
-        """Report problems, each once: a retry finds the same ones again."""
-        self.problems += [problem for problem in dict.fromkeys(problems) if problem not in self.problems]
 
-    def add_blobs(self, sent: SentBlobs) -> None:
-        """Count blobs that were sent."""
-        self.blobs += sent.count
-        self.blob_bytes += sent.size_bytes
+def add_problems(row: Transferred, problems: Iterable[str]) -> None:
+    """Add problems to a report, each once: a retry finds the same ones again."""
+    row.problems += [problem for problem in dict.fromkeys(problems) if problem not in row.problems]
+
+
+def add_blobs(row: Transferred, sent: SentBlobs) -> None:
+    """Add blobs that were sent to a report."""
+    row.blobs += sent.count
+    row.blob_bytes += sent.size_bytes

@@ -1,13 +1,6 @@
 """Logs in files, one per session, under one home folder. The default store; no server.
 
-home.json                versions of layout and packs
-sessions/<id>.jsonl      the truth: one file per session
-blobs/<digest>.pack      the truth: content-addressed
-bases/<first>.jsonl      prefixes of purged sessions that forks still need, by the ids of their first entries
-trash/<id>.jsonl         deleted sessions until they are purged
-tenants/<name>/          a home like this one, of a tenant
-derived/                 what can be made again; may be deleted at any time
-listening/               pipes of followers with deltas, while they follow; nothing is kept in them
+The files and folders of a home are named in `turnlog.layout`, each with what it is for.
 """
 
 from __future__ import annotations
@@ -108,7 +101,7 @@ class FileStore:
                     self._disk.link(temporary, path)
                 else:
                     self._link_beside(parent, temporary, path)
-                log.named(path)
+                log.moved_to(path)
                 self._disk.unlock(fd)
                 self._disk.discard(temporary)
             except BaseException as error:
@@ -167,10 +160,11 @@ class FileStore:
             log.close()
 
     def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
-        self.unsettled()
+        if self._has(ERASING):
+            self._erasing.finish_all()
         self._trash.purge(session_id, deleted=deleted, after=after)
         if self._has(ERASING):
-            self._erasing.purged()
+            self._erasing.retry_refused()
 
     # ── erasing ───────────────────────────────────────────────────────────────────────────────────
 

@@ -12,7 +12,9 @@ from turnlog.store.files.disk import Disk
 from turnlog.store.files.names import session_id_of
 
 _FRONT = 4 << 10
+"""The bytes to read at the beginning of a log: nearly always more than its first line."""
 _BACK = 16 << 10
+"""The bytes to read at the end of a log: nearly always more than its last line."""
 
 
 def glimpse(disk: Disk, folder: str, name: str) -> Listed | None:

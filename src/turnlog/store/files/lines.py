@@ -241,5 +241,7 @@ def _headers(read: Read, position: int, end: int) -> list[tuple[int, Header]]:
                     if len(headers) == 3:
                         break
             break
-        position += len(chunk) or end
+        if not chunk:
+            break  # the file became shorter
+        position += len(chunk)
     return headers

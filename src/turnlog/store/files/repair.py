@@ -21,6 +21,7 @@ from turnlog.store.capability import Repaired
 from turnlog.store.files.disk import Disk, disk_errors, open_locked
 from turnlog.store.files.homefolder import HomeFolder
 from turnlog.store.files.lines import STEP, Read, pieces, reader_of
+from turnlog.store.files.names import new_temporary_name
 from turnlog.store.files.survey import Cut, Survey
 from turnlog.store.files.tail import Tail
 
@@ -63,7 +64,7 @@ class _Repair:
             return None
         original = self._name(trash, now)
         seq, line = self._note(os.path.basename(original), now)
-        temporary = os.path.join(os.path.dirname(self._path), f".new-{word(16)}")
+        temporary = os.path.join(os.path.dirname(self._path), new_temporary_name())
         try:
             self._write(temporary, line, seq)
             self._keep(original)

@@ -28,7 +28,7 @@ class Removing(StoreTests):
         return log
 
     def ids(self, store: Store, *, deleted: bool = False) -> list[str]:
-        """What a listing shows."""
+        """Return the sorted ids of all sessions, or of all deleted ones."""
         return sorted(row.id for row in derived.sessions(store, deleted=deleted))
 
     def test_a_deleted_session_is_out_of_sight(self, store: Store, five: Log) -> None:

@@ -229,6 +229,16 @@ class Sessions(StoreTests):
         assert list(derived.ids(store, like="k3f", deleted=True)) == ["k3f"]
         assert "k3f" not in derived.ids(store, like="k3f")
 
+    def test_the_session_of_an_entry_is_found_by_the_id_of_the_entry(self, store: Store) -> None:
+        for name in ("one", "two"):
+            log = store.create(name, [start(name)])
+            log.append([message_draft("x", id=f"in {name}")], after=1, head=0)
+        assert derived.holder_of(store, "in two") == "two"
+        assert derived.holder_of(store, "in on") is None
+        store.delete("two")
+        assert derived.holder_of(store, "in two") is None
+        assert derived.holder_of(store, "in one") == "one"
+
     def test_a_store_says_that_it_works_and_what_it_is(self, store: Store, log: Log) -> None:
         health = derived.health(store)
         assert health["ok"] is True
