@@ -77,13 +77,13 @@ class DedicatedConnection:
             if waiting is not None:
                 waiting()
             time.sleep(_PAUSE_S)
-        self._leases.keep(lease)
+        self._leases.start_renewing(lease)
         self._lease = lease
         try:
             yield
         finally:
             self._lease = None
-            self._leases.leave(lease)
+            self._leases.stop_renewing(lease)
             try:
                 self._pool.run(f"releasing the lock of the {self._name}", lambda connection, _: lease.drop(connection))
             except TurnlogError:
