@@ -11,6 +11,8 @@ import msgspec
 from turnlog.log.usage import Usage
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST, _LATEST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+"""The times that a log takes."""
 
 
 def fields(value: Any) -> dict[str, Any]:
@@ -48,13 +50,15 @@ def text(value: Any) -> str | None:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time: ISO 8601, or seconds or milliseconds since 1970, or one that was decoded already."""
+    """A time: ISO 8601, or seconds or milliseconds since 1970, or a decoded one. None for one that no log takes."""
     try:
         if isinstance(value, str):
             time = datetime.fromisoformat(value)
-            return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+            if time.tzinfo is None:
+                time = time.replace(tzinfo=UTC)
+            return time if _EARLIEST <= time <= _LATEST else None
         if isinstance(value, datetime):
-            return value
+            return value if _EARLIEST <= value <= _LATEST else None
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
             return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
     except (ValueError, OverflowError, OSError):
