@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.interop.value import fields, items
+from turnlog.interop.json import MAX_DEPTH, is_deep
+from turnlog.interop.value import fields, items, json_text
 from turnlog.wire import RequestBuilder
 
 CHOICES = ("auto", "none", "required")
@@ -32,12 +33,19 @@ def input_of(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return arguments
     try:
-        return _decode(arguments)
+        value = _decode(arguments)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return arguments if arguments.strip() else {}
+    is_shallow = arguments.count("[") + arguments.count("{") <= MAX_DEPTH
+    return value if is_shallow or not is_deep(value) else arguments
 
 
 _decode = msgspec.json.Decoder().decode
+
+
+def storable(value: Any) -> Any:
+    """The input of a call that came as a value: its JSON where it nests deeper than a log takes."""
+    return json_text(value) if is_deep(value) else value
 
 
 class Tools(Struct, frozen=True):

@@ -18,7 +18,7 @@ from turnlog.wire import Ending, Request, plain, tagged, unwrapped
 from turnlog.wire._name import log_name
 from turnlog.wire._original import original_names
 from turnlog.wire._timing import TimedStream, Timing
-from turnlog.wire._tool import input_of
+from turnlog.wire._tool import input_of, storable
 from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PAUSES, PROVIDER, REASONING
 
 _STOPS: dict[str, Stop] = {
@@ -43,12 +43,16 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     originals = original_names(context, limits=(ID_LIMIT, NAME_LIMIT))
     reason = data.get("stop_reason")
     end = ending_of(reason, data.get("error"), data.get("stop_details"))
-    meta = {"stop_reason": reason} if reason in (*PAUSES, "stop_sequence", "refusal") else {}
-    if data.get("partial"):
-        meta["partial"] = data["partial"]
+    content, partial = items(data.get("content")), items(data.get("partial"))
+    if end.stop == "length" and content and content[-1].get("type") == "tool_use":
+        partial = [content.pop(), *partial]  # after a whole call, the model would have gone on or stopped by itself
+    meta = {
+        "stop_reason": reason if reason in (*PAUSES, "stop_sequence", "refusal") else None,
+        "partial": partial,
+    }
     message = Message(
         role="assistant",
-        blocks=[answered_block(block, originals, account) for block in items(data.get("content"))],
+        blocks=[answered_block(block, originals, account) for block in content],
         model=data.get("model"),
         request=data.get("id"),
         usage=usage_of(data["usage"]) if isinstance(data.get("usage"), dict) else None,
@@ -89,7 +93,7 @@ def answered_block(raw: dict[str, Any], originals: dict[str, str], account: str 
         return ToolCall(
             id=log_name(id, originals) if by_us else id,
             name=log_name(name, originals) if by_us else name,
-            input=unwrapped(raw.get("input")),
+            input=storable(unwrapped(raw.get("input"))),
             by=None if by_us else "provider",
             meta=tagged(PROVIDER, rest if by_us else {"type": kind, **rest}, account),
         )
@@ -188,7 +192,7 @@ class AnthropicStream(TimedStream):
                     block[key] = (block.get(key) or "") + delta[key]
 
     def finish(self) -> Message:
-        """What arrived. A call that was still being written is no call: it is kept in `meta` only."""
+        """What arrived."""
         whole = [self._blocks[index] for index in sorted(self._blocks) if index not in self._inputs]
         partial = [{**self._blocks[index], "input": text} for index, text in self._inputs.items()]
         content = [block for block in whole if block.get("type") != "text" or block.get("text")]

@@ -22,6 +22,7 @@ from turnlog.wire import Request, plain, tagged, unwrapped
 from turnlog.wire._name import log_name
 from turnlog.wire._original import original_names
 from turnlog.wire._timing import TimedStream, Timing
+from turnlog.wire._tool import storable
 from turnlog.wire.gemini.ask import ID_LIMIT, NAME_LIMIT, PROVIDER
 
 _STOPS: dict[str, Stop] = {"STOP": "end", "MAX_TOKENS": "length", "CONTINUATION": "length"}
@@ -79,9 +80,17 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
 class PartReader:
     """Reads the parts of one content."""
 
-    def __init__(self, data: dict[str, Any], originals: dict[str, str], account: str | None) -> None:
+    def __init__(
+        self,
+        data: dict[str, Any],
+        originals: dict[str, str],
+        account: str | None,
+        waiting: list[ToolCall] | None = None,
+    ) -> None:
         self._originals = originals
         self._account = account
+        self._waiting = [] if waiting is None else waiting
+        """The calls that wait for a response."""
         self._seed = str(_get(data, "response_id") or sha256(msgspec.json.encode(data)).hexdigest()[:16])
         self._last_run = ""
 
@@ -102,7 +111,7 @@ class PartReader:
             return ToolCall(
                 id=log_name(str(_get(call, "id") or f"{self._seed}-{index}"), self._originals),
                 name=log_name(str(_get(call, "name") or ""), self._originals),
-                input=unwrapped(_get(call, "args") or {}),
+                input=storable(unwrapped(_get(call, "args") or {})),
                 meta=self._meta({}, signature),
             )
         if isinstance(media, dict):
@@ -116,11 +125,21 @@ class PartReader:
         key = next(iter(response), "")
         is_text = len(response) == 1 and key in _RESULT_KEYS and isinstance(response[key], str)
         return ToolResult(
-            call=log_name(str(answer.get("id") or f"{self._seed}-{index}"), self._originals),
+            call=self._answered_call(answer) or f"{self._seed}-{index}",
             content=response[key] if is_text else json.dumps(response, ensure_ascii=False),
             is_error=list(response) == ["error"],
             name=answer.get("name"),
         )
+
+    def _answered_call(self, answer: dict[str, Any]) -> str:
+        """The id of the call that a response answers: its own, else that of the first such call without a response."""
+        id, name = log_name(str(answer.get("id") or ""), self._originals), str(answer.get("name") or "")
+        fitting = [call for call in self._waiting if (call.id == id if id else call.name == name)]
+        call = next(iter(fitting or ([] if id else self._waiting)), None)
+        if call is None:
+            return id
+        self._waiting.remove(call)
+        return call.id
 
     def _media(self, media: dict[str, Any], signature: Any) -> AnyBlock | None:
         kind = str(_get(media, "mime_type") or "")

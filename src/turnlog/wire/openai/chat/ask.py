@@ -30,7 +30,9 @@ def request(builder: RequestBuilder, tools: Tools, choice: str | None, max_token
             builder.note("left out", "tool", f"{native.get('type')} is only in the Responses API")
     if listed:
         request_fields["tools"] = listed
-    if choice is not None and listed:
+    if choice is not None and not listed:
+        builder.note("left out", "tool choice", "there are no tools")
+    elif choice is not None:
         named = choice not in ("auto", "none", "required")
         request_fields["tool_choice"] = {"type": "function", "function": {"name": choice}} if named else choice
     if max_tokens is not None:
