@@ -24,7 +24,8 @@ from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 
 _LATEST = 253_402_300_799
-_PLUS = re.compile(rb"[:\[,\s]-?[0-9]+(?:\.[0-9]+)?e\+[0-9]")
+_PLUS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([0-9]e\+[0-9])', re.DOTALL)
+"""A text, or a number with a plus in its exponent."""
 _LOGIN = re.compile(r"://[^/@\s]*@")
 _REQUIRED = (
     "id", "config", "state", "messages", "context_usage", "total_usage", "tool_names", "thinking_enabled", "created_at",
@@ -76,7 +77,7 @@ class _Reader:
                 self.tell("a snapshot without its session")
         else:
             session = whole
-        if _PLUS.search(data):
+        if b"e+" in data and any(match[1] for match in _PLUS.finditer(data)):
             origin["plus"] = True
         header = self.header(session, origin)
         self.check_runs(whole.get("run_records"), header.id)

@@ -102,10 +102,11 @@ class _Step(Struct):
 
 
 class _Item(Struct):
-    """One message of the conversation as it stands. `said` is where the record is of what a person typed."""
+    """One message of the conversation as it stands."""
 
     key: str
-    said: int | None = None
+    prompt: tuple[int, int] | None = None
+    """Of what a person typed: the offset of its record, and its place among the messages of that."""
     is_summary: bool = False
 
 
@@ -177,7 +178,9 @@ class _Reader:
         elif kind.startswith("full_compaction."):
             self._compacting = kind == "full_compaction.begin"
 
-    def _message(self, row: RawRecord, raw: dict[str, Any], at: datetime | None, before: str = "") -> Iterator[Step]:
+    def _message(
+        self, row: RawRecord, raw: dict[str, Any], at: datetime | None, before: str = "", index: int = 0
+    ) -> Iterator[Step]:
         role, origin = raw.get("role"), fields(raw.get("origin"))
         key = before + self._names.of(text(raw.get("id")) or digest(raw))
         entry = _entry_of(raw, at, self._calls)
@@ -187,8 +190,8 @@ class _Reader:
         if role == "assistant":
             entry = replace(entry, model=self._model)
         yield Record(entry=entry, key=key)
-        is_said = role == "user" and _is_typed(origin)
-        self._history.append(_Item(key, row.offset if is_said else None, origin.get("kind") == "compaction_summary"))
+        prompt = (row.offset, index) if role == "user" and _is_typed(origin) else None
+        self._history.append(_Item(key, prompt, origin.get("kind") == "compaction_summary"))
 
     def _event(self, event: dict[str, Any], at: datetime | None) -> Iterator[Step]:
         kind = event.get("type")
@@ -291,14 +294,14 @@ class _Reader:
         left = wanted if type(wanted) is int else -1
         while left > 0 and index > 0 and not self._history[index - 1].is_summary:
             index -= 1
-            left -= self._history[index].said is not None
+            left -= self._history[index].prompt is not None
         if left:
             report(self.reading.problems, "an undo of more than was said, or of no number: left out", offset=row.offset)
         elif wanted:
             yield self._back(index, "undo", at)
 
     def _back(self, size: int, why: str, at: datetime | None) -> Jump:
-        """The conversation goes on behind so much of what there is."""
+        """Jump back so that `size` messages remain."""
         last = self._history[-1].key
         del self._history[size:]
         to = self._history[-1].key if self._history else ""
@@ -307,23 +310,16 @@ class _Reader:
     def _compacted(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
         record = row.data
         summary = text(record.get("contextSummary")) or text(record.get("summary")) or ""
-        said_so = blocks_of(fields(record.get("summary")).get("content")) or [Text(text=summary)]
-        kept, count = record.get("keptUserMessageCount"), record.get("compactedCount", record.get("count"))
-        head = record.get("keptHeadUserMessageCount")
-        replacement: list[Any] = [Message(role="user", blocks=said_so)]
+        summary_blocks = blocks_of(fields(record.get("summary")).get("content")) or [Text(text=summary)]
+        count = record.get("compactedCount", record.get("count"))
+        kept: list[Message] = []
         tail: list[_Item] = []
-        if type(kept) is int:
-            typed = [item.said for item in self._history if item.said is not None]
-            first = typed[: head if type(head) is int else 0]
-            rest = typed[len(first) :]
-            number = max(0, kept - len(first))
-            last = rest[len(rest) - number :] if number < len(rest) else rest
-            raws = [fields(record_at(self._source.path, offset).get("message")) for offset in [*first, *last]]
-            replacement[:0] = [Message(role="user", blocks=blocks_of(raw.get("content"))) for raw in raws if raw]
+        if type(record.get("keptUserMessageCount")) is int:
+            kept = [prompt for place in self._kept_prompts(record) if (prompt := self._prompt_at(place)) is not None]
         elif type(count) is int and 0 <= count < len(self._history):
             tail = self._history[count:]
         entry = Compaction(
-            replacement=replacement,
+            replacement=[*kept, Message(role="user", blocks=summary_blocks)],
             tokens_before=as_int(record.get("tokensBefore")),
             tokens_after=as_int(record.get("tokensAfter")),
             at=at,
@@ -331,6 +327,22 @@ class _Reader:
         key = self._names.of(f"compaction {digest(record)}")
         yield Record(entry=entry, key=key, names={"keep": tail[0].key} if tail else {})
         self._history = [_Item(key, is_summary=True), *tail]
+
+    def _kept_prompts(self, record: dict[str, Any]) -> list[tuple[int, int]]:
+        """The places of the prompts that a compaction keeps: some of the first, and the last."""
+        prompts = [item.prompt for item in self._history if item.prompt is not None]
+        head = record.get("keptHeadUserMessageCount")
+        first = prompts[: head if type(head) is int else 0]
+        rest = prompts[len(first) :]
+        return first + rest[max(0, len(rest) - max(0, record["keptUserMessageCount"] - len(first))) :]
+
+    def _prompt_at(self, place: tuple[int, int]) -> Message | None:
+        offset, index = place
+        record = record_at(self._source.path, offset)
+        raws = [*items([record.get("message")]), *items(record.get("messages"))][index : index + 1]
+        if not raws:
+            report(self.reading.problems, "a prompt that a compaction keeps cannot be read again", offset=offset)
+        return Message(role="user", blocks=blocks_of(raws[0].get("content"))) if raws else None
 
     def _spliced(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
         """What an earlier protocol did with everything: cut out a stretch, and put others in its place."""
@@ -349,8 +361,8 @@ class _Reader:
                 key = self._names.of(f"cut {item.key}")
                 yield Record(entry=Edit(entry=0, at=at), key=key, names={"entry": item.key})
             del self._history[start : start + gone]
-        for raw in fresh:
-            yield from self._message(row, raw, at)
+        for index, raw in enumerate(fresh):
+            yield from self._message(row, raw, at, index=index)
 
 
 def _entry_of(raw: dict[str, Any], at: datetime | None, names: dict[str, str]) -> Message | None:
