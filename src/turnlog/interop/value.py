@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from turnlog.log.usage import Usage
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST, _LATEST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
 """The times that a log takes."""
+_LATEST_MS = 253_402_300_799_999
 
 
 def fields(value: Any) -> dict[str, Any]:
@@ -64,6 +65,13 @@ def moment(value: Any) -> datetime | None:
     except (ValueError, OverflowError, OSError):
         return None
     return None
+
+
+def from_ms(value: Any) -> datetime | None:
+    """The time so many milliseconds after the beginning of 1970; None for one that no log takes."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LATEST_MS:
+        return None
+    return EPOCH + timedelta(milliseconds=int(value))
 
 
 def token_count(value: Any, *path: str) -> int:

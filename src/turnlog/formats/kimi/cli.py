@@ -22,6 +22,7 @@ from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Sourc
 from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.formats.kimi import parts
 from turnlog.interop.folder import names_in
+from turnlog.interop.json import json_or_text
 from turnlog.interop.overlap import overlap
 from turnlog.interop.problem import tell
 from turnlog.interop.records import RawRecord, report_unreadable, rows
@@ -315,7 +316,7 @@ def _from_wire(source: Source, problems: list[Problem], wire: _Wire) -> Iterator
 def _closed(step: _Open | None, key: str, *, is_tail: bool = False) -> Iterator[Step]:
     if step is None or not (step.blocks or step.calls):
         return
-    calls = [ToolCall(id=id, name=name, input=parts.arguments("".join(pieces))) for id, name, pieces in step.calls]
+    calls = [ToolCall(id=id, name=name, input=json_or_text("".join(pieces))) for id, name, pieces in step.calls]
     blocks: list[AnyBlock] = [*step.blocks, *calls]
     if is_tail:
         key = f"{key}~{len(blocks) + len(step.results)}"

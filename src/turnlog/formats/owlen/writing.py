@@ -13,10 +13,11 @@ from turnlog.formats._shared.losses import also_lost
 from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import Tally, is_import_note, plain_text, stand_in
 from turnlog.formats.owlen import checkfile
-from turnlog.formats.owlen.checkfile import AGENT, Lists, Time
+from turnlog.formats.owlen.checkfile import AGENT, Lists
 from turnlog.interop.patch import apply
 from turnlog.interop.place import safe_name
 from turnlog.interop.rust import compact, pretty
+from turnlog.interop.rusttime import RustTime, rust_time_in, rust_time_of
 from turnlog.interop.value import fields
 from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
 from turnlog.log.codec import without_surrogates
@@ -101,10 +102,10 @@ class _Writer:
     def fresh(self, before: Note | None, after: int, since: list[AnyEntry], taken: set[str]) -> OutputFile:
         """A checkpoint of the whole conversation as it stands; `before` is the last one, made after that entry."""
         transcript, lists = self.transcript, self.lists(self.transcript.path)
-        now = checkfile.rust_time(transcript.updated)
+        now = rust_time_of(transcript.updated)
         figures = fields(fields(before.data).get("stats")) if before is not None else {}
         stats = {
-            "start_time": figures.get("start_time") or checkfile.rust_time(transcript.created),
+            "start_time": figures.get("start_time") or rust_time_of(transcript.created),
             "total_messages": len(lists.prompts),
             "total_tool_calls": len(lists.calls),
             "total_duration": _longer(figures.get("total_duration"), since),
@@ -116,7 +117,7 @@ class _Writer:
         about = {"id": f"checkpoint-{second}", "timestamp": now, "stats": stats, "diffs": self.diffs(after, now)}
         return OutputFile(f"checkpoint-{second}.json", pretty(checkfile.document(about, lists)))
 
-    def diffs(self, after: int, now: Time) -> list[dict[str, Any]]:
+    def diffs(self, after: int, now: RustTime) -> list[dict[str, Any]]:
         """The files that were changed here since, as far as they are texts."""
         diffs: list[dict[str, Any]] = []
         for file in self.transcript.files(after):
@@ -128,7 +129,7 @@ class _Writer:
                 self.tally.add("file that is no text")
                 continue
             self.tally.add("file that was not there", "an empty one", (file.before is None) + (file.after is None))
-            time = checkfile.rust_time(file.at) if file.at is not None else now
+            time = rust_time_of(file.at) if file.at is not None else now
             path = without_surrogates(file.path)
             self.tally.add("bytes that are not Unicode", "the replacement character", int(path != file.path))
             diffs.append({"path": path, "before": before, "after": then, "timestamp": time})
@@ -204,8 +205,8 @@ def _estimate(entries: list[AnyEntry]) -> int:
     return sum(len("\n".join(_texts(entry))) for entry in entries if isinstance(entry, Message)) // 4
 
 
-def _longer(duration: Any, entries: list[AnyEntry]) -> Time:
+def _longer(duration: Any, entries: list[AnyEntry]) -> RustTime:
     more = sum(entry.duration_ms or 0 for entry in entries if isinstance(entry, Message))
-    time = checkfile.time_of(duration) or [0, 0]
+    time = rust_time_in(duration) or [0, 0]
     nanos = time[0] * 1_000_000_000 + time[1] + more * 1_000_000
     return [nanos // 1_000_000_000, nanos % 1_000_000_000]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from turnlog.interop.patch import difference
 from turnlog.interop.problem import report
 from turnlog.interop.rust import pretty
 from turnlog.interop.salvage import salvage
-from turnlog.interop.value import EPOCH, fields
+from turnlog.interop.value import fields, from_ms
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Role
 from turnlog.log.usage import Usage
@@ -79,8 +79,8 @@ class _File:
 
     def time(self, key: str) -> datetime | None:
         value = self.raw.get(key)
-        if isinstance(value, int) and 0 <= value < 253402300800:
-            return EPOCH + timedelta(seconds=value)
+        if isinstance(value, int) and (at := from_ms(int(value) * 1000)) is not None:
+            return at
         if self.raw:
             self.problem(f"no {key}" if value is None else f"{key} is {value!r:.40}")
         return None

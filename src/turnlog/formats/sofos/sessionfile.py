@@ -6,11 +6,11 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from turnlog.interop.rust import by_key, compact
-from turnlog.interop.value import EPOCH, as_list, fields
+from turnlog.interop.value import as_list, fields, from_ms
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.digest import sha256
@@ -47,7 +47,7 @@ def is_id(text: str) -> bool:
 def time_in(id: str) -> datetime | None:
     """The time that an id of sofos begins with."""
     match = _TIMED.fullmatch(id)
-    return EPOCH + timedelta(milliseconds=int(match[1])) if match else None
+    return from_ms(int(match[1])) if match else None
 
 
 def made_id(text: str) -> str:
