@@ -28,6 +28,11 @@ def is_plain_file(path: str) -> bool:
     return os.path.isfile(path) and not os.path.islink(path)
 
 
+def is_plain_folder(path: str) -> bool:
+    """Whether a path is a folder, and not a link to one."""
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
 def head_of(path: str, size: int = 1 << 16) -> bytes | None:
     """The beginning of a file; None if it cannot be read."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import UTC
 from typing import Any, cast
 
 from turnlog.formats import OutputFile, Rendered, Transcript
@@ -14,13 +14,13 @@ from turnlog.formats.a3s import schema
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
 from turnlog.formats.a3s.schema import NAME, join, own_record, records_of
 from turnlog.interop.rust import F32, pretty
-from turnlog.interop.value import EPOCH, as_list, fields, in_order
+from turnlog.interop.value import as_list, fields, in_order
 from turnlog.log.block import ToolCall
 from turnlog.log.context import split_system, text_of
+from turnlog.log.draft import to_ms
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
 
-_SECOND = timedelta(seconds=1)
 _CARRIED = (
     "config", "system", "state", "model", "cost_records", "tool_names", "thinking_enabled", "thinking_budget",
     "llm_config", "tasks", "parent_id", "title", "workspace", "source_title", *schema.POLICIES, *schema.FACTS,
@@ -105,7 +105,7 @@ class _Writer:
             return value if type(value) is kind else otherwise
 
         times = [at for entry in transcript.path if not is_of(entry, NAME) and (at := entry.clock or entry.at)]
-        created = self.origin.get("created_at", (transcript.created - EPOCH) // _SECOND)
+        created = self.origin.get("created_at", to_ms(transcript.created) // 1000)
         updated = schema.count(facts.get(schema.UPDATED) if self.is_kin else created)
         service = fields(facts.get("llm_config"))
         # Whether only its service named the model.
@@ -123,7 +123,7 @@ class _Writer:
             "thinking_enabled": fact("thinking_enabled", bool, False),
             "thinking_budget": fact("thinking_budget", int, None),
             "created_at": created,
-            "updated_at": max([updated, *((at - EPOCH) // _SECOND for at in times)]),
+            "updated_at": max([updated, *(to_ms(at) // 1000 for at in times)]),
             "llm_config": in_order(service, ("provider", "model", "base_url")) if service else ...,
             "tasks": [schema.task(item) for item in as_list(facts.get("tasks")) if self.takes(item)],
             "parent_id": fact("parent_id", str, ...),

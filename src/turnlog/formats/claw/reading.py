@@ -16,7 +16,7 @@ from turnlog.formats._shared.origin import UNKNOWN, UnknownRecords
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats.claw import record as files
 from turnlog.formats.claw.record import ClawRecord, copy_of, of_line, report
-from turnlog.formats.claw.writing import COUNTERS, EARLY, NAME, UPDATED, input_of, plain_record, to_ms
+from turnlog.formats.claw.writing import COUNTERS, EARLY, NAME, UPDATED, input_of, plain_record
 from turnlog.interop.folder import names_in
 from turnlog.interop.jsonline import lines
 from turnlog.interop.patch import difference
@@ -25,6 +25,7 @@ from turnlog.interop.rust import compact, trimmed
 from turnlog.interop.value import as_counter, fields, from_ms, without_none
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
+from turnlog.log.draft import to_ms
 from turnlog.log.entry import Compaction, Custom, Message, Note
 from turnlog.log.usage import Usage
 

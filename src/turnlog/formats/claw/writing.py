@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
 from typing import Any, cast
 
 from turnlog.formats import OutputFile, Rendered, Transcript
@@ -16,9 +15,10 @@ from turnlog.formats.claw.record import file_name
 from turnlog.interop.json import decoded
 from turnlog.interop.patch import restored
 from turnlog.interop.rust import claw, compact, fnv1a64, trimmed
-from turnlog.interop.value import EPOCH, as_list, fields
+from turnlog.interop.value import as_list, fields
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible
+from turnlog.log.draft import to_ms
 from turnlog.log.entry import Compaction, Custom, Message, Note, Set
 from turnlog.log.usage import Usage
 
@@ -28,11 +28,6 @@ EARLY = "early"
 """In the origin of a message: which of its thoughts are of a version that called their field `text`."""
 COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _MOST = (1 << 32) - 1
-
-
-def to_ms(at: datetime) -> int:
-    """A time as claw counts it."""
-    return (at - EPOCH) // timedelta(milliseconds=1)
 
 
 def input_of(text: str) -> Any:

@@ -1,9 +1,8 @@
-"""What reading and writing a checkpoint of owlen share: its keys, its fields, and its files as a tree."""
+"""What reading and writing a checkpoint of owlen share: its keys, its fields, and its files as our checkpoint."""
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +14,8 @@ from turnlog.interop.rusttime import RustTime, time_record
 from turnlog.interop.value import as_list, fields, items
 from turnlog.log.entry import Checkpoint
 from turnlog.log.part import Root
-from turnlog.log.payload import digest
-from turnlog.workspace.tree import FILE, FOLDER, UNKNOWN, Tree, TreeNode, encode_tree, path_text
+from turnlog.workspace.texttree import text_tree
+from turnlog.workspace.tree import path_text
 
 AGENT = "owlen"
 STATS = ("start_time", "total_messages", "total_tool_calls", "total_duration", "estimated_tokens")
@@ -85,38 +84,9 @@ def checkpoint_of(files: Texts, workspace: str | None, key: str, **more: Any) ->
     roots: list[Root] = []
     for folder, inner in sorted(folders.items()):
         name = _WORKSPACE if folder == workspace else folder
-        tree = _kept(folder, {tuple(path.split("/")): text for path, text in inner.items()}, blobs)
+        tree = text_tree(folder, {tuple(path.split("/")): text for path, text in inner.items()}, blobs, _EMPTY)
         roots.append(Root(name, path_text(os.fsencode(folder)), tree, is_partial=True))
     return Record(entry=Checkpoint(roots=roots, origin={"agent": AGENT}, **more), key=key, blobs=blobs)
-
-
-def _kept(folder: str, files: dict[tuple[str, ...], str], blobs: list[bytes]) -> str:
-    """A folder of these files, and its digest."""
-    tree: Tree = {}
-    for name in dict.fromkeys(path[0] for path in files):
-        path, data = os.path.join(folder, name), files.get((name,), "").encode("utf-8", "surrogatepass")
-        if data:
-            node = TreeNode(FILE, _mode(path, 0o644), _blob(data, blobs), len(data))
-        elif (name,) in files:
-            node = TreeNode(UNKNOWN, reason=_EMPTY)
-        else:
-            below = {inner[1:]: text for inner, text in files.items() if inner[0] == name}
-            node = TreeNode(FOLDER, _mode(path, 0o755), _kept(path, below, blobs))
-        tree[os.fsencode(name)] = node
-    return _blob(encode_tree(tree), blobs)
-
-
-def _mode(path: str, usual: int) -> int:
-    """The permissions that it has now: owlen does not know them, and a file is not another for them."""
-    try:
-        return stat.S_IMODE(os.lstat(path).st_mode)
-    except OSError:
-        return usual
-
-
-def _blob(data: bytes, blobs: list[bytes]) -> str:
-    blobs.append(data)
-    return digest(data)
 
 
 def name_of(*parts: str) -> str:

@@ -16,7 +16,7 @@ from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Sourc
 from turnlog.formats._shared.finding import workspace_over
 from turnlog.formats.owlen import checkfile
 from turnlog.interop.folder import head_of, is_plain_file, names_in
-from turnlog.interop.json import decode
+from turnlog.interop.json import json_or_text
 from turnlog.interop.jsonline import document
 from turnlog.interop.patch import patch_for
 from turnlog.interop.problem import report
@@ -264,11 +264,7 @@ def _new_messages(lists: checkfile.Lists, after: list[int]) -> Iterator[Message]
 
 def _called(number: int, call: dict[str, Any]) -> Iterator[Message]:
     """One call and its result. Arguments are kept as they were written where reading them would lose that."""
-    arguments = call["arguments"]
-    try:
-        given = decode(arguments.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        given = arguments
+    arguments, given = call["arguments"], json_or_text(call["arguments"])
     id, name = f"call-{number}", call["tool_name"]
     kept = {} if _as_text(given) == arguments else {"arguments": arguments}
     yield _message("assistant", ToolCall(id=id, name=name, input=given), **kept)

@@ -40,10 +40,6 @@ class RhoLine(Struct):
         """The line of version 1."""
         return message_line(self.json, self.time, self.display)
 
-    def shown(self) -> Json:
-        """What people see of it in a tree."""
-        return {"timestamp": self.time, "message": self.display if self.display is not None else self.json}
-
 
 class Trail:
     """Every node of a session, and the paths between them."""
@@ -293,7 +289,9 @@ class NodeMaker:
             self._tally.add("branch from the very beginning", "one after the first turn, with its own history")
         time = stamp(last.clock or last.at)
         lines = settled(new, self._tally, before.waiting if before is not None else [], time)
-        shown = [item.shown() for item in lines if not item.is_hidden and "System" not in item.json]
+        seen = [item for item in lines if not item.is_hidden and "System" not in item.json]
+        displays = [item.json if item.display is None else item.display for item in seen]
+        shown = [{"timestamp": item.time, "message": raw} for item, raw in zip(seen, displays, strict=True)]
         compaction = next((entry for entry in reversed(span) if isinstance(entry, Compaction)), None)
         content = self._added(new, lines, before) if is_plain else None
         content = content or self._changed(last, before, is_compacted=compaction is not None)
