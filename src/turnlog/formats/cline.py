@@ -245,7 +245,7 @@ def _entries(raw: dict[str, Any], problems: Problems, at: datetime | None = None
 
 def _usage(raw: dict[str, Any]) -> Usage | None:
     about, cached = fields(raw.get("metrics")), ("cacheReadTokens", "cacheWriteTokens")
-    usage = usage_in(about, "inputTokens", "outputTokens", *cached, cost="cost", holds_cached=True)
+    usage = usage_in(about, "inputTokens", "outputTokens", *cached, cost="cost", input_includes_cache=True)
     return usage if usage != Usage() else None
 
 

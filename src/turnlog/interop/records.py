@@ -48,16 +48,16 @@ def rows(path: str, problems: list[Problem], *, marks: tuple[str, ...] = ("type"
 def typed_records(
     path: str,
     problems: list[Problem],
-    typed: Callable[[bytes], Any] | None = None,
+    decode_line: Callable[[bytes], Any] | None = None,
     *,
     marks: tuple[str, ...] = ("type",),
     start: int = 0,
 ) -> Iterator[tuple[int, Any]]:
-    """Where each record begins, and as much of it as a decoder for a type tells. What is not of it is a dict.
+    """The offset of each record, and what `decode_line` makes of it: a dict without it, and for a line that it refuses.
 
-    Bytes that are no text damage a line only where it is looked at.
+    Bytes that are not UTF-8 damage a line only in fields that are decoded.
     """
-    decode_line = typed or _decode
+    decode_line = decode_line or _decode
     if not path.endswith(".zst"):
         with open(path, "rb", buffering=_CHUNK) as file:
             read = file.readline
@@ -68,7 +68,7 @@ def typed_records(
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     if len(data) == _MOST and data[-1:] != b"\n":
                         break
-                    yield from _odd(data, start, problems, marks)
+                    yield from _refused_line(data, start, problems, marks)
                 else:
                     yield start, value
                 start += len(data)
@@ -78,15 +78,17 @@ def typed_records(
         if line.problem is not None:
             tell(problems, line.problem)
         else:
-            yield from _odd(line.data, line.offset, problems, marks)
+            yield from _refused_line(line.data, line.offset, problems, marks)
 
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 """Without a look at how deep it goes: what is too deep for the log costs itself there."""
 
 
-def _odd(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
-    """A line that is empty, damaged, or none of the usual."""
+def _refused_line(
+    data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]
+) -> Iterator[tuple[int, Any]]:
+    """The records in a line that the decoder refused: it is empty, damaged, or unusual."""
     data = data.removesuffix(b"\n")
     if not data.strip():
         return

@@ -85,20 +85,23 @@ def token_count(value: Any, *path: str) -> int:
 
 def usage_in(
     raw: dict[str, Any],
-    given: str,
+    input: str,
     output: str,
     cache_read: str = "",
     cache_write: str = "",
     thoughts: str = "",
     cost: str = "",
     *,
-    holds_cached: bool = False,
+    input_includes_cache: bool = False,
 ) -> Usage:
-    """What an object says of spending, by the names of its fields; `holds_cached`: input has what a cache did in it."""
+    """The usage in an object, by the names of its fields; "" is a field that it does not have.
+
+    `input_includes_cache`: what a cache answered or took is counted as input, too.
+    """
     cached, written = token_count(raw.get(cache_read)), token_count(raw.get(cache_write))
-    fresh = token_count(raw.get(given))
+    fresh = token_count(raw.get(input))
     return Usage(
-        input_tokens=max(0, fresh - cached - written) if holds_cached else fresh,
+        input_tokens=max(0, fresh - cached - written) if input_includes_cache else fresh,
         cache_read_tokens=cached,
         cache_write_tokens=written,
         output_tokens=token_count(raw.get(output)),

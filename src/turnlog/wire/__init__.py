@@ -27,10 +27,9 @@ from turnlog.log.secret import is_secret_name
 from turnlog.wire._builder import Deviation as Deviation
 from turnlog.wire._builder import RequestBuilder as RequestBuilder
 from turnlog.wire._builder import RequestMessage as RequestMessage
-from turnlog.wire._own import kind_of as kind_of
+from turnlog.wire._builder import kind_of as kind_of
 from turnlog.wire._own import own as own
 from turnlog.wire._own import tagged as tagged
-from turnlog.wire._own import unwrapped as unwrapped
 
 NOTHING_BEFORE = "(the conversation continues)"
 """Said by the user where a provider wants the user to speak first."""

@@ -19,7 +19,7 @@ from turnlog.formats.claw.record import ClawRecord, copy_of, of_line, report
 from turnlog.formats.claw.writing import COUNTERS, EARLY, NAME, UPDATED, input_of, plain_record
 from turnlog.interop.folder import names_in
 from turnlog.interop.jsonline import lines
-from turnlog.interop.patch import difference
+from turnlog.interop.patch import deep_patch
 from turnlog.interop.records import report_unreadable
 from turnlog.interop.rust import compact, trimmed
 from turnlog.interop.value import as_counter, fields, from_ms, without_none
@@ -239,7 +239,7 @@ class _Reader:
             at=self.created,
             origin={"agent": NAME, **({EARLY: early} if early else {})},
         )
-        patch = difference(plain_record(message, Tally()), record.record, mends=True)
+        patch = deep_patch(plain_record(message, Tally()), record.record, keeps_additions=True)
         return replace(message, origin={**message.origin, "patch": patch}) if patch else message
 
     def usage(self, record: ClawRecord, raw: Any) -> Usage | None:

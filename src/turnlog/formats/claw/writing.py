@@ -13,7 +13,7 @@ from turnlog.formats._shared.origin import is_of, origin_of
 from turnlog.formats._shared.tally import Tally, lost_facts, mended, stand_in, unseen
 from turnlog.formats.claw.record import file_name
 from turnlog.interop.json import decoded
-from turnlog.interop.patch import restored
+from turnlog.interop.patch import apply_deep
 from turnlog.interop.rust import claw, compact, fnv1a64, trimmed
 from turnlog.interop.value import as_list, fields
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
@@ -252,7 +252,7 @@ class _Writer:
             seq = max(seq, message.seq)
             if is_of(message, NAME) and not (self.is_first and _says_more(message)):
                 patch = fields(message.origin).get("patch")
-                yield seq, _whole(restored(plain_record(message, self.tally), patch), self.tally)
+                yield seq, _whole(apply_deep(plain_record(message, self.tally), patch), self.tally)
             elif message.blocks:
                 self.tally.add("time of a message", "the session's own times")
                 self.tally.add("model of a message", "the session's", int(message.model is not None))

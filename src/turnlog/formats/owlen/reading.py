@@ -18,7 +18,7 @@ from turnlog.formats.owlen import checkfile
 from turnlog.interop.folder import head_of, is_plain_file, names_in
 from turnlog.interop.json import json_or_text
 from turnlog.interop.jsonline import document
-from turnlog.interop.patch import patch_for
+from turnlog.interop.patch import flat_patch
 from turnlog.interop.problem import report
 from turnlog.interop.records import load_sidecar
 from turnlog.interop.rust import compact, pretty
@@ -239,7 +239,7 @@ def _has(raw: dict[str, Any], types: dict[str, type]) -> bool:
 def _note(about: dict[str, Any], raw: dict[str, Any], lists: checkfile.Lists, one: Opening, data: bytes) -> Note:
     """The note that stands for a checkpoint, with what it takes to write its file again."""
     origin = {
-        "patch": patch_for(checkfile.document(about, lists), raw),
+        "patch": flat_patch(checkfile.document(about, lists), raw),
         "file": one.id if one.id != about["id"] else None,
         "compact": True if pretty(raw) != data and compact(raw) == data else None,
     }

@@ -14,7 +14,7 @@ from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import Tally, is_import_note, plain_text, stand_in
 from turnlog.formats.owlen import checkfile
 from turnlog.formats.owlen.checkfile import AGENT, Lists
-from turnlog.interop.patch import apply
+from turnlog.interop.patch import apply_flat
 from turnlog.interop.place import safe_name
 from turnlog.interop.rust import compact, pretty
 from turnlog.interop.rusttime import RustTime, rust_time_in, rust_time_of
@@ -78,7 +78,7 @@ class _Writer:
 
     def output(self, note: Note) -> OutputFile:
         origin, about = fields(note.origin), fields(note.data)
-        document = apply(checkfile.document(about, self.lists(self.way_to(_after(note)))), origin.get("patch"))
+        document = apply_flat(checkfile.document(about, self.lists(self.way_to(_after(note)))), origin.get("patch"))
         return OutputFile(self.name(note), (compact if origin.get("compact") else pretty)(document))
 
     def name(self, note: Note) -> str:

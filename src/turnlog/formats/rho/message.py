@@ -16,7 +16,7 @@ import msgspec
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.interop.base64 import from_base64
 from turnlog.interop.json import decode
-from turnlog.interop.patch import apply, patch_for
+from turnlog.interop.patch import apply_flat, flat_patch
 from turnlog.interop.rust import by_key, compact
 from turnlog.interop.value import as_counter, fields
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
@@ -62,7 +62,7 @@ def to_entry(raw: Json, at: datetime | None = None, **origin: Any) -> Message:
     if encode(again) != encode(raw):
         ((kind, inner),) = again.items()
         is_patched = isinstance(inner, dict) and list(raw) == [kind]
-        entry.origin.update({"patch": patch_for(fields(inner), raw[kind])} if is_patched else {"message": raw})
+        entry.origin.update({"patch": flat_patch(fields(inner), raw[kind])} if is_patched else {"message": raw})
     return entry
 
 
@@ -170,7 +170,7 @@ def to_messages(message: Message, tally: RhoTally) -> list[Json]:
         messages = _answer(message, origin, tally)
     if messages and origin is not None and "patch" in origin:
         ((kind, inner),) = messages[0].items()
-        messages = [{kind: apply(fields(inner), origin["patch"])}]
+        messages = [{kind: apply_flat(fields(inner), origin["patch"])}]
     return messages
 
 

@@ -16,7 +16,7 @@ from turnlog.formats.sofos.block import block_of, flaw, record_of
 from turnlog.formats.sofos.sessionfile import AGENT
 from turnlog.interop.folder import is_plain_file
 from turnlog.interop.jsonline import document
-from turnlog.interop.patch import difference
+from turnlog.interop.patch import deep_patch
 from turnlog.interop.problem import report
 from turnlog.interop.rust import pretty
 from turnlog.interop.salvage import salvage
@@ -192,7 +192,7 @@ class _File:
             elif isinstance(content, str) != sessionfile.is_plain(who, blocks):
                 origin["form"] = "text" if isinstance(content, str) else "blocks"
             plain = record_of(message, Tally(), ours=True)
-            if patch := difference(plain, {**(plain if messages else raw), "content": items}):
+            if patch := deep_patch(plain, {**(plain if messages else raw), "content": items}):
                 origin["patch"] = patch
             messages.append(replace(message, origin=origin))
         return messages

@@ -14,7 +14,7 @@ from turnlog.formats._shared.tally import Tally, is_import_note
 from turnlog.formats.sofos import sessionfile
 from turnlog.formats.sofos.block import record_of
 from turnlog.formats.sofos.sessionfile import AGENT
-from turnlog.interop.patch import restored
+from turnlog.interop.patch import apply_deep
 from turnlog.interop.rust import pretty, trimmed
 from turnlog.interop.value import as_list, fields, items
 from turnlog.log.block import Text, ToolCall, ToolResult
@@ -166,7 +166,7 @@ class _Writer:
         for message in messages:
             is_own = is_of(message, AGENT)
             origin = fields(message.origin) if is_own else {}
-            record = restored(record_of(message, self.tally, ours=is_own), origin.get("patch"))
+            record = apply_deep(record_of(message, self.tally, ours=is_own), origin.get("patch"))
             blocks = [block for block in record["content"] if block is not None]
             follows = message.role == "tool" and last is not None and last.role == "tool"
             joins = bool(origin.get("joins")) if is_own else follows  # results in a row are said in one message

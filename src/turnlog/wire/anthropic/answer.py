@@ -14,11 +14,11 @@ from turnlog.log.context import Context
 from turnlog.log.context.nativecompaction import note_answered_head
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
-from turnlog.wire import Ending, Request, plain, tagged, unwrapped
+from turnlog.wire import Ending, Request, plain, tagged
 from turnlog.wire._name import log_name
 from turnlog.wire._original import original_names
 from turnlog.wire._timing import TimedStream, Timing
-from turnlog.wire._tool import input_of, storable
+from turnlog.wire._tool import input_of, storable, unwrapped
 from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PAUSES, PROVIDER, REASONING
 
 _STOPS: dict[str, Stop] = {
@@ -64,7 +64,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
 
 
 def ending_of(reason: Any, error: Any, details: Any) -> Ending:
-    """How an answer ended; the error if it failed or was refused."""
+    """How a response ended, with its error if it failed or was refused."""
     if reason == "refusal":
         error = {"type": "refusal", **{k: v for k, v in fields(details).items() if k != "type"}}
     if error:
@@ -79,12 +79,12 @@ def answered_block(raw: dict[str, Any], originals: dict[str, str], account: str 
         rest = {key: value for key, value in raw.items() if key not in ("type", "text")}
         return Text(text=raw.get("text") or "", meta=tagged(PROVIDER, rest, account))
     if kind in REASONING:
-        mine = {"redacted": raw.get("data")} if kind == "redacted_thinking" else {"signature": raw.get("signature")}
-        data = (tagged(PROVIDER, mine, account) or {}).get(PROVIDER)
+        own_data = {"redacted": raw.get("data")} if kind == "redacted_thinking" else {"signature": raw.get("signature")}
+        data = (tagged(PROVIDER, own_data, account) or {}).get(PROVIDER)
         return Thinking(text=raw.get("thinking") or "", provider=PROVIDER, data=data)
     if kind == "compaction" and raw.get("content"):
-        mine = {"compaction": [{**raw, "content": None}]}
-        data = (tagged(PROVIDER, mine, account) or {}).get(PROVIDER)
+        own_data = {"compaction": [{**raw, "content": None}]}
+        data = (tagged(PROVIDER, own_data, account) or {}).get(PROVIDER)
         return Thinking(text=raw["content"], provider=PROVIDER, data=data)
     if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
         by_us = kind == "tool_use"
@@ -116,7 +116,7 @@ def _readable(content: Any) -> tuple[str, bool]:
 
 
 def usage_of(raw: dict[str, Any]) -> Usage:
-    """What a request cost."""
+    """The usage of a response."""
     get, by_duration = raw.get, raw.get("cache_creation")
     written, hour = token_count(get("cache_creation_input_tokens")), 0
     if by_duration:
