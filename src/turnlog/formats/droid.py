@@ -7,7 +7,7 @@ file. What was spent is a total in the settings; no message says it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +23,7 @@ from turnlog.interop.problem import Problems
 from turnlog.interop.records import first_records, load_sidecar, rows
 from turnlog.interop.value import as_list, fields, items, moment, text, token_count, usage_in, without_none
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Entry, Message, Note
+from turnlog.log.entry import AnyEntry, Compaction, Message, Note
 from turnlog.log.usage import Usage
 
 _NAME = "droid"
@@ -89,14 +89,14 @@ def _steps(source: Source, problems: Problems) -> Iterator[Step]:
         if kind in _QUIET or (kind == "message" and id in messages):
             continue
         if kind == "message":
-            entries: list[Entry] = [*_messages(row.data, at)]
+            entries: Sequence[AnyEntry] = [*_messages(row.data, at)]
         elif kind == "compaction_state":
             entry, names = _compaction(row.data, list(messages), at)
             entries = [entry]
         elif kind == "todo_state":
             entries = [Note(text="todo state", data=row.data.get("todos"), at=at)]
         else:
-            id, entries = None, [unknown_records.note(str(kind), row.data)]
+            entries, id = [unknown_records.note(str(kind), row.data)], None
         key = id or keys.of(entries[0])
         if kind == "message":
             messages[key] = None

@@ -52,7 +52,7 @@ def deep_patch(rebuilt: Any, original: Any, depth: int = _DEEPEST, *, keeps_addi
         return None  # as it mostly is
     if depth and type(rebuilt) is dict and type(original) is dict:
         ours, theirs = fields(rebuilt), fields(original)
-        inner = {
+        inner: dict[str, Any] = {
             key: deep_patch(ours[key], value, depth - 1, keeps_additions=keeps_additions)
             for key, value in theirs.items()
             if key in ours
@@ -61,22 +61,25 @@ def deep_patch(rebuilt: Any, original: Any, depth: int = _DEEPEST, *, keeps_addi
         is_sorted = keeps_additions or [*(key for key in ours if key in theirs), *added] == list(theirs)
         dropped = {} if keeps_additions else {key: value for key, value in ours.items() if key not in theirs}
         patch: dict[str, Any] = {
-            "in": {key: patch for key, patch in inner.items() if patch is not None},
+            "in": {key: one for key, one in inner.items() if one is not None},
             "add": added,
             "drop": {key: _sum(value) for key, value in dropped.items()},
             "order": [] if is_sorted else list(theirs),
         }
         return {name: value for name, value in patch.items() if value} or None
-    if depth and type(rebuilt) is list and type(original) is list and len(as_list(rebuilt)) == len(as_list(original)):
-        pairs = enumerate(zip(as_list(rebuilt), as_list(original), strict=True))
+    our_items, their_items = as_list(rebuilt), as_list(original)
+    are_lists = isinstance(rebuilt, list) and isinstance(original, list)
+    if depth and are_lists and len(our_items) == len(their_items):
+        pairs = enumerate(zip(our_items, their_items, strict=True))
         inner = {str(index): deep_patch(*pair, depth - 1, keeps_additions=keeps_additions) for index, pair in pairs}
-        patches = {index: patch for index, patch in inner.items() if patch is not None}
+        patches = {index: one for index, one in inner.items() if one is not None}
         return {"in": patches} if patches else None
     if isinstance(rebuilt, str):
         is_same = rebuilt == original or (keeps_additions and not isinstance(original, str))
     else:
         is_same = compact(rebuilt) == compact(original)
-    return None if is_same else {"is": original, "for": _sum(rebuilt)}
+    change: dict[str, Any] = {"is": original, "for": _sum(rebuilt)}
+    return None if is_same else change
 
 
 def apply_deep(rebuilt: Any, patch: Any) -> Any:

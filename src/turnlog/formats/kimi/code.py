@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.origin import UnknownRecords, of_unknown_role
-from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, load, output, parent_of, usage_of
+from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, output, parent_of, usage_of
 from turnlog.interop.json import is_deep
 from turnlog.interop.problem import report
-from turnlog.interop.records import RawRecord, record_at, rows
+from turnlog.interop.records import RawRecord, load_sidecar, record_at, rows
 from turnlog.interop.value import as_counter, as_int, fields, items, moment, text
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Spent, Stop
@@ -71,7 +71,8 @@ def _alone(source: Source, about: dict[str, Any]) -> SessionHeader:
 def _placed(source: Source, folder: str, about: dict[str, Any]) -> SessionHeader:
     agent, session = os.path.basename(folder), parent_of(source.path, 3)
     id = os.path.basename(session)
-    state = load(os.path.join(session, "state.json")) or load(os.path.join(session, "session-meta", "state.json"))
+    paths = [os.path.join(session, *folder, "state.json") for folder in ((), ("session-meta",))]
+    state = next((state for path in paths if (state := fields(load_sidecar(path, [])))), fields(None))
     agent_state = fields(fields(state.get("agents")).get(agent))
     is_main = agent == "main" or agent_state.get("type") == "main"
     fork = text(state.get("forkedFrom")) if is_main else None
@@ -117,14 +118,14 @@ class _Reader:
         self._names = RecordNames()
         self._step: _Step | None = None
         self._later: list[tuple[RawRecord, dict[str, Any], datetime | None]] = []
-        """Messages that came while a call had no result yet: they stand behind it."""
+        """Messages that came while a call had no result yet: they follow that result."""
         self._history: list[_Item] = []
         self._calls: dict[str, str] = {}
         self._model: str | None = None
-        self._booked: list[Usage] = []
-        """What answers carry and no record of usage told again yet."""
-        self._ahead: list[tuple[Usage, dict[str, Any], datetime | None]] = []
-        """What was told while an answer was still arriving, which may carry it."""
+        self._carried_usage: list[Usage] = []
+        """The usage of answers that no record of usage has repeated yet."""
+        self._unclaimed_usage: list[tuple[Usage, dict[str, Any], datetime | None]] = []
+        """Records of usage that came while an answer was still arriving, which may carry the same."""
         self._compacting = False
         self._unknown = UnknownRecords(NAME)
         self._operations = {
@@ -247,8 +248,8 @@ class _Reader:
             end = step.end or {}
             usage = usage_of(end.get("usage"))
             if usage is not None:
-                ahead = [one[0] for one in self._ahead]
-                self._ahead.pop(ahead.index(usage)) if usage in ahead else self._booked.append(usage)
+                ahead = [one[0] for one in self._unclaimed_usage]
+                self._unclaimed_usage.pop(ahead.index(usage)) if usage in ahead else self._carried_usage.append(usage)
             is_open = is_tail and step.end is None
             key = self._names.of(f"{step.uuid}~{len(step.blocks) + len(step.results)}" if is_open else step.uuid)
             entry = Message(
@@ -271,15 +272,15 @@ class _Reader:
         usage = usage_of(record.get("usage"))
         if usage is None:
             return
-        if usage in self._booked:
-            self._booked.remove(usage)
+        if usage in self._carried_usage:
+            self._carried_usage.remove(usage)
             return
-        self._ahead.append((usage, record, at))
+        self._unclaimed_usage.append((usage, record, at))
         if self._step is None:
             yield from self._uncarried()
 
     def _uncarried(self) -> Iterator[Step]:
-        ahead, self._ahead = self._ahead, []
+        ahead, self._unclaimed_usage = self._unclaimed_usage, []
         for usage, record, at in ahead:
             why = "compaction" if self._compacting else text(record.get("usageScope"))
             entry = Spent(usage=usage, model=text(record.get("model")) or self._model, why=why, at=at)
@@ -345,22 +346,22 @@ class _Reader:
         return Message(role="user", blocks=blocks_of(raws[0].get("content"))) if raws else None
 
     def _spliced(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
-        """What an earlier protocol did with everything: cut out a stretch, and put others in its place."""
-        start, gone = row.data.get("start"), row.data.get("deleteCount")
+        """The one operation of an earlier protocol: messages in the place of others."""
+        start, delete_count = row.data.get("start"), row.data.get("deleteCount")
         size = len(self._history)
         start = min(start, size) if type(start) is int and start >= 0 else size
-        gone = min(gone, size - start) if type(gone) is int and gone > 0 else 0
+        delete_count = min(delete_count, size - start) if type(delete_count) is int and delete_count > 0 else 0
         fresh = items(row.data.get("messages"))
-        if start + gone < size and fresh:
+        if start + delete_count < size and fresh:
             problem = "messages put in the middle: they stand at the end"
             report(self.reading.problems, problem, offset=row.offset)
-        if gone and start + gone == size:
+        if delete_count and start + delete_count == size:
             yield self._back(start, "splice", at)
-        elif gone:
-            for item in self._history[start : start + gone]:
+        elif delete_count:
+            for item in self._history[start : start + delete_count]:
                 key = self._names.of(f"cut {item.key}")
                 yield Record(entry=Edit(entry=0, at=at), key=key, names={"entry": item.key})
-            del self._history[start : start + gone]
+            del self._history[start : start + delete_count]
         for index, raw in enumerate(fresh):
             yield from self._message(row, raw, at, index=index)
 

@@ -10,7 +10,6 @@ import msgspec
 
 from turnlog.formats._shared.blocks import linked, unknown
 from turnlog.interop.json import json_or_text
-from turnlog.interop.records import load_sidecar
 from turnlog.interop.value import as_list, fields, json_text, text, token_count
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
 from turnlog.log.digest import sha256
@@ -92,11 +91,6 @@ class RecordNames:
         self._counts[name] += 1
         times = self._counts[name]
         return name if times == 1 else f"{name} {times}"
-
-
-def load(path: str) -> dict[str, Any]:
-    """A small document beside a session; empty if there is none."""
-    return fields(load_sidecar(path, []))
 
 
 def parent_of(path: str, levels: int = 1) -> str:

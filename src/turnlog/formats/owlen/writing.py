@@ -19,7 +19,7 @@ from turnlog.interop.place import safe_name
 from turnlog.interop.rust import compact, pretty
 from turnlog.interop.rusttime import RustTime, rust_time_in, rust_time_of
 from turnlog.interop.value import fields
-from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import without_surrogates
 from turnlog.log.context.toolturn import INTERRUPTED
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note
@@ -51,6 +51,7 @@ class _Writer:
                 self.tally.add("checkpoint of files")
             elif isinstance(entry, Message) and entry.seq not in on_path and not is_of(entry, AGENT):
                 self.tally.add("message on another branch")
+        self.seqs = {entry.id: entry.seq for entry in self.nodes.values()}
         if transcript.title:
             self.tally.add("title")
 
@@ -92,7 +93,7 @@ class _Writer:
     def way_to(self, name: str) -> list[AnyEntry]:
         """The conversation up to the entry with that id."""
         way: list[AnyEntry] = []
-        at = next((entry for entry in self.nodes.values() if entry.id == name), None)
+        at = self.nodes.get(self.seqs.get(name, 0))
         while at is not None:
             way.append(at)
             at = self.nodes.get(at.parent or 0)
@@ -145,7 +146,8 @@ class _Writer:
             elif isinstance(block, Thinking):
                 self.tally.add("reasoning")
             elif not isinstance(block, (Text, ToolCall)):
-                self.tally.add(f"{block.__struct_config__.tag} block".replace("? ", "unknown "), "a text")
+                kind = "unknown" if isinstance(block, UnknownBlock) else block.__struct_config__.tag
+                self.tally.add(f"{kind} block", "a text")
         turns = [message.role for message in messages if message.role in ("user", "assistant") and _texts(message)]
         out_of_turn = sum(role == before for before, role in pairwise(["assistant", *turns]))
         self.tally.add("place of a message", "prompts and answers in turn", out_of_turn)

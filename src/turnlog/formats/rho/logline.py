@@ -1,6 +1,6 @@
 """Lines of rho's files, the states they lead to, and the history that a model sees there.
 
-What entries say is not kept a second time beside them. A history that was replaced is a compaction, or a new prompt.
+A record is kept without the messages that are entries. A history that was replaced is a compaction, or a new prompt.
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ def state_replaced(before: RhoState, id: str) -> RhoState:
 
 
 def emptied(record: Json, fresh: list[Json]) -> Json:
-    """A snapshot, a delta or a node without its messages; `fresh` are those that are entries of its own.
+    """A snapshot, a delta or a node without its messages, as it is kept beside its entries.
 
-    Of what people saw, the number of each that is one of them.
+    `fresh` are the messages that are its own entries. What people saw is kept as an index into them where it is one.
     """
     places = {digest(raw): index for index, raw in enumerate(fresh)}
     shown = record.get("display_messages", [])
@@ -215,8 +215,8 @@ def rewritten(
     replacement = rest[dropped : len(rest) - kept]
     tail = old[len(old) - kept :]
     if replacement or origin or kept != len(old) - len(systems) or not drafts:
-        heard: list[Message | Ref] = [to_entry(item) for item in replacement]
-        compaction = Compaction(replacement=heard, trigger="rho", at=at, origin=origin, **_sizes(facts))
+        messages_kept: list[Message | Ref] = [to_entry(item) for item in replacement]
+        compaction = Compaction(replacement=messages_kept, trigger="rho", at=at, origin=origin, **_sizes(facts))
         drafts.append(Record(entry=compaction, names={"keep": tail[0].key or ""} if tail else {}))
     first = len(drafts)
     drafts += [Record(entry=to_entry(item, at)) for item in new]

@@ -32,7 +32,7 @@ _MAX_TRIES, _MAX_PROBLEMS = 40, 50
 
 
 class Point(Struct):
-    """One place in the session that others may go on from; as it is made, the very beginning."""
+    """A place in the session that a later record may follow; by default the beginning."""
 
     key: str = ""
     state: logline.RhoState = field(default_factory=logline.RhoState)

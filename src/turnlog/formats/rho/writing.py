@@ -325,7 +325,7 @@ class _Writer:
             self._close()
 
     def _close(self) -> None:
-        """The entries since the last node are one, too."""
+        """Write the entries since the last node as one node."""
         if not self.chunk:
             return
         last, self.chunk = self.chunk[-1], []

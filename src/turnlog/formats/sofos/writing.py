@@ -43,7 +43,7 @@ class _Writer:
         self.saved = fields(self.facts.get("sofos.file")) if self.is_ours else {}
         self.tally = Tally(transcript.context.get_blob)
         self.mark = 0
-        """Where the facts were set that say how the file was when it was last read."""
+        """The entry that set the facts about the file, when it was last read."""
         self.spent: list[tuple[int, Usage]] = []
         self.has_newer = bool(fields(self.saved.get("more")) or "total_cost" in fields(self.saved.get("counters")))
         """Whether sofos itself said more than 0.2.8 can."""
@@ -74,9 +74,9 @@ class _Writer:
         names = as_list(self.saved.get("keys"))
         if "safe_mode" in names and "readonly" not in names and "readonly" in values:
             values["safe_mode"] = values.pop("readonly")
-        zero = [name for name in sessionfile.TOKENS if names and name not in names and not values[name]]
+        absent_counters = [name for name in sessionfile.TOKENS if names and name not in names and not values[name]]
         ordered = {**dict.fromkeys(names), **values}
-        document = {name: value for name, value in ordered.items() if name not in zero}
+        document = {name: value for name, value in ordered.items() if name not in absent_counters}
         opens = "" if self.is_first else "sofos 0.4.3 or newer; an older one since 0.2.8 drops what it does not know"
         file = OutputFile(f"{values['id']}.json", pretty(document, plus=self.saved.get("plus") is True))
         lost = self.tally.losses()

@@ -77,7 +77,7 @@ def media(raw: dict[str, Any]) -> Image | File | None:
         return make(data=data, **about) if data else None
     text = _text_of(source) if make is File else None
     if text is not None:
-        return File(data=text.encode(), **{**about, "media_type": about["media_type"] or "text/plain"})
+        return File(media_type=about["media_type"] or "text/plain", name=about["name"], data=text.encode())
     if source.get("type") == "url" and isinstance(source.get("url"), str):
         return make(url=source["url"], **about)
     if source.get("type") == "file" and isinstance(source.get("file_id"), str):
