@@ -78,8 +78,10 @@ def deep_patch(rebuilt: Any, original: Any, depth: int = _DEEPEST, *, keeps_addi
         is_same = rebuilt == original or (keeps_additions and not isinstance(original, str))
     else:
         is_same = compact(rebuilt) == compact(original)
+    if is_same:
+        return None
     change: dict[str, Any] = {"is": original, "for": _sum(rebuilt)}
-    return None if is_same else change
+    return change
 
 
 def apply_deep(rebuilt: Any, patch: Any) -> Any:
