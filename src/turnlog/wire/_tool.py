@@ -12,7 +12,7 @@ from turnlog.errors import Invalid
 from turnlog.interop.json import MAX_DEPTH, is_deep
 from turnlog.interop.value import fields, items, json_text
 from turnlog.log.block import WRAPPED
-from turnlog.wire._builder import RequestBuilder
+from turnlog.wire import RequestBuilder
 
 CHOICES = ("auto", "none", "required")
 _SCHEMAS = ("input_schema", "inputSchema", "parameters", "parameters_json_schema", "parametersJsonSchema")
