@@ -57,7 +57,7 @@ def moment(value: Any) -> datetime | None:
             time = datetime.fromisoformat(value)
             if time.tzinfo is None:
                 time = time.replace(tzinfo=UTC)
-            return time if _EARLIEST <= time <= _LATEST else None
+            return time if "1001" < value < "9999" or _EARLIEST <= time <= _LATEST else None
         if isinstance(value, datetime):
             return value if _EARLIEST <= value <= _LATEST else None
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:

@@ -37,8 +37,7 @@ def input_of(arguments: Any) -> Any:
         value = _decode(arguments)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return arguments if arguments.strip() else {}
-    is_shallow = arguments.count("[") + arguments.count("{") <= MAX_DEPTH
-    return value if is_shallow or not is_deep(value) else arguments
+    return arguments if len(arguments) > 2 * MAX_DEPTH and is_deep(value) else value
 
 
 _decode = msgspec.json.Decoder().decode
