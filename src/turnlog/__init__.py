@@ -91,10 +91,11 @@ if TYPE_CHECKING:
     from turnlog.store.broadcast import Delta
     from turnlog.store.capability import Following
     from turnlog.store.tenant import DroppedTenant
+    from turnlog.thread.branch import Branch
     from turnlog.thread.call.ending import LastTurn, TurnEnding
     from turnlog.thread.removal.erasing import EntryPlace, ErasureReceipt, NeededBlob
     from turnlog.thread.removal.purging import Purged, Remnant, Removed
-    from turnlog.thread.report import Branch, Compacted, Info, Stats
+    from turnlog.thread.report import Compacted, Info, Stats
     from turnlog.thread.space.garbage import Collected, KeptCheckpoint
     from turnlog.thread.stream import Live
     from turnlog.thread.target import Target
@@ -163,7 +164,8 @@ if not TYPE_CHECKING:  # a type checker that saw `__getattr__` would take every 
         "turnlog.thread.space.garbage": "Collected KeptCheckpoint",
         "turnlog.thread.removal.erasing": "EntryPlace ErasureReceipt NeededBlob",
         "turnlog.thread.removal.purging": "Purged Remnant Removed",
-        "turnlog.thread.report": "Branch Compacted Info Stats",
+        "turnlog.thread.branch": "Branch",
+        "turnlog.thread.report": "Compacted Info Stats",
         "turnlog.thread.stream": "Live",
         "turnlog.thread.target": "Target",
         "turnlog.transfer.report": "TransferOptions Transferred",

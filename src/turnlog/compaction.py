@@ -54,22 +54,27 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
     """How many tokens the model takes."""
     keep_turns: int | None = None
     keep_tokens: int | None = None
-    """What stays as it was said; a quarter of the budget if neither is told."""
+    """How much of the end stays as it was said; a quarter of the budget if neither is given."""
     clears_results: bool = True
-    """Whether old results are left out first, where that is enough: it costs no request."""
+    """Whether old results are left out first, if that is enough: it costs no request."""
     ask: str = ASK
-    """What a model is told to write a summary."""
+    """The request for a summary, as the model gets it."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.budget, float) and (self.window is None or not 0 < self.budget <= 1):
-            raise Invalid(f"a budget of {self.budget}", hint=_BUDGET_HINT)
-        if self.window is not None and self.window <= 0:
-            raise Invalid(f"a window of {self.window} tokens", hint=_BUDGET_HINT)
+        if type(self.budget) not in (int, float):
+            raise Invalid(f"a budget of {self.budget!r:.80} is no number of tokens", hint=_BUDGET_HINT)
+        if self.window is not None and (type(self.window) is not int or self.window <= 0):
+            raise Invalid(f"a window of {self.window!r:.80} tokens is not possible", hint=_BUDGET_HINT)
+        if isinstance(self.budget, float):
+            if not 0 < self.budget <= 1:
+                raise Invalid(f"a budget of {self.budget} is no share between 0 and 1", hint=_BUDGET_HINT)
+            if self.window is None:
+                raise Invalid(f"a budget of {self.budget} is a share, and needs `window`", hint=_BUDGET_HINT)
         if self.limit <= 0:
-            raise Invalid(f"a budget of {self.limit} tokens", hint=_BUDGET_HINT)
+            raise Invalid(f"a budget of {self.limit} tokens is too small", hint=_BUDGET_HINT)
         for name, kept in (("turns", self.keep_turns), ("tokens", self.keep_tokens)):
-            if kept is not None and kept < 0:
-                raise Invalid(f"cannot keep {kept} {name}", hint=f"give 0 or more as keep_{name}")
+            if kept is not None and (type(kept) is not int or kept < 0):
+                raise Invalid(f"cannot keep {kept!r:.80} {name}", hint=f"give 0 or more as keep_{name}")
         if self.keep_turns is not None and self.keep_tokens is not None:
             raise Invalid("keep_turns and keep_tokens each say how much is kept", hint="give one of them")
 
@@ -86,7 +91,7 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
         return KeptEnd(tokens=self.limit // 4 if self.keep_tokens is None else self.keep_tokens)
 
     def decide(self, context: Context) -> CompactionStep:
-        """What is to be done with that context; nothing is changed."""
+        """Decide what to do with a context; nothing is changed."""
         tokens = int(context.tokens)
         if tokens <= self.limit:
             return CompactionStep("nothing", tokens, f"it fits into {self.limit} tokens")
@@ -94,23 +99,28 @@ class CompactionPolicy(Struct, frozen=True, kw_only=True):
         kept_count = self.kept.count(logged)
         # What a provider compacted is small already, and an edit of that would undo it.
         native = newest(logged, context.stands_for)
-        old = logged[0 if native is None else native.message : len(logged) - kept_count]
+        start, end = 0 if native is None else native.message, len(logged) - kept_count
+        old = logged[start:end]
         if not old:
-            return CompactionStep("nothing", tokens, f"what is to be kept alone is more than {self.limit} tokens")
+            return CompactionStep("nothing", tokens, f"the part to be kept is already over {self.limit} tokens")
         if self.clears_results:
-            edits, saved = _cleared(old)
+            edits, saved = _cleared(old, others=[*logged[:start], *logged[end:]])
             if edits and tokens - saved <= self.limit:
-                return CompactionStep("clear", tokens, f"without old results about {saved} fewer", edits)
+                return CompactionStep("clear", tokens, f"leaving out old results saves about {saved} tokens", edits)
         return CompactionStep("summarise", tokens, f"{len(old)} messages go into a summary")
 
 
-def _cleared(old: list[Message]) -> tuple[list[Edit], int]:
-    """Edits that leave out what tools answered, where that is shorter, and how many tokens that saves."""
-    spoken_seqs = {message.seq for message in old if message.role != "tool"}
+def _cleared(old: list[Message], *, others: list[Message]) -> tuple[list[Edit], int]:
+    """The edits that leave out old results of tools, where that is shorter, and how many tokens they save.
+
+    An edit is of a whole entry, which may be several messages of a context. If one of these is not an old result, the
+    entry stays.
+    """
+    staying = {message.seq for message in others} | {message.seq for message in old if message.role != "tool"}
     blocks: dict[int, list[AnyBlock]] = {}
     saved: dict[int, int] = {}
     for message in old:
-        if message.role == "tool" and message.seq not in spoken_seqs:
+        if message.role == "tool" and message.seq not in staying:
             short: list[AnyBlock] = [
                 replace(block, content=CLEARED, blob=None, raw=None) if isinstance(block, ToolResult) else block
                 for block in message.blocks
@@ -123,10 +133,10 @@ def _cleared(old: list[Message]) -> tuple[list[Edit], int]:
 
 
 def compact(session: Session, policy: CompactionPolicy, summarise: Summarise) -> CompactionStep:
-    """Do what the policy says of the session's context. `summarise` asks a model with the context that it is given.
+    """Compact the context of a session as the policy decides. `summarise` asks a model with the given context.
 
-    It gives back a message (of a dialect's `draft`, whose usage is counted) or a text. Where it raises, or the message
-    is no whole answer, the conversation stays as it was; so does whatever was said while the model was asked.
+    It returns a message (from the `draft` of a dialect, whose usage is counted) or a text. If it raises, or the message
+    is not a complete answer, the conversation stays as it was. Whatever is said while the model is asked stays visible.
     """
     context = session.context()
     step = policy.decide(context)
@@ -140,7 +150,7 @@ def compact(session: Session, policy: CompactionPolicy, summarise: Summarise) ->
         if answer.usage is not None:
             session.spend(answer.usage, model=answer.model, why="compaction", request=answer.request)
         return CompactionStep("nothing", step.tokens, flaw)
-    while True:  # each Conflict means that another writer got on
+    while True:  # a Conflict means that another writer has appended something
         try:
             session.compact(text_of(answer.blocks).strip(), of=context, **_compaction_fields(policy, step, answer))
         except Conflict:
@@ -150,7 +160,7 @@ def compact(session: Session, policy: CompactionPolicy, summarise: Summarise) ->
 
 
 async def compact_async(session: aio.Session, policy: CompactionPolicy, summarise: SummariseAsync) -> CompactionStep:
-    """The same for a session of `turnlog.aio`."""
+    """Do as `compact` does, for a session of `turnlog.aio`."""
     context = await session.context()
     step = policy.decide(context)
     if step.does == "clear":
@@ -163,7 +173,7 @@ async def compact_async(session: aio.Session, policy: CompactionPolicy, summaris
         if answer.usage is not None:
             await session.spend(answer.usage, model=answer.model, why="compaction", request=answer.request)
         return CompactionStep("nothing", step.tokens, flaw)
-    while True:  # as above
+    while True:  # a Conflict means that another writer has appended something
         try:
             summary = text_of(answer.blocks).strip()
             await session.compact(summary, of=context, **_compaction_fields(policy, step, answer))
@@ -178,14 +188,14 @@ def _message(answer: Message | str) -> Message:
 
 
 def _flaw(answer: Message) -> str:
-    """Why a summary cannot be used; empty where it can."""
+    """Why a summary cannot be used; empty if it can."""
     if answer.stop not in (None, "end"):
         return f"the summary was not finished: it stopped with {answer.stop}"
     return "" if text_of(answer.blocks).strip() else "the summary is empty"
 
 
 def _compaction_fields(policy: CompactionPolicy, step: CompactionStep, answer: Message) -> dict[str, Any]:
-    """What `Session.compact` is given besides the summary."""
+    """The arguments of `Session.compact` besides the summary."""
     fields = {"model": answer.model, "request": answer.request, "usage": answer.usage}
     keep = {"keep_turns": policy.kept.turns, "keep_tokens": policy.kept.tokens}
     return {"trigger": "auto", "tokens_before": step.tokens, **keep, **fields}

@@ -13,6 +13,7 @@ import turnlog
 from tests.formats.composing import bring, grows_alike, lines, steps, talk, what
 from turnlog import Compaction, Note, ToolResult, Usage
 from turnlog.formats import format_of
+from turnlog.formats.claude_code.blocks import CLEARED
 from turnlog.formats.claude_code.chain import Chain
 
 S = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -135,6 +136,25 @@ def test_as_long_as_nothing_was_asked_an_answer_is_waited_with(path: Path) -> No
     assert session.messages() == []
 
 
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_one_whose_prompt_is_damaged_has_all_that_is_left(path: Path, number: int) -> None:
+    records: list[Any] = [answer(2, 1, use("a")), done(3, 2, "a", "A"), answer(4, 3, "done")]
+    lines(path, records)
+    whole = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*whole[:number], '{"type":"user","uuid":"torn\n', *whole[number:]]))
+    [(item, session)] = bring("claude-code", path)
+    assert talk(session.context()) == ["call: tool-a", "result: A", "assistant: done"]
+    assert what(item.problems) == "a damaged line"
+
+
+def test_a_line_that_is_being_written_may_be_what_was_asked(path: Path) -> None:
+    lines(path, EARLY[:4])
+    with path.open("a") as file:
+        file.write(json.dumps(EARLY[4])[:80])
+    [(_, session)] = bring("claude-code", path)
+    assert session.messages() == []
+
+
 def test_who_has_lost_the_beginning_has_all_that_is_left(path: Path) -> None:
     [(_, session)] = bring("claude-code", lines(path, EARLY[2:4] + EARLY[6:]))
     assert talk(session.context()) == ["call: tool-a", "result: A", "assistant: done", "user: thanks"]
@@ -187,6 +207,21 @@ def test_cleared_results_are_cleared_for_the_model_only(path: Path) -> None:
     assert "result: A" not in talk(session.context())
     assert "result: B" in talk(session.context())
     assert talk(session.context())[-1] == "user: on"
+
+
+@pytest.mark.parametrize("rounds", [["a"], ["b", "a"], ["a b"]])
+def test_to_clear_one_result_leaves_the_others_of_its_message(path: Path, rounds: list[str]) -> None:
+    both = [{"type": "tool_result", "tool_use_id": id, "content": id.upper()} for id in "ab"]
+    records = [user(1, None, "go"), answer(2, 1, use("a"), "m"), answer(3, 2, use("b"), "m"), user(4, 3, both),
+               answer(5, 4, "done")]  # fmt: skip
+    for number, calls in enumerate(rounds, 6):
+        about = {"compactedToolIds": calls.split()}
+        records.append(rec(number, number - 1, "system", subtype="microcompact_boundary", microcompactMetadata=about))
+    grows_alike("claude-code", path, records)
+    [(_, session)] = bring("claude-code", lines(path, records))
+    results = [block for message in session.context() if message.role == "tool" for block in message.blocks]
+    wanted = {id: CLEARED if id in "".join(rounds) else id.upper() for id in "ab"}
+    assert {block.call: block.content for block in results} == wanted
 
 
 def test_a_side_chain_inside_the_file_is_a_session_of_its_own(path: Path) -> None:

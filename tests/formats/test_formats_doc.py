@@ -117,7 +117,7 @@ def test_the_table_has_what_is_counted_the_same_way_for_all():
     tree = ast.parse((FORMATS / "_shared" / "losses.py").read_text(encoding="utf-8"))
     counted = set[str]()
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name in ("_of_messages", "_of_session"):
+        if isinstance(node, ast.FunctionDef) and node.name in ("_of_messages", "_of_session", "_beside_path"):
             [made] = [n.value for n in ast.walk(node) if isinstance(n, ast.Return) and isinstance(n.value, ast.Dict)]
             counted |= {key.value for key in made.keys if isinstance(key, ast.Constant)}
     assert counted == table()

@@ -260,3 +260,39 @@ def test_a_folder_whose_name_is_no_unicode_is_registered_as_the_program_sees_it(
     assert projects == {"/p/caf\ufffd": path.parent.parent.name}
     assert (path.parent.parent / ".project_root").read_text() == "/p/caf\ufffd"
     assert Path(place(written, str(folder), force=True)) == path
+
+
+DEEP = "[" * 250 + "]" * 250
+
+
+@pytest.mark.parametrize("value", ["1e999", DEEP])
+def test_a_value_that_cannot_be_held_costs_itself_and_is_reported(path: Path, value: str) -> None:
+    calls = [{**call("c", "A"), "args": {"p": 1}}, {**call("d", "B"), "args": {"x": "BAD", "y": 2}}]
+    lines(path, [HEAD, user("u", "hi"), model("m", "look", 5, calls), user("v", "more")])
+    path.write_text(path.read_text().replace('"BAD"', value))
+    [(item, session)] = bring("gemini-cli", path)
+    assert len(item.problems) == 1 and item.problems[0].offset is not None
+    assert talk(session.context()) == [
+        "user: hi", "assistant: look", "call: ls", "call: ls", "result: A", "result: B", "user: more",
+    ]  # fmt: skip
+    assert not [entry for entry in session.entries() if isinstance(entry, Note) and "unknown" in str(entry.origin)]
+    assert session.usage().own == Usage(input_tokens=6, cache_read_tokens=4, output_tokens=6, reasoning_tokens=1)
+
+
+def test_a_set_of_which_a_part_is_nested_too_deep_keeps_the_rest(path: Path) -> None:
+    lines(path, [HEAD, user("u", "hi"), {"$set": {"summary": "a talk", "x": "BAD"}}])
+    path.write_text(path.read_text().replace('"BAD"', DEEP))
+    [(item, session)] = bring("gemini-cli", path)
+    assert session.title == "a talk"
+    assert "nested more than" in what(item.problems)
+
+
+@pytest.mark.parametrize("value", ["1e999", DEEP])
+def test_a_list_with_a_value_that_cannot_be_held_still_is_the_list(path: Path, value: str) -> None:
+    both = [user("u", "hi"), model("m", "hello", 3, [{**call("c", "A"), "args": {"x": "BAD"}}])]
+    lines(path, [HEAD, *both, {"$set": {"messages": both}}, user("v", "on")])
+    path.write_text(path.read_text().replace('"BAD"', value))
+    [(item, session)] = bring("gemini-cli", path)
+    assert talk(session.context())[0] == "user: hi"
+    assert talk(session.context())[-1] == "user: on"
+    assert item.problems

@@ -293,3 +293,48 @@ def test_a_rewind_of_copilot_to_behind_the_mark_goes_on_from_there(tmp_path: Pat
         path, copilot("u3", "s2", "user.message"), copilot("back", "u3", "session.snapshot_rewind", upToEventId="u3")
     )
     assert gone_on(source, reading)[-1].to == "a2"
+
+
+def repeated_call(agent: str, turn: int) -> list[dict[str, Any]]:
+    """A turn in which the first call of the turn is `call_0`, as servers of local models count them."""
+    at, id, told = "2026-01-01T00:00:00.000Z", "call_0", "7"
+    if agent == "pi":
+        before = f"a{turn - 1}" if turn else None
+        messages = (
+            ("u", {"role": "user", "content": [{"type": "text", "text": "go on"}]}),
+            ("c", {"role": "assistant", "content": [{"type": "toolCall", "id": id, "name": "ls", "arguments": {}}]}),
+            ("r", {"role": "toolResult", "toolCallId": id, "content": [{"type": "text", "text": told}]}),
+            ("a", {"role": "assistant", "content": [{"type": "text", "text": "ok"}], "stopReason": "stop"}),
+        )
+        made = [] if turn else [{"type": "session", "version": 3, "id": "s", "timestamp": at, "cwd": "/p"}]
+        for letter, message in messages:
+            made.append({"type": "message", "timestamp": at, "id": f"{letter}{turn}", "parentId": before,
+                         "message": message})  # fmt: skip
+            before = f"{letter}{turn}"
+        return made
+    text = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go on"}]}
+    items = (
+        text,
+        {"type": "function_call", "call_id": id, "name": "ls", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": id, "output": told},
+        {**text, "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]},
+    )
+    return [
+        *([] if turn else [{"timestamp": at, "type": "session_meta", "payload": {"id": "s", "cwd": "/p"}}]),
+        *({"timestamp": at, "type": "response_item", "payload": item} for item in items),
+    ]
+
+
+@pytest.mark.parametrize("agent", ["pi", "codex"])
+def test_a_call_whose_id_comes_again_has_the_same_number_behind_the_mark(agent: str, tmp_path: Path) -> None:
+    path = tmp_path / "rollout-one.jsonl"
+    source, form = Source(agent, str(path)), format_of(agent)
+    append(path, *repeated_call(agent, 0), *repeated_call(agent, 1))
+    for turn in range(2, 5):
+        reading: Any = form.read(source)
+        used_up(reading)
+        append(path, *repeated_call(agent, turn))
+        found = gone_on(source, reading)
+        assert found is not None
+        keys = [key for key, _, entry in found if any(getattr(block, "call", "") for block in entry.blocks)]
+        assert keys[-1].endswith(f".{turn + 1}"), keys

@@ -6,13 +6,34 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.formats.installed import notebook
-from turnlog import NotFound
-from turnlog.formats import added, format_of, is_known, names
+from turnlog import Message, NotFound, Text, Unsupported
+from turnlog.formats import (
+    Places,
+    Reading,
+    Record,
+    Rendered,
+    ResumePoint,
+    Resuming,
+    Retention,
+    SessionHeader,
+    Source,
+    Step,
+    Watching,
+    Writing,
+    added,
+    format_of,
+    is_known,
+    names,
+)  # fmt: skip
+from turnlog.formats._guard import guarded
 from turnlog.testing import FormatContract
 
 HERE = Path(__file__).parent / "installed"
@@ -156,6 +177,58 @@ def test_one_that_raises_while_it_reads_costs_its_own_sessions(notebooks: Machin
     out, err = notebooks.run("import", "bad.txt")
     assert "the format 'bad' of bad broke off: ZeroDivisionError" in out + err
     assert "two" in notebooks.run("show", "bad-work")[0]
+
+
+def raising(*given: Any, **named: Any) -> Any:
+    raise KeyError("not here")
+
+
+def test_a_growth_that_raises_while_it_is_read_breaks_off_with_a_problem():
+    def grown(source: Source, start: ResumePoint) -> Reading:
+        def steps() -> Iterator[Step]:
+            yield Record(entry=Message(role="user", blocks=[Text(text="on")]), key="1")
+            raising()
+
+        header = SessionHeader(id="one")
+        return Reading(header=header, steps=steps(), mark=ResumePoint(9, 9))
+
+    form = guarded("the format 'bad' of bad", replace(notebook.FORMAT, growth=grown))
+    assert form.growth is not None
+    reading = form.growth(Source("bad", "x"), ResumePoint(0, 0))
+    assert reading is not None
+    assert [step.key for step in reading.steps] == ["1"]
+    assert [problem.what for problem in reading.problems] == [
+        "the format 'bad' of bad broke off: KeyError: 'not here'"
+    ]  # fmt: skip
+    assert reading.mark is None, "what is missing is read again"
+
+
+@pytest.mark.filterwarnings("ignore:the format 'bad'")
+def test_whatever_else_raises_is_unsupported_or_as_if_it_were_not_there():
+    form = guarded("the format 'bad' of bad", replace(
+        notebook.FORMAT,
+        write=Writing(render=raising, place=raising),
+        resume=Resuming(command=raising, model=raising),
+        growth=raising,
+        watch=Watching(stamps=raising, sidecars=raising),
+        retention=Retention(settings=raising, syntax="json", path=("a",), days=raising, forever=()),
+    ))  # fmt: skip
+    places, source = Places("/home"), Source("bad", "x")
+    assert isinstance(form.write, Writing) and form.resume and form.resume.model and form.retention and form.growth
+    written = Rendered(id="one", files=[])
+    for call in (
+        lambda: form.write.render(written), lambda: form.write.place(written, "x"),
+        lambda: form.resume.command("id", "x", "/"), lambda: guarded("x", replace(form, write=raising)).write(),
+    ):  # fmt: skip
+        with pytest.raises(Unsupported, match="KeyError: 'not here'"):
+            call()
+    assert form.resume.model(places) is None
+    assert form.growth(source, ResumePoint(0, 0)) is None
+    assert form.retention.days(None) is None
+    assert form.watch.stamps and form.watch.sidecars
+    stamps = form.watch.stamps("x")
+    stamps["one"] = "two"
+    assert (form.watch.stamps("x"), form.watch.sidecars(source)) == ({}, [])
 
 
 def test_nobody_asks_for_packages_who_needs_none(notebooks: Machine):

@@ -40,6 +40,6 @@ def test_an_answer_of_the_same_length_is_another_one() -> None:
 
 def test_what_is_told_again_under_the_same_call_has_its_number() -> None:
     keys, name = Keys(), bound("call", "told", 0)
-    assert [keys.single(name), keys.single(name), keys.single("else"), keys.single(name)] == [
+    assert [keys.of_name(name), keys.of_name(name), keys.of_name("else"), keys.of_name(name)] == [
         name, f"{name}.2", "else", f"{name}.3"
     ]  # fmt: skip

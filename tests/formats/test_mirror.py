@@ -6,7 +6,9 @@ from datetime import datetime
 import pytest
 
 import turnlog
-from turnlog import Invalid
+from turnlog import Invalid, Spent, Usage
+from turnlog.exchange.exporting.transcript import transcript_of
+from turnlog.exchange.exporting.writing import written_for
 from turnlog.formats.claude_code.blocks import CLEARED
 from turnlog.formats.claude_code.heading import cleared_calls
 from turnlog.formats.claude_code.mirror import cleared, drafted, kept_line
@@ -45,6 +47,26 @@ def test_lines_come_back_and_are_exported_as_they_were(tmp_path):
         assert [line["uuid"] for line in more[:3]] == ["u1", "u2", "u3"]
         assert more[3]["message"]["content"] == "from elsewhere"
         assert more[3]["parentUuid"] == "u3"
+
+
+@pytest.mark.parametrize("more", ["", "from elsewhere"])
+@pytest.mark.parametrize("spent", [None, {"input_tokens": 100, "output_tokens": 50}])
+def test_a_copy_costs_nothing_and_says_that_it_is_one(spent, more):
+    answer = {**LINES[1], "message": {**LINES[1]["message"], **({"usage": spent} if spent else {})}}
+    with turnlog.open("memory:") as home:
+        session = home.create()
+        for line in [{"type": "custom-title", "customTitle": "a title"}, LINES[0], answer, *LINES[2:]]:
+            session.append(*drafted(line, is_side=False))
+        if spent:
+            session.append(Spent(usage=Usage(input_tokens=100, output_tokens=50), model="m", request="m"))
+        if more:
+            session.user(more)
+        written = written_for(transcript_of(session), "claude-code", is_free=True)[0]
+        records = [json.loads(line) for line in written.files[0].data.splitlines()]
+        usages = [record["message"]["usage"] for record in records if "usage" in record.get("message", {})]
+        assert not any(count for usage in usages for count in usage.values())
+        [first] = [record for record in records if "turnlog" in record]
+        assert (first["uuid"], first["turnlog"]["of"][0][0]) == ("u1", session.id)
 
 
 def test_an_entry_has_the_time_of_its_line():

@@ -10,6 +10,7 @@ import pytest
 
 from tests.formats.composing import bring, grows_alike, lines, talk, what
 from turnlog import Custom, Note, Usage
+from turnlog.formats import Source, format_of
 from turnlog.thread.reader import history_of
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -282,3 +283,25 @@ def test_what_tools_and_summaries_of_branches_spent_counts(tmp_path: Path):
         input_tokens=34, cache_read_tokens=10, cache_write_tokens=4, output_tokens=16, cost_micros=1_500_000
     )
     assert "result: a.txt" in [line for message in history_of(session).forward(0) for line in talk([message])]
+
+
+def test_a_file_that_is_replaced_while_it_is_read_ends_the_reading(tmp_path: Path) -> None:
+    """The program gives old files new ids in place; then a key cannot be made from its line again."""
+    at = "2026-01-01T00:00:00.000Z"
+    call = {"type": "toolCall", "id": "call_0", "name": "ls", "arguments": {}}
+    words = {"role": "user", "content": [{"type": "text", "text": "on"}]}
+    made = [("c", None, {"role": "assistant", "content": [call]}), ("u", "c", words), ("v", "c", words)]
+    path = tmp_path / "one.jsonl"
+    records: list[Any] = [{"type": "session", "version": 3, "id": "s", "timestamp": at, "cwd": "/p"}]
+    records += [
+        {"type": "message", "id": id, "parentId": up, "timestamp": at, "message": said} for id, up, said in made
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in records))
+    for other in ("not a line of pi\n", path.read_text().replace('"id": "c"', '"id": "d"')):
+        whole = path.read_text()
+        steps = format_of("pi").read(Source("pi", str(path))).steps
+        assert next(steps) is not None
+        path.write_text(other)
+        with pytest.raises(OSError, match="replaced while it was read"):
+            list(steps)
+        path.write_text(whole)

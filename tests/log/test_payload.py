@@ -3,9 +3,23 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.log.entries import entries
-from turnlog import Compaction, Custom, Image, Message, Note, Set, Text, Thinking, ToolCall, ToolResult
+from turnlog import (
+    Compaction,
+    Custom,
+    Image,
+    Invalid,
+    Message,
+    Note,
+    Set,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnknownBlock,
+)
 from turnlog.log.codec import decode
 from turnlog.log.draft import prepare
 from turnlog.log.payload import LINE_GOAL, digest, digest_key, restore, used_blobs
@@ -103,3 +117,20 @@ def test_a_digest_says_which_algorithm_made_it():
     assert digest_key(digest(b"x")).hex() == digest(b"x")[7:]
     with pytest.raises(Exception, match="not the digest"):
         digest_key("sha256:" + "0 " * 32)
+
+
+def test_blocks_may_be_tuples_at_any_depth():
+    unknown = UnknownBlock(kind="later", json='{"type":"later","n":1}')
+    parts = (Text(text="a"), Image(data=b"abc"), Image(blob=digest(b"abc")), unknown, Text(text="x" * 100_000))
+    for blocks in (parts, (ToolResult(call="c", content=parts),), (ToolResult(call="c", content=(Text("\udcff"),)),)):
+        back, line, blobs = through_a_line(Message(role="tool", blocks=blocks))
+        lists = [replace(one, content=list(one.content)) if isinstance(one, ToolResult) else one for one in blocks]
+        assert (back, line, blobs) == through_a_line(Message(role="tool", blocks=lists, id=back.id))
+        assert b"YWJj" not in line
+        assert back.blobs == sorted(blobs)
+
+
+def test_a_result_with_blocks_of_the_wrong_kind_is_refused():
+    for content in (("text",), 5, None, (ToolResult(call="d", content=(5,)),)):
+        with pytest.raises(Invalid, match=r"is not a block|blocks are a list"):
+            prepare(Message(role="tool", blocks=[ToolResult(call="c", content=content)]))

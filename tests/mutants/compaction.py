@@ -6,15 +6,15 @@ MUTANTS = [
     Mutant(
         "a policy clears what is to be kept",
         "compaction.py",
-        " : len(logged) - kept_count]\n",
-        " :]\n",
+        ", len(logged) - kept_count\n",
+        ", len(logged)\n",
         ("tests/session/test_policy.py",),
     ),
     Mutant(
         "a policy clears what a provider compacted",
         "compaction.py",
-        "        old = logged[0 if native is None else native.message : len(logged)",
-        "        old = logged[0 : len(logged)",
+        "        start, end = 0 if native is None else native.message,",
+        "        start, end = 0,",
         ("tests/wire/test_native_compaction.py",),
     ),
     Mutant(

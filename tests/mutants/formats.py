@@ -36,15 +36,15 @@ MUTANTS = [
     Mutant(
         "what opencode clears later in its database is not noticed",
         "formats/opencode/storage.py",
-        'touched.add(_touched(row) if touched else "")',
+        "touched.add(_touched(row))",
         'touched.add("")',
         ("tests/formats/test_opencode_growth.py",),
     ),
     Mutant(
         "a log of events that opencode began anew is taken for the one that was read",
         "formats/opencode/storage.py",
-        'if row["seq"] != seq or (not touched and row["id"] != place.event):',
-        'if row["seq"] != seq:',
+        'if first is None or (first["seq"], first["id"]) != (place.seq, place.event):',
+        'if first is None or first["seq"] != place.seq:',
         ("tests/formats/test_opencode_growth.py",),
     ),
     Mutant(
@@ -57,14 +57,14 @@ MUTANTS = [
     Mutant(
         "a late result of Copilot CLI loses the name of its tool",
         "formats/copilot_cli.py",
-        'self._marks.require(str(data.get("toolCallId")) in self._names)',
+        'self._points.require(str(data.get("toolCallId")) in self._names)',
         "pass",
         (GROWTH,),
     ),
     Mutant(
         "what goes on far behind in a file of Qwen Code is hung on the newest record",
         "formats/qwen_code.py",
-        "            self._marks.require(is_there)\n",
+        "            self._points.require(is_there)\n",
         "            pass\n",
         (GROWTH,),
     ),

@@ -20,8 +20,8 @@ MUTANTS = [
     Mutant(
         "marks: what is said of others' sessions goes with old sessions",
         "thread/removal/expiry.py",
-        """    if placed.row.id == MARKS or is_kept(""",
-        """    if is_kept(""",
+        """    if placed.row.id == MARKS or (keep(""",
+        """    if (keep(""",
         ("tests/cli/test_marks.py",),
     ),
     Mutant(
@@ -40,9 +40,9 @@ MUTANTS = [
     ),
     Mutant(
         "an entry is appended without its blobs",
-        "thread/appender.py",
-        "        if blobs:\n            derived.put(self._store, blobs)\n\n",
-        "\n",
+        "thread/batch.py",
+        "    if blobs:\n        derived.put(store, blobs)\n",
+        "",
         (CRASHES,),
     ),
     Mutant(
@@ -219,14 +219,14 @@ MUTANTS = [
     Mutant(
         "expiry: what is used while everything is read goes",
         "thread/removal/expiry.py",
-        '            removal.remove(placed, "session", after=placed.last_seq)\n',
-        '            removal.remove(placed, "session", after=None)\n',
+        '            removal.remove(waiting[-1], "session", after=waiting[-1].last_seq)\n',
+        '            removal.remove(waiting[-1], "session", after=None)\n',
         ("tests/session/test_purging.py",),
     ),
     Mutant(
         "expiry: a fork goes although what it was made of is in use",
         "thread/removal/expiry.py",
-        "    used = next((placed for placed in family if _has_grown(store, placed)), None)\n",
+        "    used = next((placed for placed in waiting if _has_grown(store, placed)), None)\n",
         "    used = None\n",
         ("tests/session/test_purging.py",),
     ),

@@ -77,6 +77,6 @@ def test_a_document_is_given_and_what_is_for_an_agent_is_written(home, tmp_path)
     with pytest.raises(turnlog.Invalid, match="html is given back") as told:
         session.export("html", tmp_path / "talk.html")
     assert 'write_bytes(session.export("html").data)' in told.value.hint
-    with pytest.raises(turnlog.Invalid, match="'pi' is no document"):
+    with pytest.raises(turnlog.Invalid, match="'pi' is the name of an agent"):
         session.export("pi", redact=True)
     assert not list(tmp_path.glob("*.html"))

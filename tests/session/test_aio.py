@@ -292,6 +292,68 @@ def test_a_home_may_be_closed_by_two_tasks(tmp_path):
     asyncio.run(main())
 
 
+def test_the_catalog_of_a_tenant_is_closed_with_its_home(tmp_path):
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            tenants = [await home.tenant(name) for name in ("a", "b", "c")]
+            for tenant in tenants[:2]:
+                await tenant.search("word")
+            catalogs = [tenant._catalog for tenant in tenants[:2]]
+            await tenants[1].close()
+            assert not catalogs[0]._is_closed
+        assert [catalog._is_closed for catalog in catalogs] == [True, True]
+        assert [tenant._blocking._interior._is_closed for tenant in tenants] == [True] * 3
+        for tenant in tenants:
+            await tenant.close()
+            for ask in (tenant.search("word"), tenant.sessions()):
+                with pytest.raises(turnlog.Invalid):
+                    await ask
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("place", ["folder", "memory:"])
+def test_a_follower_reads_the_log_only_if_it_has_grown(tmp_path, monkeypatch, place):
+    reads = []
+    entries = blocking.Session.entries
+    monkeypatch.setattr(
+        blocking.Session, "entries", lambda *args, **fields: reads.append(1) or entries(*args, **fields)
+    )
+
+    async def main():
+        async with aio.open(tmp_path if place == "folder" else place) as home:
+            session = await home.create()
+            follower = session.follow(after=0)
+            seen = [await anext(follower)]
+            waiting = asyncio.ensure_future(anext(follower))
+            await asyncio.sleep(0.4)
+            before = len(reads)
+            await session.user("hello")
+            seen.append(await waiting)
+            seen.append(await anext(follower))
+            await follower.aclose()
+            assert [entry.type for entry in seen] == ["session", "writer", "message"]
+            assert before <= 2
+
+    asyncio.run(main())
+
+
+def test_following_ends_with_the_home(tmp_path):
+    async def main():
+        home = await aio.open(tmp_path / "home")
+        session = await home.create()
+
+        async def watch():
+            return [entry.type async for entry in session.follow(after=0, deltas=True)]
+
+        task = asyncio.ensure_future(watch())
+        await asyncio.sleep(0.2)
+        await home.close()
+        assert await task == ["session"]
+
+    asyncio.run(main())
+
+
 def test_a_follower_that_is_cancelled_ends(tmp_path):
     async def main():
         async with aio.open(tmp_path / "home") as home:

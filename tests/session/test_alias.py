@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from turnlog.log.draft import prepare
 from turnlog.log.entry import Alias, Start
 from turnlog.session.home import Home
 from turnlog.session.interior import interior
@@ -99,6 +100,17 @@ def test_an_alias_of_a_session_that_is_gone_for_good_means_none(tmp_path: Path, 
             home.purge(session)
         import_one(home, "first")
         assert session_of_alias(interior(home).store, AGENT, "later") is None
+
+
+def test_a_session_of_a_later_version_hides_no_other(tmp_path: Path):
+    with turnlog.open(tmp_path) as home:
+        session = import_one(home, "first")
+        origin = {"agent": AGENT, "id": "new", "identity": "new", "path": ""}
+        later = Start(id="later", session="later", agent=AGENT, origin=origin, format=2)
+        interior(home).store.create("later", [prepare(later)[0]]).close()
+        append_alias(interior(home).store, session, alias("later"))
+        assert session_of_alias(interior(home).store, AGENT, "later") == session
+        assert session_of(interior(home).store, AGENT, "nobody") is None
 
 
 def test_who_may_not_write_anything_does_not(tmp_path: Path):

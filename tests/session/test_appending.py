@@ -6,7 +6,22 @@ import threading
 
 import pytest
 
-from turnlog import AlreadyExists, Conflict, Custom, Invalid, Message, Note, Set, Text, TurnlogError, Unavailable
+from turnlog import (
+    AlreadyExists,
+    Conflict,
+    Custom,
+    Image,
+    Invalid,
+    Message,
+    Note,
+    NotFound,
+    Set,
+    Start,
+    Text,
+    TurnlogError,
+    Unavailable,
+)
+from turnlog.log.entry import Fold
 
 
 def texts(messages):
@@ -340,3 +355,36 @@ def test_a_child_that_cannot_be_linked_is_not_there(place):
         session.spawn(id="child")
     assert [info.id for info in home.sessions()] == [session.id]
     assert place.open().resume(session.id).spawn(id="child").id == "child"
+
+
+def test_the_first_entries_of_a_session_are_checked_like_later_ones(home, s):
+    missing = Message(role="user", blocks=[Image(blob="sha256:" + "0" * 64)])
+    twins = [Note(text="a", id="d"), Note(text="b", id="d")]
+    for append in (lambda *drafts: s.append(*drafts), lambda *drafts: home.create(drafts=drafts)):
+        with pytest.raises(NotFound, match="no blob"):
+            append(missing)
+        with pytest.raises(Invalid, match="same id"):
+            append(*twins)
+    assert [row.id for row in home.sessions()] == [s.id]
+    kept = Message(role="user", blocks=[Image(blob=home.put_blob(b"abc"))])
+    assert home.create(drafts=[kept]).messages()[0].blocks == kept.blocks
+
+
+@pytest.mark.parametrize("draft", [Start(title="evil"), Fold(upto=3, state={"seq": 3, "head": 0})])
+def test_what_only_a_log_writes_about_itself_is_not_appended(home, s, draft):
+    s.user("hello")
+    batch = [Note(text="n"), draft]
+    for append in (lambda: s.append(draft), lambda: s.append(*batch), lambda: home.create(drafts=batch)):
+        with pytest.raises(Invalid, match="the log has its own"):
+            append()
+    assert (s.title, len(s.messages())) == (None, 1)
+
+
+def test_a_conversation_can_be_copied_entry_by_entry(home, s):
+    s.user("hello")
+    s.set("k", 1)
+    with pytest.raises(Invalid, match="a session entry"):
+        home.create().append(*s.entries())
+    other = home.create()
+    other.append(*(entry for entry in s.entries() if not isinstance(entry, (Start, Fold))))
+    assert texts(other.messages()) == ["hello"]

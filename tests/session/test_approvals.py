@@ -80,10 +80,10 @@ def test_only_open_calls_are_asked_for(asked: Any):
         s.ask("cp")
     with pytest.raises(NotFound, match="no open tool call 'cp'"):
         s.tool_start("cp")
-    with pytest.raises(NotFound, match="asks nothing"):
+    with pytest.raises(NotFound, match="is not an open question"):
         s.answer(1, allow=True)
     s.tool_result("rm", "interrupted", is_error=True)
-    with pytest.raises(NotFound, match="asks nothing that is still open"):
+    with pytest.raises(NotFound, match="is not an open question"):
         s.answer(ask, allow=True)
 
 

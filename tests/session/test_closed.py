@@ -6,8 +6,9 @@ import threading
 import pytest
 
 import turnlog
-from turnlog import Invalid, NotFound, Set, ToolResult, aio
+from turnlog import Invalid, NotFound, Set, ToolResult, Unavailable, aio
 from turnlog.catalog import Catalog
+from turnlog.thread.reader import history_of
 
 ASKING = {
     "user": lambda s: s.user("more"),
@@ -147,3 +148,31 @@ def test_a_clock_that_tells_no_time_is_refused(place, time):
         with pytest.raises(Invalid, match="the time"):
             wrong.resume("mine").user("hello")
     s.user("still works")
+
+
+class Reluctant:
+    """A log that cannot be closed."""
+
+    def __init__(self, log):
+        self._log = log
+
+    def __getattr__(self, name):
+        return getattr(self._log, name)
+
+    def close(self):
+        raise Unavailable("the disk is gone")
+
+
+def test_whatever_cannot_be_closed_the_rest_is(tmp_path):
+    home = turnlog.open(tmp_path)
+    tenants = [home.tenant(name) for name in ("a", "b")]
+    sessions = [h.create() for h in (home, home, *tenants)]
+    for session in (sessions[0], sessions[2]):
+        history = history_of(session)
+        history._opened = (history.store, Reluctant(history.log))
+    with pytest.raises(Unavailable, match="the disk is gone"):
+        home.close()
+    assert all(session.is_closed for session in sessions)
+    for closed in (home, *tenants):
+        with pytest.raises(Invalid, match="this home is closed"):
+            closed.sessions()

@@ -103,6 +103,12 @@ def test_a_negative_number_of_messages_is_refused(talk):
         talk.compact("so far", keep=-1)
 
 
+@pytest.mark.parametrize("keep", [None, 1.5, True, "1"])
+def test_what_is_kept_is_a_whole_number_of_messages(talk, keep):
+    with pytest.raises(Invalid, match="cannot keep"):
+        talk.compact("sum", keep=keep)
+
+
 def test_the_system_prompt_survives_a_compaction(s):
     s.system("be brief")
     s.user("one")

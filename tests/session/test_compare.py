@@ -139,3 +139,28 @@ def test_files_are_those_of_its_own_turns(tmp_path: Path):
     assert told == [("a.py", "modified", 2, 1), ("b.py", "created", 1, 0)]
     assert [(file.path, file.action, file.removed) for file in found.b.files] == [("a.py", "deleted", 3)]
     assert [len(turn.files or ()) for turn in found.a.turns] == [2, 2]
+
+
+def test_a_file_that_is_again_as_it_was_has_not_changed(tmp_path: Path):
+    place = tmp_path / "work"
+    place.mkdir()
+    changed, deleted, both = (place / name for name in ("changed.txt", "deleted.txt", "both.txt"))
+    for path in (changed, deleted, both):
+        path.write_text("one\n")
+    with turnlog.open(tmp_path / "home", durability="flush", checkpoints=True) as home:
+        session = home.create(workspace=place)
+        with session.turn():
+            session.user("change them")
+            changed.write_text("two\n")
+            both.write_text("two\n")
+            deleted.unlink()
+        with session.turn():
+            session.user("change them back")
+            changed.write_text("one\n")
+            both.write_text("three\n")
+            deleted.write_text("one\n")
+        found = home.compare(session.id, home.create().id).a
+    assert [(file.path, file.action, file.added, file.removed) for file in found.files or ()] == [
+        ("both.txt", "modified", 2, 2)
+    ]
+    assert [len(turn.files or ()) for turn in found.turns] == [3, 3]

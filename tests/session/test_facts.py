@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 
 from turnlog import Invalid, Set
+from turnlog.session.interior import interior
+from turnlog.thread.appender import appending
 
 
 def test_a_fact_is_what_was_last_set(s, place):
@@ -186,3 +188,31 @@ def test_a_big_title_is_shown_in_listings(home, place):
     assert place.open().resume(session.id).title == title
     [info] = place.open().sessions()
     assert info.title[:200] == title[:200]
+
+
+@pytest.mark.parametrize(("key", "value"), [("title", 5), ("title", ["t"]), ("tags", "bug"), ("tags", ["bug", 5])])
+def test_a_title_and_tags_are_text(s, home, key, value):
+    for attempt in (
+        lambda: s.set(key, value),
+        lambda: s.append(Set(key=key, value=value)),
+        lambda: home.create(drafts=[Set(key=key, value=value)]),
+    ):
+        with pytest.raises(Invalid, match="text"):
+            attempt()
+    s.set(key, None)
+    s.append(Set(key=key, value=value, unset=True))
+    assert s.title is None
+
+
+def test_a_title_that_is_no_text_is_none(files):
+    """The log of another program may have one; a fork of the session can be made all the same."""
+    home = files.open()
+    session = home.create()
+    session.user("fix the flaky test")
+    with appending(interior(home).store, interior(home).store.open(session.id)) as appender:
+        appender.append_batch([Set(key="title", value=5), Set(key="tags", value=7)])
+    again = home.resume(session.id)
+    assert again.title is None
+    assert [(row.title, row.tags) for row in home.sessions()] == [(None, [])]
+    assert again.fork().title is None
+    assert home.compare(session.id, session.id).a.title == "fix the flaky test"

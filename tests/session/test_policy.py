@@ -1,6 +1,7 @@
 """A policy for compaction: when it asks, what it does first, and what becomes of a model that fails."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -98,7 +99,7 @@ def test_then_a_summary_that_is_paid_for(worked):
 
 def test_what_is_kept_alone_may_be_too_much(worked):
     policy = CompactionPolicy(budget=50, keep_turns=9)
-    assert policy.decide(worked.context()).why == "what is to be kept alone is more than 50 tokens"
+    assert policy.decide(worked.context()).why == "the part to be kept is already over 50 tokens"
 
 
 def test_what_is_said_while_the_model_is_asked_stays_visible(worked):
@@ -153,16 +154,38 @@ def test_the_same_with_await(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "why"),
     [
-        {"budget": 0.5},
-        {"budget": 1.5, "window": 9},
-        {"budget": 0},
-        {"budget": 9, "keep_turns": 1, "keep_tokens": 1},
-        {"budget": 9, "keep_turns": -1},
-        {"budget": 9, "keep_tokens": -1},
+        ({"budget": 0.5}, "a budget of 0.5 is a share, and needs `window`"),
+        ({"budget": 1.5, "window": 9}, "a budget of 1.5 is no share between 0 and 1"),
+        ({"budget": float("nan"), "window": 9}, "a budget of nan is no share between 0 and 1"),
+        ({"budget": 0}, "a budget of 0 tokens is too small"),
+        ({"budget": 0.01, "window": 9}, "a budget of 0 tokens is too small"),
+        ({"budget": "5"}, "a budget of '5' is no number of tokens"),
+        ({"budget": True}, "a budget of True is no number of tokens"),
+        ({"budget": 9, "window": 0}, "a window of 0 tokens is not possible"),
+        ({"budget": 9, "window": 1.5}, "a window of 1.5 tokens is not possible"),
+        ({"budget": 9, "keep_turns": 1, "keep_tokens": 1}, "keep_turns and keep_tokens each say how much is kept"),
+        ({"budget": 9, "keep_turns": -1}, "cannot keep -1 turns"),
+        ({"budget": 9, "keep_turns": 1.5}, "cannot keep 1.5 turns"),
+        ({"budget": 9, "keep_tokens": -1}, "cannot keep -1 tokens"),
+        ({"budget": 9, "keep_tokens": "a"}, "cannot keep 'a' tokens"),
     ],
 )
-def test_a_policy_that_cannot_be_meant_is_refused(wrong):
-    with pytest.raises(Invalid, match=r"budget|keep_turns|cannot keep -1"):
+def test_a_policy_that_cannot_be_meant_is_refused(wrong, why):
+    with pytest.raises(Invalid, match=f"^{re.escape(why)}$"):
         CompactionPolicy(**wrong)
+
+
+def test_a_result_that_is_kept_is_not_cleared_with_an_old_one_of_the_same_entry():
+    with turnlog.open("memory:") as home, home.create() as session:
+        for number in range(2):
+            session.user(f"question {number}")
+            session.assistant([ToolCall(id=f"c{number}", name="bash", input={})])
+        results = [ToolResult(call="c0", content=LONG * 3), ToolResult(call="c1", content="the second result")]
+        session.append(Message(role="tool", blocks=results))
+        session.assistant("answer")
+        step = compact(session, CompactionPolicy(budget=500, keep_turns=1), lambda asked: summed())
+        blocks = [block for message in session.context() for block in message.blocks]
+        assert "the second result" in [block.content for block in blocks if isinstance(block, ToolResult)]
+        assert step.does == "summarise"

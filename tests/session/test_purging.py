@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import sleep
@@ -13,7 +14,7 @@ from tests.store.crashlab import home_at
 from turnlog.errors import Ambiguous, Invalid, NotFound
 from turnlog.session.interior import interior
 from turnlog.store.files.disk import Disk
-from turnlog.thread.removal import expiry
+from turnlog.thread.removal import expiry, purging
 from turnlog.thread.removal.purging import PlacedLog
 
 SECRET = "the launch code is " + "7" * 70_000
@@ -225,7 +226,7 @@ def test_longer_than_there_are_dates_is_for_ever(tmp_path: Path, stay: timedelta
 
 @pytest.mark.parametrize("stay", [timedelta(days=-1), 30])
 def test_a_trash_that_keeps_for_no_time_is_refused_before_anything_goes_there(tmp_path: Path, stay: timedelta):
-    with pytest.raises(Invalid, match="how long"):
+    with pytest.raises(Invalid, match="is not a duration"):
         turnlog.open(tmp_path, trash_for=stay)
 
 
@@ -299,6 +300,65 @@ def test_what_is_used_meanwhile_stays_with_its_family(home: turnlog.Home, monkey
     assert home.read("aged").messages()[-1].blocks[0].text == "just now"
     assert ("aged", "aged was used meanwhile") in [(one.id, one.why) for one in done.left]
     assert {one.id for one in done.removed} == ({"other"} if when == "while it is read" else {"other", "aged fork"})
+
+
+def test_what_another_process_removed_meanwhile_is_left_out(home: turnlog.Home):
+    """The sessions are listed first; whatever happens to one of them, the others go, and there is a receipt."""
+    for name in ("one", "two", "three"):
+        home.create(id=name).user(SECRET + name)
+    home.resume("two").fork(id="fork").user("more")
+
+    def keep(_: turnlog.Info) -> bool:
+        for name in ("fork", "one"):
+            if home.exists(name):
+                home.purge(name)
+        return False
+
+    done = expiry.expire(interior(home).store, timedelta(0), now=datetime.now(UTC) + timedelta(days=1), keep=keep)
+    assert {one.id for one in done.removed} == {"two", "three"}
+    assert (done.left, done.blobs) == ([], 2)
+    assert home.sessions() == []
+
+
+def test_a_fork_that_another_process_removes_meanwhile_stops_no_purge(home: turnlog.Home, monkeypatch):
+    family(home)
+    look = purging.Removal.note_blobs_of
+
+    def remove_before(removal: purging.Removal, one: PlacedLog) -> None:
+        if one.row.id == "fork of the fork":
+            interior(home).store.purge("fork of the fork")
+        look(removal, one)
+
+    monkeypatch.setattr(purging.Removal, "note_blobs_of", remove_before)
+    assert {one.id for one in home.purge("top", forks=True, subagents=True).removed} == {"top", "fork", "child"}
+
+
+def test_two_homes_that_empty_the_same_trash(tmp_path: Path):
+    homes = [turnlog.open(tmp_path, trash_for=timedelta(0)) for _ in range(2)]
+    for number in range(20):
+        for index, home in enumerate(homes):
+            home.create(id=f"s{number}-{index}").user("x")
+
+    def delete_all(index: int) -> None:
+        for number in range(20):
+            homes[index].delete(f"s{number}-{index}")
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(delete_all, range(2))) == [None, None]
+    homes[0].gc()
+    assert homes[0].sessions() == homes[0].sessions(deleted=True) == []
+
+
+def test_what_stays_because_of_damage_has_the_reason_and_no_id(tmp_path: Path):
+    home = turnlog.open(tmp_path)
+    home.create(id="good").user(SECRET)
+    home.create(id="bad").user("x")
+    home.close()
+    with next(tmp_path.rglob("*bad*")).open("ab") as file:
+        file.write(b"garbage\n")
+    receipt = turnlog.open(tmp_path).purge("good")
+    assert [(one.id, one.kind) for one in receipt.left] == [("", "blobs")]
+    assert "damaged" in receipt.left[0].why
 
 
 def test_a_trash_that_empties_itself():

@@ -54,8 +54,8 @@ def test_nothing_of_a_secret_is_on_the_disk(place, home, monkeypatch):
         session.set("api_key", "hunter2")
         session.set("config", {"env": [{"OPENAI_API_KEY": "hunter2", "model": "m"}]})
         session.append(Set(key="headers", value={"Authorization": "Bearer hunter2"}))
-        session.set("tags", [{"token": "hunter2"}])
-        session.append(Set(key="title", value="t", all={"title": "t", "tags": {"password": "hunter2"}}))
+        session.set("listed", [{"token": "hunter2"}])
+        session.append(Set(key="title", value="t", all={"title": "t", "listed": {"password": "hunter2"}}))
         session.set("big", {"password": "hunter2" * 20_000, "rest": "x" * 100_000})
     one = session.user("one")
     for index in range(8):

@@ -45,7 +45,8 @@ def test_an_unknown_entry_is_kept_and_shown(session, files):
     session = plant(files, session, MARK)
     entry = session.find("mark")
     assert isinstance(entry, Unknown)
-    assert (entry.kind, entry.type) == ("hologram", "?")
+    assert (entry.kind, entry.type) == ("hologram", "hologram")
+    assert list(session.entries(kind="hologram")) == [entry]
     assert '"depth":1.50,"k":{"b":1,"a":[]}' in entry.json
     assert session.damage == []
     session.user("after")

@@ -86,7 +86,7 @@ def test_a_fact_as_deep_as_a_value_may_be_survives_everything_that_carries_facts
     monkeypatch.setattr("turnlog.thread.appender._FOLD_ENTRIES", 2)
     one = s.user("one")
     s.set("k", nested(200))
-    s.set("tags", nested(200))
+    s.set("listed", nested(200))
     two = s.user("two")
     for index in range(6):
         s.note(str(index))
@@ -95,7 +95,7 @@ def test_a_fact_as_deep_as_a_value_may_be_survives_everything_that_carries_facts
     child = s.fork()
     child.user("three")
     for session in (s, place.open().resume(s.id), place.open().resume(child.id)):
-        assert session.get("k") == session.get("tags") == nested(200)
+        assert session.get("k") == session.get("listed") == nested(200)
 
 
 @pytest.mark.parametrize(

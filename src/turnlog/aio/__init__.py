@@ -4,7 +4,7 @@
         s = await home.create(workspace=".", agent="my-agent")
         await s.user("The test is flaky, fix it")
 
-A cancelled `await` does not stop a write that has begun: it is finished on its thread, and the object knows of it.
+A cancelled `await` does not stop a write that has begun: it is finished on its thread, and the object takes its result.
 """
 
 from __future__ import annotations

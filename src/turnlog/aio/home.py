@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import AsyncExitStack
 from datetime import tzinfo
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
@@ -16,6 +17,7 @@ from turnlog.catalog.answer import Hits, Spending
 from turnlog.errors import Invalid
 from turnlog.log.entry import AnyEntry
 from turnlog.store.capability import Following
+from turnlog.store.liveobjects import LiveObjects
 from turnlog.thread.home.newsession import SessionFields
 from turnlog.transfer.report import TransferOptions, Transferred
 
@@ -41,21 +43,27 @@ class Home(Closing):
         self._blocking = home
         self._threads = threads
         self._catalog: Catalog | None = None
+        self._tenant_homes: LiveObjects[Home] = LiveObjects()
         self._is_closing = False
 
     async def close(self) -> None:
         """See `turnlog.Home.close`."""
-        if self._is_closing or self._threads.is_closed:
+        if self._is_closing:
             return
         self._is_closing = True  # before the first `await`: another task may close it as well
-        try:
+        async with AsyncExitStack() as closing:  # whatever cannot be closed, the others are
+            closing.push_async_callback(self._close_blocking)
             if self._catalog is not None:
-                await self._catalog.close()
-        finally:
-            try:
+                closing.push_async_callback(self._catalog.close)
+            for home in self._tenant_homes:
+                closing.push_async_callback(home.close)
+
+    async def _close_blocking(self) -> None:
+        try:
+            if not self._threads.is_closed:  # otherwise this home was closed with that of its parent
                 await self._threads.run(self._blocking.close)
-            finally:
-                self._threads.close()
+        finally:
+            self._threads.close()
 
     def _own_catalog(self) -> Catalog:
         """A catalog of this home's sessions only, made for the first question."""
@@ -68,27 +76,27 @@ class Home(Closing):
     async def search(
         self, query: str, *, workspace: str | os.PathLike[str] | None = None, limit: int = 20, before: int | None = None
     ) -> Hits:
-        """Where these words are in this home, the newest first; `before` is the `next` of the page before.
+        """The passages in this home that have these words, newest first; `before` is the `next` of the page before.
 
-        See `turnlog.Catalog.search`, which answers without `await`: `turnlog.Catalog(home, agents=False)`.
+        See `turnlog.Catalog.search`. Without an event loop, ask `turnlog.Catalog(home, agents=False)`.
         """
         return await self._own_catalog().search(query, workspace=workspace, limit=limit, before=before)
 
     async def usage(self, query: str = "", *, by: str = "day", timezone: tzinfo | None = None) -> list[Spending]:
-        """What was spent in this home, in groups: `by="label:customer"`, `by="month,model"`; the last one is all of it.
+        """What was spent in this home, in groups: `by="label:customer"`, `by="month,model"`. The last row is the total.
 
-        See `turnlog.Catalog.usage`, which answers without `await`: `turnlog.Catalog(home, agents=False)`.
+        See `turnlog.Catalog.usage`. Without an event loop, ask `turnlog.Catalog(home, agents=False)`.
         """
         return await self._own_catalog().usage(query, by=by, timezone=timezone)
 
     @property
     def backend(self) -> str:
-        """The kind of store behind it."""
+        """The kind of store."""
         return self._blocking.backend
 
     @property
     def tenant_name(self) -> str | None:
-        """Whose home it is, where it came from `tenant`."""
+        """The name of the tenant, if this home came from `tenant`."""
         return self._blocking.tenant_name
 
     @property
@@ -99,7 +107,9 @@ class Home(Closing):
     async def tenant(self, name: str, *, create: bool = True) -> Home:
         """See `turnlog.Home.tenant`. It runs on the threads of this home, and is closed with it."""
         opened = await self._threads.run(self._blocking.tenant, name, create=create)
-        return Home(opened, self._threads.shared())
+        home = Home(opened, self._threads.shared())
+        self._tenant_homes.add(home)
+        return home
 
     tenants = _home_call(blocking.Home.tenants)
     drop_tenant = _home_call(blocking.Home.drop_tenant, long=True)

@@ -9,19 +9,20 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
-import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from turnlog.store.forked import renew_after_fork
+from turnlog.store.liveobjects import LiveObjects
 
 _R = TypeVar("_R")
+# A plain tuple, because each call makes one: the loop, the future for the result, the call.
 _Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
 
 
 class Pool:
-    """Up to `size` threads, each started when no other is idle. What was submitted is done, also when Python exits."""
+    """Up to `size` threads, each started when no other is idle. Submitted calls are made, even if Python exits."""
 
     def __init__(self, size: int, name: str) -> None:
         self._size = size
@@ -44,7 +45,10 @@ class Pool:
         self._begin_anew()
 
     def submit(self, call: Callable[[], _R]) -> asyncio.Future[_R] | None:
-        """Its result, from a thread; None once the pool is closed. Cancelled before it began, it is not called."""
+        """Run `call` on a thread and return its future; None if the pool is closed.
+
+        A call that is cancelled before it begins is not made.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_R] = loop.create_future()
         with self._mutex:
@@ -111,7 +115,7 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
         future.set_exception(error)
 
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_pools: LiveObjects[Pool] = LiveObjects()
 
 
 @atexit.register

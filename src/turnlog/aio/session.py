@@ -41,7 +41,7 @@ _CHUNK = 64
 def _call(
     method: Callable[Concatenate[Any, _P], _R], *, long: bool = False
 ) -> Callable[Concatenate[ReadOnlySession, _P], Coroutine[Any, Any, _R]]:
-    """The method of a blocking session as a coroutine; a `long` one keeps no append waiting."""
+    """The method of a blocking session as a coroutine. A `long` one runs on other threads than appends do."""
 
     async def call(self: ReadOnlySession, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         session, threads = self._blocking, self._threads  # pyright: ignore[reportPrivateUsage]
@@ -80,12 +80,12 @@ class ReadOnlySession(Closing):
 
     @property
     def handle(self) -> str:
-        """A short name that finds it, too."""
+        """A short name that also finds the session."""
         return self._blocking.handle
 
     @property
     def head(self) -> int:
-        """The `seq` of the entry the conversation stands at; 0 when it is empty."""
+        """The `seq` of the entry that the conversation stands at; 0 if it is empty."""
         return self._blocking.head
 
     @property
@@ -115,16 +115,16 @@ class ReadOnlySession(Closing):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Every fact as it is now."""
+        """All current facts: those of the branch and the session-wide ones."""
         return self._blocking.facts
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, or its home."""
+        """Whether the session or its home was closed."""
         return self._blocking.is_closed
 
     async def get(self, key: str, default: Any = None) -> Any:
-        """A fact as it is now. It waits for nothing: `await` is there because `turnlog.Session.get` is a method."""
+        """The current value of a fact, from memory. It is awaited like every other method."""
         return self._blocking.get(key, default)
 
     messages = _call(blocking.ReadOnlySession.messages)
@@ -158,12 +158,12 @@ class ReadOnlySession(Closing):
 
     @property
     def last_turn(self) -> Coroutine[Any, Any, LastTurn]:
-        """How the last turn of the conversation ended: `await session.last_turn`."""
+        """How the last turn of the conversation ended, or what cut it off: `await session.last_turn`."""
         return self._threads.run(lambda: self._blocking.last_turn)
 
     @property
     def damage(self) -> Coroutine[Any, Any, list[Damage]]:
-        """What is damaged in this session's own log: `await session.damage`."""
+        """The damage in this session's own log: `await session.damage`."""
         return self._threads.run_long(lambda: self._blocking.damage)
 
     @overload
@@ -213,12 +213,11 @@ class ReadOnlySession(Closing):
                 if time.monotonic() - checked_purged_at > LOOK_S:
                     await self._threads.run(refuse_purged, self._blocking)
                     checked_purged_at = time.monotonic()
-                if deltas:
-                    await self._threads.run(listening.take)
-                async for entry in self.entries(after=last):
-                    last = entry.seq
-                    listening.saw(entry)
-                    yield entry
+                if await self._threads.run(self._has_news, last, listening):
+                    async for entry in self.entries(after=last):
+                        last = entry.seq
+                        listening.saw(entry)
+                        yield entry
                 new_deltas = listening.deltas()
                 for delta in new_deltas:
                     yield delta
@@ -232,9 +231,16 @@ class ReadOnlySession(Closing):
         finally:
             if stop_listening is not None:
                 stop_listening()
-            if deltas and not self._threads.is_closed:
-                await self._threads.run(listening.close)
+            with contextlib.suppress(Invalid):  # the home is closed, and its store with it
+                if deltas:
+                    await self._threads.run(listening.close)
             listening.close()
+
+    def _has_news(self, last: int, listening: Listening) -> bool:
+        """Take new deltas, and tell whether there may be entries after entry `last`."""
+        has_grown = history_of(self._blocking).log.wait(last)
+        listening.take()
+        return has_grown or listening.has_ended
 
     async def _begin_follow(
         self, wake: Callable[[], None], *, deltas: bool
@@ -296,7 +302,7 @@ class Session(ReadOnlySession):
     refresh = _call(blocking.Session.refresh)
 
     def live(self, stream: Feed) -> Live:
-        """See `turnlog.Session.live`. It waits for nothing: `with`, and no `await`."""
+        """See `turnlog.Session.live`. Nothing in it waits: use `with`, without `await`."""
         return self._session.live(stream)
 
     @asynccontextmanager

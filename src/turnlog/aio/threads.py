@@ -19,7 +19,7 @@ _LONG_THREADS = 8
 
 
 class Threads:
-    """Two pools: one for short calls, and one for those that read whole logs or files: no append waits for them."""
+    """Two pools: one for short calls such as appends, and one for those that read whole logs or files."""
 
     def __init__(self, owner_kind: str, *, parent: Threads | None = None) -> None:
         self._owner_kind = owner_kind
@@ -38,7 +38,7 @@ class Threads:
         return self._is_closed or (self._parent is not None and self._parent.is_closed)
 
     def shared(self) -> Threads:
-        """The same threads for another owner; to close these refuses its calls and ends no thread."""
+        """The same threads for another owner. Closing them refuses the calls of that owner, and ends no thread."""
         return Threads(self._owner_kind, parent=self)
 
     def run(self, call: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Coroutine[Any, Any, _R]:
@@ -50,9 +50,9 @@ class Threads:
         return self._submit(self._long, lambda: call(*args, **kwargs))
 
     async def run_or_undo(self, call: Callable[[], _R], undo: Callable[[_R], object]) -> _R:
-        """Run a long call that opens something. Where this is cancelled, `undo` gets what it opened, on the thread.
+        """Run a long call that opens something. If the caller is cancelled, `undo` gets the result, on a thread.
 
-        A cancelled caller waits until that is undone, unless it is cancelled again.
+        A cancelled caller waits for that, unless it is cancelled again.
         """
         mutex, is_abandoned, results = threading.Lock(), threading.Event(), list[_R]()
 

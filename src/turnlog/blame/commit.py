@@ -23,7 +23,7 @@ from turnlog.rewind.timelinereader import timeline_at
 from turnlog.store import Store
 from turnlog.thread.history import opened, subagents
 from turnlog.thread.sessioncost import own_entries
-from turnlog.thread.target import number_turn
+from turnlog.thread.turnnumber import number_turn
 from turnlog.workspace.git import worktree_of
 from turnlog.workspace.tree import path_text
 

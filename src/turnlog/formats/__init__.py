@@ -18,14 +18,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from turnlog.errors import NotFound, TurnlogWarning, Unsupported
 from turnlog.formats._shared.origin import unknown_type as unknown_type
 from turnlog.formats._shared.transcript import Loss as Loss
+from turnlog.formats._shared.transcript import LossWord as LossWord
 from turnlog.formats._shared.transcript import Rendered, Transcript
 from turnlog.formats._shared.transcript import TouchedFile as TouchedFile
 from turnlog.interop.copied import Copied
@@ -36,9 +36,6 @@ from turnlog.log.usage import Usage
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 
 class Places(Struct, frozen=True):
@@ -128,13 +125,16 @@ Step = Record | Jump
 
 
 class ResumePoint(Struct, frozen=True):
-    """A place in a file before which appending to it changes nothing; mostly where the newest turn or answer begins."""
+    """A place in a file from which `Format.growth` can read on; mostly where the newest turn or answer begins.
+
+    What is appended to the file changes nothing before that place. In a database, `offset` is 0.
+    """
 
     offset: int
     steps: int
     """How many steps `read` gives before that place."""
     state: Any = None
-    """What `Format.growth` has to know of them, as JSON, and small; in a database (offset 0) whether they changed."""
+    """What the reader has to know of those steps, as small JSON; in a database also what shows if they changed."""
 
 
 class Reading(Struct, kw_only=True):
@@ -148,7 +148,7 @@ class Reading(Struct, kw_only=True):
     totals: dict[str, Usage] = field(default_factory=dict[str, Usage])
     """Spending that no record carries, by model ("" if not known), as a running total of the session."""
     mark: ResumePoint | None = None
-    """From where `Format.growth` can go on; None where it cannot, and all has to be read again."""
+    """The newest resume point; None if there is none, so that all has to be read again."""
 
 
 class _Placing(Protocol):
@@ -163,54 +163,69 @@ class Writing(Struct, frozen=True, kw_only=True):
     place: _Placing
     """Those files laid out in one of the agent's folders as it would; gives the path of the session itself."""
     versions: Mapping[int, str] = {}
-    """The vocabularies that can be asked for, by number, and which releases of the agent open each; the lowest is its
-    first, and what is written unless a session has a newer one already."""
-    carried: frozenset[str] = frozenset()
-    """Losses that are counted the same way for all, and are none here, or only in part."""
+    """The versions of the format that can be written, each with the releases of the agent that open it. The lowest is
+    written unless the session has a higher one already."""
+    carried: frozenset[LossWord] = frozenset()
+    """The common losses (`_shared.losses`) that do not count for this format, or that its writer counts itself."""
+
+
+class _Command(Protocol):
+    def __call__(self, id: str, path: str, workspace: str) -> list[str]: ...
 
 
 class Resuming(Struct, frozen=True, kw_only=True):
     """How an agent goes on with a session."""
 
-    command: Callable[[str, str, str], list[str]]
-    """The command, to be run in the workspace, for an id, the path where that session was placed, and the workspace."""
+    command: _Command
+    """The command that is run in the workspace to go on with a session; `path` is where the session was placed."""
     ids: str | None = None
-    """What the ids look like that it gives to sessions, as a regular expression: no other reaches its command line.
-    None for one whose command names no id."""
+    """A regular expression for the ids of the agent's sessions: no other id is put into a command line. None if the
+    command names no id."""
     caution: str = ""
-    """What people should know before they go on there; most have nothing to say."""
+    """A warning for people who go on there."""
     model: Callable[[Places], str | None] | None = None
-    """The model that it is set to, for one that goes on with that of the session and fails if it does not know it."""
+    """The model that the agent is configured with. Only for an agent that goes on with the model of the session, and
+    fails if it does not know that."""
 
 
 class Watching(Struct, frozen=True, kw_only=True):
     """What the catalog may rely on when it looks for sessions that are new or have changed."""
 
     by_file: bool = False
-    """Whether a folder has just the sessions that `find` sees in each of its files."""
+    """Whether `find` of a folder gives what `find` of each of its files gives."""
     apart: tuple[str, ...] = ()
-    """Names of folders inside a home in which no session begins, so that nobody looks there."""
+    """The names of folders inside a home in which `find` need not look."""
     stamps: Callable[[str], dict[str, str]] | None = None
-    """Of each session in a database, by its key, what differs when the session does."""
+    """A stamp for each session of a database, by its key: it changes when the session does."""
     sidecars: Callable[[Source], list[str]] | None = None
-    """The other files that a session is read from, so that it is seen when they change."""
+    """The other files that a session is read from: it may have changed when one of them has."""
+
+
+class Setting(Struct, frozen=True):
+    """A value in a settings file, and the keys that lead to it."""
+
+    path: tuple[str, ...]
+    value: Any
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """How long an agent leaves its sessions where they are, and how to make it leave them."""
+    """How long an agent keeps its sessions, and the settings that make it keep them for good."""
 
     settings: Callable[[Places], str]
-    """The file in which a person says so, there or not; `path` is where in it, `dialect` what else may be there."""
-    dialect: Literal["json", "commented", "jsonc"]
+    """The settings file that limits it, whether or not it exists."""
+    syntax: Literal["json", "commented", "jsonc"]
+    """What the agent reads there: `commented` is JSON with comments, `jsonc` may have a comma too many as well."""
     path: tuple[str, ...]
+    """The keys that lead to the setting."""
     days: Callable[[Any], float | None]
-    """For what is said there, None if nothing is: after so many days without a change they go; None for never."""
-    forever: tuple[tuple[tuple[str, ...], Any], ...]
-    """What to set so that they stay: paths, and values."""
+    """The number of days without a change after which the agent deletes a session, for the value of the setting (None
+    if it is not set); None if it deletes none."""
+    forever: tuple[Setting, ...]
+    """The settings with which it deletes none."""
 
 
 class Format(Struct, frozen=True):
-    """All that can be done with the sessions of one agent. What is None cannot."""
+    """All that can be done with the sessions of one agent. A field is None if that cannot be done."""
 
     title: str
     """One line for people: which versions are read."""
@@ -222,14 +237,14 @@ class Format(Struct, frozen=True):
     """One session: its header, its records one by one, and every problem met on the way. Raises `OSError` where it
     cannot be opened, and nothing else."""
     write: Writing | Callable[[], Writing] | None = None
-    """A function gives it, where who only reads should not wait for what writes."""
+    """How sessions are written; or a function that returns it, so that readers do not load the writer."""
     resume: Resuming | None = None
     growth: Callable[[Source, ResumePoint], Reading | None] | None = None
-    """What `read` gives from a mark on: the same steps, and as of now header, facts and mark; None where what was
-    appended reaches back before the mark, so that all has to be read again."""
+    """The steps that `read` gives behind a resume point, with the header, facts and resume point as of now. None if
+    what was appended changes anything before it, so that all has to be read again."""
     watch: Watching = Watching()
     retention: Retention | None = None
-    """None for one that removes nothing by itself."""
+    """None for an agent that deletes nothing by itself."""
 
 
 @cache
@@ -257,7 +272,7 @@ _added: dict[str, Format] = {}
 
 @contextmanager
 def added(name: str, form: Format) -> Generator[None]:
-    """One more format for as long as it takes, as if its package were installed: for those who test it."""
+    """Add a format, as if its package were installed, until the block ends. For tests of formats."""
     _added[name] = form
     try:
         yield
@@ -309,62 +324,13 @@ def find(path: str, *, agents: Iterable[str] | None = None) -> Iterator[Source]:
 
 
 def _loaded(name: str, point: EntryPoint) -> Format:
+    from turnlog.formats._guard import error_line, guarded  # few have formats of other packages
+
     origin = f"the format {name!r:.80} of {point.dist.name if point.dist is not None else point.value}"
     try:
         form = point.load()
     except Exception as error:
-        raise Unsupported(f"{origin} cannot be loaded: {_in_a_line(error)}") from error
+        raise Unsupported(f"{origin} cannot be loaded: {error_line(error)}") from error
     if not isinstance(form, Format):
         raise Unsupported(f"{origin} cannot be loaded: {point.value} is no Format")
-    return _guarded(origin, form)
-
-
-def _guarded(origin: str, form: Format) -> Format:
-    """That format, so that whatever it raises costs nothing but its own sessions."""
-
-    def safe(call: Callable[_P, _T], otherwise: _T) -> Callable[_P, _T]:
-        def called(*given: _P.args, **named: _P.kwargs) -> _T:
-            try:
-                return call(*given, **named)
-            except Exception as error:
-                _warn(origin, error)
-                return otherwise
-
-        return called
-
-    def find(path: str) -> Iterator[Source]:
-        try:
-            yield from form.find(path)
-        except Exception as error:
-            _warn(origin, error)
-
-    def read(source: Source) -> Reading:
-        try:
-            reading = form.read(source)
-        except OSError:
-            raise
-        except Exception as error:
-            raise OSError(f"{origin} cannot read it: {_in_a_line(error)}") from error
-        reading.steps = steps(reading.steps, reading.problems)
-        return reading
-
-    def steps(given: Iterator[Step], problems: list[Problem]) -> Iterator[Step]:
-        try:
-            yield from given
-        except OSError:
-            raise
-        except Exception as error:
-            problems.append(Problem(f"{origin} broke off: {_in_a_line(error)}"))
-
-    stamps, sidecars = form.watch.stamps, form.watch.sidecars
-    watch = replace(form.watch, stamps=stamps and safe(stamps, {}), sidecars=sidecars and safe(sidecars, []))
-    growth = form.growth and safe(form.growth, None)
-    return replace(form, homes=safe(form.homes, []), find=find, read=read, growth=growth, watch=watch)
-
-
-def _warn(origin: str, error: Exception) -> None:
-    warnings.warn(f"{origin} failed: {_in_a_line(error)}", TurnlogWarning, stacklevel=4)
-
-
-def _in_a_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    return guarded(origin, form)

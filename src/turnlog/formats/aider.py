@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from turnlog.formats import Format, Reading, Record, SessionHeader, Source, Step, Watching
-from turnlog.formats._shared.finding import inside
+from turnlog.formats._shared.finding import homes_in_workspace
 from turnlog.formats._shared.key import Keys
 from turnlog.interop.folder import files_under, head_of
 from turnlog.interop.value import moment
@@ -111,4 +111,5 @@ def _stamps(path: str) -> dict[str, str]:
 
 
 _WATCH = Watching(by_file=True, stamps=_stamps)
-FORMAT = Format("aider: a project's chat history", inside(".aider.chat.history.md"), _find, _read, watch=_WATCH)
+_HOMES = homes_in_workspace(".aider.chat.history.md")
+FORMAT = Format("aider: a project's chat history", _HOMES, _find, _read, watch=_WATCH)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Forked, Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.blocks import redacted, results_apart, thinking, unknown, worded
-from turnlog.formats._shared.finding import folder_of, resumed_by
+from turnlog.formats._shared.finding import folder_of, resume_command
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.interop.base64 import from_base64
@@ -292,5 +292,5 @@ FORMAT = Format(
     _find,
     _read,
     # Those of its extension go on in the editor alone: they have a number, and nothing behind it.
-    resume=resumed_by("cline", "--id", "ID", ids=r"\d{1,20}_[0-9A-Za-z]{1,40}"),
+    resume=resume_command("cline", "--id", "ID", ids=r"\d{1,20}_[0-9A-Za-z]{1,40}"),
 )

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from turnlog.formats import Format, Jump, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.blocks import worded
-from turnlog.formats._shared.finding import beneath, resumed_by
+from turnlog.formats._shared.finding import homes_under_variable, resume_command
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.interop.folder import files_under
 from turnlog.interop.jsonline import lines
@@ -121,7 +121,7 @@ class _Reader:
         self.reading = Reading(header=header, steps=self._steps(), facts={**state.facts})
         self._beside = beside
         """The title that is told beside it; one that an event tells goes before."""
-        self._marks = growth.Marks(start, state)
+        self._points = growth.ResumePoints(start, state)
         self._before, self._model, self._title = state.before, state.model, state.title
         self._nodes = [state.last] if start is not None else []
         """The key of every node of the conversation, in order."""
@@ -133,30 +133,30 @@ class _Reader:
         self._unknown = UnknownRecords(_NAME)
 
     def _steps(self) -> Iterator[Step]:
-        marks = self._marks
-        for offset, record in typed_records(self._source.path, self.reading.problems, start=marks.start):
+        points = self._points
+        for offset, record in typed_records(self._source.path, self.reading.problems, start=points.start):
             for step in self._taken(record, offset):
-                marks.given += 1
+                points.given += 1
                 yield step
-        self.reading.mark = marks.newest(title=self._title, facts=growth.small(self.reading.facts))
+        self.reading.mark = points.newest(title=self._title, facts=growth.small(self.reading.facts))
         self.reading.header = replace(self.reading.header, title=self._title or self._beside)
         self._unknown.report(self.reading.problems)
 
     def _taken(self, record: dict[str, Any], offset: int) -> Iterator[Step]:
         id, parent = text(record.get("id")) or f"at {offset}", text(record.get("parentId")) or ""
         if id in self._places:
-            self._marks.require(id in self._offsets)
+            self._points.require(id in self._offsets)
             if record_at(self._source.path, self._offsets[id]) == record:
                 return
             id = f"{id} at {offset}"
-        self._marks.require(parent in self._places)
+        self._points.require(parent in self._places)
         data, at = fields(record.get("data")), moment(record.get("timestamp"))
         is_own = (text(data.get("parentToolCallId")) or "") == self._source.key
         # A prompt or an answer, with something before it.
-        may_mark = offset >= self._marks.next and is_own and parent == self._before and not self._source.key
-        if may_mark and self._nodes and record.get("type") in ("user.message", "assistant.message"):
+        may_resume = offset >= self._points.next_offset and is_own and parent == self._before and not self._source.key
+        if may_resume and self._nodes and record.get("type") in ("user.message", "assistant.message"):
             known = _State(before=parent, last=self._nodes[-1], model=self._model, counted=dict(self._counted))
-            self._marks.put(offset, 0, known)
+            self._points.set(offset, 0, known)
         self._before = id
         self._offsets[id] = offset
         self._places[id] = len(self._nodes)
@@ -205,7 +205,7 @@ class _Reader:
         elif kind == "assistant.message":
             yield self._node(id, self._answer(data, at))
         elif kind == "tool.execution_complete":
-            self._marks.require(str(data.get("toolCallId")) in self._names)
+            self._points.require(str(data.get("toolCallId")) in self._names)
             yield self._node(id, Message(role="tool", blocks=[_result(data, self._names)], at=at))
         elif kind in ("session.model_change", "session.start"):
             self._model = text(data.get("newModel")) or text(data.get("selectedModel")) or self._model
@@ -274,7 +274,7 @@ class _Reader:
     def _rewound(self, id: str, data: dict[str, Any], at: datetime | None, offset: int) -> Iterator[Step]:
         """That event and all after it are dropped."""
         target = text(data.get("upToEventId")) or ""
-        self._marks.require(target in self._offsets)
+        self._points.require(target in self._offsets)
         if target not in self._places:
             problem = f"a rewind to event {target!r:.40}, which is not there"
             report(self.reading.problems, problem, offset=offset)
@@ -304,11 +304,11 @@ def _usage(raw: dict[str, Any]) -> Usage:
 
 FORMAT = Format(
     "GitHub Copilot CLI",
-    beneath("COPILOT_HOME", ".copilot", "session-state", "history-session-state"),
+    homes_under_variable("COPILOT_HOME", ".copilot", "session-state", "history-session-state"),
     _find,
     _read,
     # Behind a blank, the id would be taken for a prompt.
-    resume=resumed_by("copilot", "--resume=ID"),
+    resume=resume_command("copilot", "--resume=ID"),
     growth=growth.growing(_State, _read),
     watch=Watching(by_file=True, sidecars=_sidecars),
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 from turnlog.formats import Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared.blocks import thinking, unknown
-from turnlog.formats._shared.finding import folder_of, opened_for, read_from, resumed_by, sessions_in
+from turnlog.formats._shared.finding import folder_of, opened_for, read_from, resume_command, sessions_in
 from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.interop.base64 import from_base64
 from turnlog.interop.folder import files_under, is_plain_file
@@ -180,6 +180,6 @@ FORMAT = Format(
     _homes,
     _find,
     _read,
-    resume=resumed_by("crush", "--session", "ID"),
+    resume=resume_command("crush", "--session", "ID"),
     watch=Watching(by_file=True, stamps=stamps),
 )

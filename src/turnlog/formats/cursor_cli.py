@@ -17,7 +17,7 @@ from typing import Any
 
 from turnlog.formats import Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared.blocks import unknown
-from turnlog.formats._shared.finding import folder_of, read_from, resumed_by
+from turnlog.formats._shared.finding import folder_of, read_from, resume_command
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.interop.folder import files_under, names_in
 from turnlog.interop.json import decoded, json_or_text
@@ -300,6 +300,6 @@ FORMAT = Format(
     _homes,
     _find,
     _read,
-    resume=resumed_by("cursor-agent", "--resume", "ID"),
+    resume=resume_command("cursor-agent", "--resume", "ID"),
     watch=Watching(by_file=True, sidecars=_sidecars),
 )

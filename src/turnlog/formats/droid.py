@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Forked, Format, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared.blocks import redacted, results_apart, thinking, unknown, worded
-from turnlog.formats._shared.finding import beneath, found_by, resumed_by
+from turnlog.formats._shared.finding import find_files, homes_under_variable, resume_command
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.interop.base64 import from_base64
@@ -167,9 +167,9 @@ def _result(part: dict[str, Any]) -> ToolResult:
 
 FORMAT = Format(
     "Factory Droid, as 0.105 to 0.225 write it",
-    beneath("FACTORY_HOME_OVERRIDE", "", ".factory/sessions"),
-    found_by(_NAME, _is_ours),
+    homes_under_variable("FACTORY_HOME_OVERRIDE", "", ".factory/sessions"),
+    find_files(_NAME, _is_ours),
     _read,
-    resume=resumed_by("droid", "--resume", "ID"),
+    resume=resume_command("droid", "--resume", "ID"),
     watch=Watching(by_file=True, sidecars=_settings_of),
 )

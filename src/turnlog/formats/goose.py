@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared.blocks import redacted, results_apart, thinking, unknown
-from turnlog.formats._shared.finding import folder_of, opened_for, read_from, resumed_by, sessions_in
+from turnlog.formats._shared.finding import folder_of, opened_for, read_from, resume_command, sessions_in
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.interop.base64 import from_base64
@@ -263,6 +263,6 @@ FORMAT = Format(
     _homes,
     _find,
     _read,
-    resume=resumed_by("goose", "session", "--resume", "--session-id", "ID", ids=r"\d{8}_\d{1,9}"),
+    resume=resume_command("goose", "session", "--resume", "--session-id", "ID", ids=r"\d{8}_\d{1,9}"),
     watch=Watching(by_file=True),
 )

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Format, Jump, Reading, Record, ResumePoint, SessionHeader, Source, Step, Watching
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.finding import beneath, found_by, resumed_by
+from turnlog.formats._shared.finding import find_files, homes_under_variable, resume_command
 from turnlog.formats._shared.geminiparts import parts_of, split_results
 from turnlog.formats._shared.key import NONE
 from turnlog.formats._shared.origin import UnknownRecords
@@ -87,7 +87,7 @@ class _Reader:
     def __init__(self, source: Source, header: SessionHeader, start: ResumePoint | None, state: _State) -> None:
         self._source = source
         self.reading = Reading(header=header, steps=self._steps())
-        self._marks = growth.Marks(start, state)
+        self._points = growth.ResumePoints(start, state)
         self._before, self._last, self._title = state.before, state.last, state.title
         self._places = {self._before: self._last} if start is not None else {}
         self._live = ""
@@ -101,13 +101,13 @@ class _Reader:
         self._branches = dict.fromkeys(state.branches or header.git_branches)
 
     def _steps(self) -> Iterator[Step]:
-        out, marks = self._out, self._marks
-        for offset, record in typed_records(self._source.path, self.reading.problems, start=marks.start):
+        out, points = self._out, self._points
+        for offset, record in typed_records(self._source.path, self.reading.problems, start=points.start):
             self._take(record, offset)
             while out:
-                marks.given += 1
+                points.given += 1
                 yield out.pop(0)
-        self.reading.mark = marks.newest(title=self._title, branches=list(self._branches))
+        self.reading.mark = points.newest(title=self._title, branches=list(self._branches))
         self._close()
         yield from out
         if self._live and self._places.get(self._live) != self._last:
@@ -140,7 +140,7 @@ class _Reader:
         if arriving is not None:
             self._close()
         if is_known:
-            self._marks.require(is_there=False)  # how many there were before is not known
+            self._points.require(is_there=False)  # how many there were before is not known
             problem = f"another record with the id {uuid!r:.60}: it follows what stands before it"
             report(self.reading.problems, problem, offset=offset)
             self._again += 1
@@ -154,11 +154,11 @@ class _Reader:
             parent = ""
         is_there = parent in self._places
         if not is_there:
-            self._marks.require(is_there)
+            self._points.require(is_there)
         # A prompt or an answer that goes on behind the record before it: nothing is open there.
-        is_next = offset >= self._marks.next and parent == self._before and self._places.get(parent) == self._last != ""
-        if is_next and kind in ("user", "assistant") and record.get("subtype") not in _BESIDE:
-            self._marks.put(offset, len(self._out), _State(before=parent, last=self._last))
+        is_next = parent == self._before and offset >= self._points.next_offset and record.get("subtype") not in _BESIDE
+        if is_next and self._places.get(parent) == self._last != "" and kind in ("user", "assistant"):
+            self._points.set(offset, len(self._out), _State(before=parent, last=self._last))
         if parent and not is_there:
             if record.get("subtype") == "rewind":
                 self._before = ""  # to before what is left of the file
@@ -309,11 +309,11 @@ def _content(item: dict[str, Any]) -> list[Message]:
 
 FORMAT = Format(
     "qwen-code",
-    beneath("QWEN_RUNTIME_DIR QWEN_HOME", ".qwen", "projects", "tmp"),
-    found_by("qwen-code", _is_ours),
+    homes_under_variable("QWEN_RUNTIME_DIR QWEN_HOME", ".qwen", "projects", "tmp"),
+    find_files("qwen-code", _is_ours),
     _read,
     # It looks for the id among the sessions of the folder it is started in.
-    resume=resumed_by("qwen", "--resume", "ID"),
+    resume=resume_command("qwen", "--resume", "ID"),
     growth=growth.growing(_State, _read),
     watch=Watching(by_file=True),
 )

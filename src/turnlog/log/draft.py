@@ -263,7 +263,7 @@ def _check_blocks(blocks: list[AnyBlock], *, no_results: bool = False) -> bool:
         if isinstance(block, ToolResult):
             if no_results:
                 raise Invalid("a tool result in a message that is not a tool's", hint='give it the role "tool"')
-            if type(block.content) is list:
+            if not isinstance(block.content, str):
                 refers = _check_blocks(block.content) or refers
         _check_fields(block)
     return refers

@@ -1,7 +1,6 @@
 """Entries: the lines of a log as pure values, one class per `type`.
 
 A draft is an entry with `seq` 0. It already has its id; the store assigns `seq`, `at` and `parent`.
-Nodes make up the conversation: each has a `parent` and becomes the head. Every other entry is a mark.
 """
 
 # Without `from __future__ import annotations`: msgspec needs 5 ms to evaluate annotations that are strings.
@@ -33,7 +32,7 @@ class Entry(
     Struct, tag_field="type", frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True,
     repr_omit_defaults=True, gc=False,
 ):  # fmt: skip
-    """The fields that every entry has."""
+    """The fields that every entry has. An entry that is no node is a mark."""
 
     is_node: ClassVar[bool] = False
     is_shown: ClassVar[bool] = True
@@ -372,19 +371,22 @@ class Unknown(Entry, tag="?", frozen=True):
     kind: str
     json: str
 
+    @property
+    def type(self) -> str:
+        """See `Entry.type`."""
+        return self.kind
+
     def to_json(self) -> str:
         """See `Entry.to_json`."""
         return self.json
 
 
-# fmt: off
 AnyEntry = (
     Message | Compaction | Uncompact | Edit | Custom
     | Start | Turn | Checkpoint | Track | Changed | Intent | Head | Set | Spent | Note | Ask | Answer | Started
     | Child | Alias | Writer | Fold | Drop
     | Unknown
-)
-# fmt: on
+)  # fmt: skip
 ENTRIES: dict[str, type[Entry]] = {str(c.__struct_config__.tag): c for c in get_args(AnyEntry) if c is not Unknown}
 
 

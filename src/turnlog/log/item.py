@@ -35,6 +35,7 @@ _ROOM = 8
 """So many levels are around an item in a log, which has a limit."""
 _DEEPEST = 500
 """JSON text that is deeper may be impossible to read again, depending on who reads it."""
+_TOO_DEEP = f"nested more than {_DEEPEST} levels deep"
 _SPACINGS: dict[str, dict[str, Any]] = {
     "s": {},
     "c": {"separators": (",", ":")},
@@ -75,16 +76,16 @@ def _storable_block(block: AnyBlock) -> AnyBlock:
 
 
 def _json_text(value: Any) -> str:
-    """A value as JSON text; `ValueError` or `TypeError` if it is none, or so deep that it could not be read again."""
+    """Return a value as JSON text. `ValueError` or `TypeError` if it is no JSON, or nested too deep to be read."""
     try:
         text = json.dumps(value)
     except RecursionError:
-        text = "[" * (_DEEPEST + 1)
+        raise ValueError(_TOO_DEEP) from None
     depth = 0
     for bracket in re.findall(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', text):
         depth += 1 if bracket in "[{" else -1 if bracket in "]}" else 0
         if depth > _DEEPEST:
-            raise ValueError(f"nested more than {_DEEPEST} levels deep")
+            raise ValueError(_TOO_DEEP)
     return text
 
 
@@ -109,6 +110,8 @@ def kept_of(entry: Entry, framework: str) -> Any:
 
 
 class _Squeezer:
+    """Replaces what the blocks of an item hold already with pointers to it."""
+
     def __init__(self, item: Any, blocks: Sequence[AnyBlock]) -> None:
         self._item = item
         self._texts: dict[str, str] = {}
@@ -126,7 +129,7 @@ class _Squeezer:
             value = getattr(block, name, None)
             if isinstance(value, str):
                 self._note_text(value, f"{where}.{name}")
-        if isinstance(block, ToolResult) and isinstance(block.content, list):
+        if isinstance(block, ToolResult) and not isinstance(block.content, str):
             for index, part in enumerate(block.content):
                 self._note(part, f"{where}.content.{index}")
         if isinstance(block, (Image, File)):
@@ -232,6 +235,8 @@ def _count(item: Any, wanted: str) -> int:
 
 
 class _Expander:
+    """Replaces pointers with what they point to in the blocks, and notes which blocks were used."""
+
     def __init__(self, blocks: Sequence[AnyBlock], get_blob: GetBlob | None) -> None:
         self._blocks = blocks
         self._get_blob = get_blob

@@ -120,7 +120,7 @@ def _offload_block(block: AnyBlock, floor: int, blobs: Blobs) -> AnyBlock:
         if block.data is None:
             return block
         return replace(block, data=None, blob=_keep(block.data, blobs))
-    if isinstance(block, ToolResult) and isinstance(block.content, list):
+    if isinstance(block, ToolResult) and not isinstance(block.content, str):
         block = replace(block, content=[_offload_block(b, floor, blobs) for b in block.content])
     if block.blob is not None or isinstance(block, UnknownBlock):
         return block
@@ -166,7 +166,7 @@ def _keep_block_bytes(block: AnyBlock, blobs: Blobs) -> AnyBlock:
     if isinstance(block, ToolCall):
         return _keep_field_bytes(block, "input", blobs)
     if isinstance(block, ToolResult):
-        if isinstance(block.content, list):
+        if not isinstance(block.content, str):
             return replace(block, content=[_keep_block_bytes(b, blobs) for b in block.content])
         return _keep_field_bytes(block, "content", blobs)
     return block
@@ -218,6 +218,6 @@ def _restore_block(block: AnyBlock, get: Callable[[str], bytes | None]) -> AnyBl
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 return block
             block = whole
-    if isinstance(block, ToolResult) and isinstance(block.content, list):
+    if isinstance(block, ToolResult) and not isinstance(block.content, str):
         return replace(block, content=[_restore_block(b, get) for b in block.content])
     return block

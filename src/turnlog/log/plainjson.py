@@ -38,7 +38,7 @@ def _fields(cls: type[Struct]) -> tuple[tuple[str, Any], ...]:
 
 def flat(value: Any) -> Any:
     """Convert a typed value to plain JSON, as in a log."""
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [flat(item) for item in cast("list[Any]", value)]
     if not isinstance(value, Struct):
         return value
@@ -49,7 +49,7 @@ def flat(value: Any) -> Any:
     for name, default in _fields(type(value)):
         item = getattr(value, name)
         if item != default or type(item) is not type(default):
-            plain[name] = flat(item) if isinstance(item, (Struct, list)) else item
+            plain[name] = flat(item) if isinstance(item, (Struct, list, tuple)) else item
     plain.update(getattr(value, "unknown", {}))
     return plain
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.log.assemble import Line, forward
+from turnlog.log.assemble import Line, Oversize, forward
 from turnlog.log.codec import (
     CHECKSUM,
     MAX_LINE,
@@ -73,14 +73,18 @@ def written(lines: Iterable[Line]) -> Iterator[WrittenLine | Damage]:
 def placed_lines(lines: Iterable[Line]) -> Iterator[tuple[int, AnyEntry, bytes] | Damage]:
     """Yield every entry that counts with its offset and the bytes of its line, oldest first, and the damage."""
     waiting: dict[int, bytes] = {}
+    """The lines with entries that may come, by their offsets. Other lines are not held: there may be many in a row."""
 
     def noted() -> Iterator[Line]:
         for offset, line in lines:
-            waiting[offset] = line
+            if is_verified(line) or _holds_entry(line):
+                waiting[offset] = line
             yield offset, line
 
     for item in forward(noted()):
         if isinstance(item, Damage):
+            if item.kind in ("order", "unfinished") and len(waiting.get(item.offset, b"")) == item.length:
+                del waiting[item.offset]
             yield item
             continue
         offset, entry = item
@@ -92,6 +96,17 @@ def placed_lines(lines: Iterable[Line]) -> Iterator[tuple[int, AnyEntry, bytes] 
             # Several entries share this line.
             line = next(line[at : at + length] for at, length, _ in salvage(line) if start + at == offset)
         yield offset, entry, line
+
+
+def _holds_entry(line: bytes) -> bool:
+    """Whether a line that is not intact gives an entry."""
+    if isinstance(line, Oversize):
+        return False
+    try:
+        decode(line)
+    except Unreadable:
+        return bool(salvage(line))
+    return True
 
 
 def entries_of(lines: list[bytes], *, after: int) -> list[AnyEntry | Flawed]:

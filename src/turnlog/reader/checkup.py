@@ -12,7 +12,7 @@ from msgspec import Struct
 from turnlog.errors import NotFound, TurnlogWarning
 from turnlog.formats import unknown_type
 from turnlog.log.codec import Damage
-from turnlog.log.entry import FORMAT, AnyEntry, Checkpoint, Drop, Entry, Fold, Head, Intent, Set, Start
+from turnlog.log.entry import FORMAT, AnyEntry, Checkpoint, Drop, Entry, Fold, Head, Intent, Set, Start, Unknown
 from turnlog.log.fold import State, copy, fold, fork_state, from_fold
 from turnlog.log.ids import handle_of
 from turnlog.log.part import Fork
@@ -223,7 +223,7 @@ class _Examination:
             self._intent = entry.seq
         elif isinstance(entry, Head) and entry.intent == self._intent:
             self._intent = 0
-        if entry.critical and entry.type == "?":
+        if entry.critical and isinstance(entry, Unknown):
             self._add_finding("newer", f"Entry {entry.seq} can only be understood by a newer Turnlog.", entry.seq)
         self._folds.visit(entry)
 

@@ -17,7 +17,7 @@ from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.reader.part import Part, numbered
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.thread.reader import history_of
-from turnlog.thread.target import number_turn
+from turnlog.thread.turnnumber import number_turn
 
 _HINT = "`turnlog checkpoints` shows what there is"
 

@@ -20,7 +20,7 @@ from turnlog.store import Store
 from turnlog.thread.appender import turns_here
 from turnlog.thread.history import History
 from turnlog.thread.space.checkpointcontent import given_up
-from turnlog.thread.target import number_turn
+from turnlog.thread.turnnumber import number_turn
 from turnlog.workspace.tree import path_bytes
 
 _RELEVANT = (Checkpoint, Turn, Head, Intent, Changed, Writer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from turnlog.errors import Invalid
@@ -12,7 +12,7 @@ from turnlog.session.interior import Interior
 from turnlog.session.lookup import log_to_read, with_exact_id
 from turnlog.store import Store
 from turnlog.thread.history import History
-from turnlog.thread.home.alias import aliases_changed, sessions_removed
+from turnlog.thread.home.alias import invalidate_aliases, invalidate_cached_aliases
 from turnlog.thread.report import Info, info_of
 from turnlog.thread.target import Target, seq_of
 
@@ -53,11 +53,10 @@ class Disposal:
 
         if not dry_run:
             self._interior.finish_erasing()
-        clock = self._interior.clock
-        now = None if clock is None else datetime.fromtimestamp(clock() / 1000, UTC)
+        now = self._interior.now()
         purged = expire(self._store, older_than, now=now, keep=keep, only_deleted=only_deleted, dry_run=dry_run)
         if purged.removed and not dry_run:
-            sessions_removed(self._store)
+            invalidate_cached_aliases(self._store)
         return purged
 
     def _expire_trash(self) -> Purged | None:
@@ -71,13 +70,13 @@ class Disposal:
         """
         if as_ is None or as_ == session:
             with_exact_id(self._store.restore, session)
-            aliases_changed(self._store)
+            invalidate_aliases(self._store)
             return
         from turnlog.transfer.renaming import restore_as
 
         store = self._store
         with_exact_id(lambda name: restore_as(store, name, as_), session)
-        aliases_changed(store)
+        invalidate_aliases(store)
 
     def purge(
         self,
@@ -96,14 +95,14 @@ class Disposal:
         """
         from turnlog.thread.removal.purging import purge
 
-        store, last = self._store, None if after is None else seq_of(after)
+        store, last, now = self._store, None if after is None else seq_of(after), self._interior.now()
         _refuse_marks(session)
         self._interior.finish_erasing()
         purged = with_exact_id(
-            lambda name: purge(store, name, deleted=deleted, subagents=subagents, forks=forks, after=last),
+            lambda name: purge(store, name, now=now, deleted=deleted, subagents=subagents, forks=forks, after=last),
             session,
         )
-        sessions_removed(store)
+        invalidate_cached_aliases(store)
         return purged
 
     def forks(self, session: str, *, deleted: bool = False) -> list[Info]:
@@ -120,6 +119,6 @@ class Disposal:
 def _refuse_marks(session: str) -> None:
     if session == MARKS:
         raise Invalid(
-            f"{MARKS} is what was said of other agents' sessions: their titles, tags and notes",
+            f"{MARKS} cannot be deleted or purged: it holds the titles, tags and notes of other agents' sessions",
             hint=f"`turnlog log {MARKS}` shows it, `turnlog erase -s {MARKS} N` takes a part of it out for good",
         )

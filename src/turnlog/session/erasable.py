@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid
+from turnlog.interop.value import fields
 from turnlog.machine.process import this_person
 from turnlog.session.interior import interior
 from turnlog.session.readonly import ReadOnlySession
@@ -32,7 +33,8 @@ class ErasableSession(ReadOnlySession):
             raise Invalid("nothing to erase", hint="give entries, or their numbers")
         with self._history.mutex:
             seqs = [seq_of(entry) for entry in entries]
-            receipt = erase(self._store, self._history, seqs, by=this_person() if by is None else by, why=reason)
+            at, who = interior(self._home).now(), this_person() if by is None else by
+            receipt = erase(self._store, self._history, seqs, at=at, by=who, why=reason)
             self._history.renew()
             return replace(receipt, copies=self._copies())
 
@@ -40,9 +42,12 @@ class ErasableSession(ReadOnlySession):
         """Other places that may have the content: files written for other agents, or files it was imported from."""
         from turnlog.thread.home.handedover import HandedOver
 
-        handed = HandedOver(interior(self._home).created_here.location).all().items()
-        copies = [f"{agent}:{id}" for (agent, id), copied in handed if any(one.session == self.id for one in copied.of)]
-        copies += [path for path in self._state.aliases.values() if path]
-        origins = (cast("dict[str, Any]", entry.origin) for entry in self.entries() if isinstance(entry.origin, dict))
-        agents = {str(agent) for origin in origins if (agent := origin.get("agent"))}
-        return sorted({*copies, *(f"the files of {agent}, from which it was imported" for agent in agents)})
+        copies = {path for path in self._state.aliases.values() if path}
+        for (agent, id), copied in HandedOver(interior(self._home).created_here.location).all().items():
+            if any(part.session == self.id for part in copied.of):
+                copies.add(f"{agent}:{id}")
+        for entry in self.entries():
+            agent = fields(entry.origin).get("agent")
+            if agent:
+                copies.add(f"the files of {agent}, from which it was imported")
+        return sorted(copies)

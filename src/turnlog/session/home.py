@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
-from weakref import WeakSet
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry
@@ -17,6 +17,7 @@ from turnlog.session.lookup import find_id, is_session, log_to_read, log_to_writ
 from turnlog.session.message.content import as_list
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store import Clock, Store, derived
+from turnlog.store.liveobjects import LiveObjects
 from turnlog.thread.history import loaded
 from turnlog.thread.home.createdhere import CreatedHere
 from turnlog.thread.home.settings import Settings
@@ -50,7 +51,7 @@ class Home(Disposal):
     ) -> None:
         super().__init__(Interior(store, clock, settings or Settings(), created_here or CreatedHere(None)))
         self._tenant = tenant
-        self._tenant_homes: WeakSet[Home] = WeakSet()
+        self._tenant_homes: LiveObjects[Home] = LiveObjects()
 
     @property
     def backend(self) -> str:
@@ -68,9 +69,10 @@ class Home(Disposal):
 
         Afterwards every call that needs the store raises `Invalid`; what a session has in memory can still be read.
         """
-        for home in list(self._tenant_homes):
-            home.close()
-        self._interior.close()
+        with ExitStack() as closing:
+            closing.callback(self._interior.close)
+            for home in self._tenant_homes:
+                closing.callback(home.close)
 
     def health(self) -> dict[str, Any]:
         """The health of the store, for a monitor; `ok` is the overall result."""
@@ -177,7 +179,7 @@ class Home(Disposal):
         if session is None:
             return newest_id(self._store, workspace)
         if workspace is not None:
-            raise Invalid(f"the id {session!r:.80} says which session it is", hint="leave out the id, or the workspace")
+            raise Invalid(f"the id {session!r:.80} and a workspace were both given", hint="leave out one of them")
         return session
 
     def exists(self, session: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
-from weakref import WeakSet
 
 from turnlog.errors import Invalid
+from turnlog.store.liveobjects import LiveObjects
 
 if TYPE_CHECKING:
     from turnlog.store import Clock, Store
@@ -23,7 +25,7 @@ class Interior:
         self.clock = clock
         self.settings = settings
         self.created_here = created_here
-        self.sessions: WeakSet[SessionReader] = WeakSet()
+        self.sessions: LiveObjects[SessionReader] = LiveObjects()
         self._is_closed = self._is_settled = False
 
     @property
@@ -37,6 +39,10 @@ class Interior:
     def backend(self) -> str:
         """The kind of store."""
         return self._store.backend
+
+    def now(self) -> datetime:
+        """The time on the clock of this home."""
+        return datetime.now(UTC) if self.clock is None else datetime.fromtimestamp(self.clock() / 1000, UTC)
 
     @property
     def creator(self) -> Creator:
@@ -58,10 +64,11 @@ class Interior:
 
     def close(self) -> None:
         """Close its sessions, then its store."""
-        for session in list(self.sessions):
-            session.close()
-        self._is_closed = True
-        self._store.close()
+        with ExitStack() as closing:  # whatever cannot be closed, the others are
+            closing.callback(self._store.close)
+            for session in self.sessions:
+                closing.callback(session.close)
+            self._is_closed = True
 
 
 class HasInterior(Protocol):

@@ -79,7 +79,7 @@ def newest_id(store: Store, workspace: str | os.PathLike[str] | None) -> str:
     first = next(conversations, None)
     if first is None:
         where = f" for {workspace_path(workspace)}" if workspace is not None else ""
-        raise NotFound(f"there is no session{where} yet", hint="`turnlog run -- COMMAND` makes one, and home.create")
+        raise NotFound(f"there is no session{where} yet", hint="`turnlog run -- COMMAND` or home.create makes one")
     # A session that was just created and is still empty is not the one to continue.
     begun = (row for row in chain([first], conversations) if row.seq > 1 and not is_net_in(store, row))
     return next(begun, first).id
@@ -110,7 +110,8 @@ def _cursor_at(store: Store, after: str, deleted: bool) -> ListingCursor:
     named = (row.order for row in derived.sessions(store, deleted=deleted, ids=[after]))
     cursor = ListingCursor.of(after) or next(named, None)
     if cursor is None:
-        raise NotFound(f"no session {after!r:.80} in this listing", hint="go on with `cursor` of the last row, or anew")
+        hint = "use the `cursor` of the last row, or start without `after`"
+        raise NotFound(f"no session {after!r:.80} in this listing", hint=hint)
     return cursor
 
 
@@ -147,7 +148,7 @@ def _match(name: str, ids: list[str]) -> str:
 
 
 def matching(
-    rows: Iterable[Listed],
+    listing: Iterable[Listed],
     workspace: str | os.PathLike[str] | None,
     labels: Mapping[str, str] | None = None,
     parent: str | None = None,
@@ -155,7 +156,7 @@ def matching(
     """The sessions of a workspace, with all these labels, spawned by `parent`; never the session of marks."""
     folder = None if workspace is None else workspace_path(workspace)
     wanted = (labels or {}).items()
-    for row in map(info_of, rows):
+    for row in map(info_of, listing):
         is_here = (folder is None or row.workspace == folder) and (parent is None or row.parent == parent)
         if is_here and wanted <= row.labels.items() and row.id != MARKS:
             yield row

@@ -79,9 +79,9 @@ class ReadOnlySession(SessionReader):
         from turnlog.rewind.span import get_turn
 
         if after is not None and before is None:
-            raise Invalid("a change has a beginning", hint="diff(before, after), or diff(turn=…)")
+            raise Invalid("`after` was given without `before`", hint="diff(before, after), or diff(turn=…)")
         if turn is not None and before is not None:
-            raise Invalid("a change is that of a turn, or since a checkpoint, not both", hint="diff(turn=…)")
+            raise Invalid("`turn` and `before` were both given", hint="diff(turn=…), or diff(before, after)")
 
         with self._locked():
             if before is not None:
@@ -166,10 +166,11 @@ class ReadOnlySession(SessionReader):
         if to in FORMS:
             if place is not None or force or format_version is not None or include_ignored:
                 hint = f'pathlib.Path(…).write_bytes(session.export("{to}").data)'
-                raise Invalid(f"{to} is given back, not written for an agent", hint=hint)
+                raise Invalid(f"export({to!r}) returns a document, and takes no options for files", hint=hint)
             return document_of(self, self._home, to, redact=redact is not False, content=content is True)
         if redact is not None or content is not None:
-            raise Invalid(f"{to!r:.40} is no document, and nothing is redacted", hint=f"{', '.join(FORMS)} are")
+            text = f"redact and content are for documents, and {to!r:.40} is the name of an agent"
+            raise Invalid(text, hint=f"documents are {', '.join(FORMS)}")
         from turnlog.exchange.exporting.output import export
 
         with self._history.mutex:

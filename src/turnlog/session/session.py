@@ -37,7 +37,7 @@ from turnlog.log.entry import (
     Uncompact,
 )
 from turnlog.log.fold import State
-from turnlog.log.part import Spawned  # fmt: skip
+from turnlog.log.part import Spawned
 from turnlog.log.usage import Usage
 from turnlog.machine.folder import place_in
 from turnlog.session.erasable import ErasableSession
@@ -258,15 +258,15 @@ class Session(ErasableSession):
         """From now on the model sees the summary, then the last `keep` messages. Everything else stays in the log.
 
         Instead of messages, the kept part can be given in turns, or in tokens: then it is as much as fits, and begins
-        neither with a result nor with the answer to a question that is not kept.
-        `of` is the context that was summarised; by default, the last one that this object returned. Messages after that
-        context stay visible, even if less is to be kept. Without a summary, one is made without a model: see
-        `thread/summary.py`. A tool call and its result are never separated: if the cut would do that, more is kept.
+        neither with a result nor with the answer to a question that is not kept. `of` is the context that was
+        summarised; by default, the last one from this object. Messages after that context stay visible, even if less is
+        to be kept. Without a summary, one is made without a model. A call and its result are never separated.
         """
         if isinstance(summary, str):
             summary = [Message(role="user", blocks=[Text(summary)])]
         replacement = None if summary is None else as_list(summary)
-        check_compaction(replacement, kept := KeptEnd(keep, keep_turns, keep_tokens), of=of)
+        kept = KeptEnd(keep, keep_turns, keep_tokens)
+        check_compaction(replacement, kept, of=of)
         with self._history.mutex:
             if of is None and replacement is not None:
                 of = self._last_context

@@ -6,19 +6,20 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from operator import attrgetter
 from typing import Any
-from weakref import WeakSet
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import AlreadyExists, Conflict, Invalid, NotFound, TurnlogError
+from turnlog.errors import AlreadyExists, Conflict, Invalid, TurnlogError
 from turnlog.log.draft import Draft, prepare
-from turnlog.log.entry import AnyEntry, Entry, Head, Set, Writer, is_fence, is_wide
+from turnlog.log.entry import AnyEntry, Entry, Fold, Head, Set, Start, Writer, is_fence, is_wide
 from turnlog.log.fold import State, to_fold
 from turnlog.log.ids import process, word_of
 from turnlog.machine.process import this_process
 from turnlog.store import Log, Store, derived
 from turnlog.store.forked import renew_after_fork
+from turnlog.store.liveobjects import LiveObjects
+from turnlog.thread.batch import keep_blobs, refuse_equal_ids
 from turnlog.thread.fact import check_fact, masked, normalized, with_all
 from turnlog.thread.history import History, opened
 from turnlog.version import __version__
@@ -165,11 +166,11 @@ class Appender:
             is_referring = is_referring or bool(draft.blobs)
             drafts.append(draft)
             size += len(draft.body)
-        if len(drafts) > 1 and len({draft.id for draft in drafts}) < len(drafts):
-            raise Invalid("two drafts of one batch have the same id")
+        if len(drafts) > 1:
+            refuse_equal_ids(drafts)
         if is_referring:
             with self._store.keeping():
-                self._keep(drafts, blobs)
+                keep_blobs(self._store, drafts, blobs)
                 appended = self._append_guarded(drafts, size, condition)
         else:
             appended = self._append_guarded(drafts, size, condition)
@@ -233,14 +234,6 @@ class Appender:
                     if alone or (head is not None and head != self.state.head):
                         raise
                     self.catch_up()
-
-    def _keep(self, drafts: list[Draft], blobs: dict[str, bytes]) -> None:
-        """Store the blobs of a batch before its entries; `NotFound` for a blob that is neither stored nor new."""
-        for digest in {digest for draft in drafts for digest in draft.blobs}:
-            if digest not in blobs and not self._store.has(digest):
-                raise NotFound(f"no blob {digest}", hint="put it there first with home.put_blob")
-        if blobs:
-            derived.put(self._store, blobs)
 
     def _append_guarded(self, drafts: list[Draft], size: int, condition: AppendCondition) -> list[AnyEntry]:
         """Append to the log and fold into the state, one thread at a time."""
@@ -380,6 +373,8 @@ def batch_of(drafts: Sequence[AnyEntry], id: str | None) -> list[AnyEntry]:
             raise Invalid(f"{draft!r:.80} is not an entry", hint="use turnlog.Message and the like")
         if isinstance(draft, Set):
             check_fact(draft)
+        elif isinstance(draft, (Start, Fold)):
+            raise Invalid(f"a {draft.type} entry is not appended by callers: the log has its own", hint="leave it out")
     if id is None:
         return list(drafts)
     return [replace(draft, id=id if not index else f"{id}/{index}") for index, draft in enumerate(drafts)]
@@ -394,7 +389,7 @@ def appending(store: Store, log: Log) -> Generator[Appender]:
 
 def turns_here() -> set[str]:
     """The turns that sessions of this process are in right now."""
-    return {appender.turn for appender in list(_appenders) if appender.turn is not None}
+    return {appender.turn for appender in _appenders if appender.turn is not None}
 
 
-_appenders: WeakSet[Appender] = WeakSet()
+_appenders: LiveObjects[Appender] = LiveObjects()

@@ -1,4 +1,4 @@
-"""How a compaction is made: what it puts in, and from which message on the conversation stays as it is."""
+"""How a compaction is made: its replacement, and from which message on the conversation stays as it is."""
 
 from __future__ import annotations
 
@@ -52,16 +52,19 @@ def _may_begin(own: list[Message], place: int) -> bool:
 
 def check_compaction(replacement: list[Message | Ref] | None, keep: KeptEnd, *, of: Context | None) -> None:
     """Raise `Invalid` for arguments that make no sense."""
-    for what, much in zip(("messages", "turns", "tokens"), keep, strict=True):
-        if much is not None and (type(much) is not int or much < 0):
-            raise Invalid(f"cannot keep {much!r:.80} {what}")
+    for unit, amount in zip(("messages", "turns", "tokens"), keep, strict=True):
+        is_left_out = amount is None and unit != "messages"
+        if not is_left_out and (type(amount) is not int or amount < 0):
+            raise Invalid(f"cannot keep {amount!r:.80} {unit}")
     if sum(map(bool, (keep.messages, keep.turns is not None, keep.tokens is not None))) > 1:
         raise Invalid("keep, keep_turns and keep_tokens each say how much is kept", hint="give one of them")
     if of is not None and not isinstance(of, Context):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise Invalid(f"a compaction of {of!r:.80}", hint="of=session.context(), taken before the summary was made")
+        hint = "of=session.context(), taken before the summary was made"
+        raise Invalid(f"`of` is not a Context: {of!r:.80}", hint=hint)
     for item in replacement or ():
         if not isinstance(item, (Message, Ref)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Invalid(f"{item!r:.80} in a summary", hint="text, turnlog.Message or turnlog.Ref")
+            text = f"a summary consists of messages and references, not {item!r:.80}"
+            raise Invalid(text, hint="text, turnlog.Message or turnlog.Ref")
 
 
 def applying(history: History, head: int, which: int | None) -> int:
@@ -79,7 +82,7 @@ class _Cut(Struct, frozen=True):
     """Where a compaction cuts the conversation."""
 
     replaced: list[Message]
-    """The messages that the newest compaction put in."""
+    """The replacement of the newest compaction."""
     rest: list[Message]
     """The rest of what a model sees, without the leading system messages."""
     first: int

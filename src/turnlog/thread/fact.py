@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -14,12 +14,30 @@ from turnlog.machine.folder import workspace_path
 
 
 def check_fact(entry: Set) -> None:
-    """Refuse a fact without a name, or with the name of a field that is fixed when the session is created."""
+    """Refuse a fact without a name, with the name of a fixed field, or with a title or tags that are not text."""
     if not isinstance(entry.key, str) or not entry.key:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"a fact needs a name, not {entry.key!r:.80}")
     if entry.key in FIXED and not entry.unset:
         hint = f"give it to home.create, or choose another name, such as my_{entry.key}"
         raise Invalid(f"{entry.key!r} is no fact: it is fixed when a session is created", hint=hint)
+    if entry.unset or entry.value is None:
+        return
+    if entry.key == "title":
+        _check_text("a title", entry.value)
+    elif entry.key == "tags":
+        if not isinstance(entry.value, (list, tuple)):
+            raise Invalid(f"tags are a list of texts, not {_kind(entry.value)}", hint='session.set("tags", ["bug"])')
+        for tag in cast("list[Any]", entry.value):
+            _check_text("a tag", tag)
+
+
+def _check_text(what: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise Invalid(f"{what} is text, not {_kind(value)}")
+
+
+def _kind(value: Any) -> str:
+    return f"a value of type {type(value).__name__}"
 
 
 def normalized(entries: Sequence[Entry]) -> list[Entry]:

@@ -32,7 +32,9 @@ from turnlog.log.entry import (
     Set,
     Spent,
     Turn,
+    Unknown,
 )  # fmt: skip
+from turnlog.log.plainjson import UNKNOWN
 from turnlog.log.prompt.promptmessage import LABEL, is_prompt, label_of
 from turnlog.log.text import one_line
 
@@ -133,7 +135,7 @@ class Outline:
         self.times.append(0 if at is None else round(at.timestamp() * 1000))
         self.sizes.append(size)
         self.flags.append(flags | (SHOWN if is_shown else 0))
-        self.kinds.append(entry.role if isinstance(entry, Message) else entry.type)
+        self.kinds.append(_kind_of(entry))
         self.turns.append(entry.turn or "")
         self.tools.append(tool)
         if label:
@@ -217,18 +219,18 @@ class Outline:
             return None
         if kept.rules != _RULES:
             return None
-        one = cls()
+        outline = cls()
         for column, stored in (
-            (one.seqs, kept.seqs), (one.parents, kept.parents), (one.times, kept.times), (one.sizes, kept.sizes),
-            (one.flags, kept.flags),
+            (outline.seqs, kept.seqs), (outline.parents, kept.parents), (outline.times, kept.times),
+            (outline.sizes, kept.sizes), (outline.flags, kept.flags),
         ):  # fmt: skip
             column.frombytes(stored)
-        one.kinds, one.turns, one.tools = (
+        outline.kinds, outline.turns, outline.tools = (
             [kept.words[number] for number in array("I", stored)] for stored in (kept.kinds, kept.turns, kept.tools)
         )
-        one.labels, one._calls = kept.labels, kept.calls
-        one.last = one.seqs[-1] if one.seqs else 0
-        return one
+        outline.labels, outline._calls = kept.labels, kept.calls
+        outline.last = outline.seqs[-1] if outline.seqs else 0
+        return outline
 
 
 def is_shown_to_people(entry: AnyEntry) -> bool:
@@ -306,6 +308,12 @@ def _message(message: Message, calls: dict[str, tuple[int, str]]) -> _Summary:
         label = label_of(message)
     tool = tools[0] if len(tools) == 1 else ", ".join(dict.fromkeys(filter(None, tools)))
     return _Summary(size, flags, tool, label)
+
+
+def _kind_of(entry: AnyEntry) -> str:
+    if isinstance(entry, Unknown):
+        return UNKNOWN  # it may have the name of a known kind, without its fields
+    return entry.role if isinstance(entry, Message) else entry.type
 
 
 def outline_of(entries: Iterable[AnyEntry]) -> Outline:

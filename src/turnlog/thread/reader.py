@@ -19,11 +19,12 @@ from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.store import Place, Store
 from turnlog.store.derived import find
+from turnlog.thread.branch import Branch, branches
 from turnlog.thread.call.ending import LastTurn, last_turn
 from turnlog.thread.call.pending import pending_calls
 from turnlog.thread.history import History, subagents
-from turnlog.thread.report import Branch, Compacted, Info, Stats, compactions_of, infos, stats_of
-from turnlog.thread.target import Target, branches, node_at, seq_of, state_as_of
+from turnlog.thread.report import Compacted, Info, Stats, compactions_of, info_of, stats_of, text_fact
+from turnlog.thread.target import Target, node_at, seq_of, state_as_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -68,12 +69,12 @@ class SessionReader:
     @property
     def title(self) -> str | None:
         """The title, set with `set("title", …)`."""
-        return self._state.wide.get("title")
+        return text_fact(self._state.wide, "title")
 
     @property
     def workspace(self) -> str | None:
         """The folder the agent works in."""
-        return self._state.wide.get("workspace")
+        return text_fact(self._state.wide, "workspace")
 
     @property
     def agent(self) -> str | None:
@@ -351,12 +352,18 @@ class SessionReader:
 
     def children(self) -> list[Info]:
         """The sessions that this session spawned, in order; `call` is the tool call that spawned each."""
-        return infos(self._store, self._state.children)
+        return _infos(self._store, self._state.children)
 
     def child(self, call: str | ToolCall) -> Info | None:
         """The session that a tool call spawned; the newest, if a provider used the id twice."""
         name = call.id if isinstance(call, ToolCall) else call
         return next((info for info in reversed(self.children()) if info.call == name), None)
+
+
+def _infos(store: Store, ids: Sequence[str]) -> list[Info]:
+    """The `Info` of each of these sessions, in this order; missing sessions are left out."""
+    rows = {row.id: info_of(row) for row in store.listing(ids=set(ids))}
+    return [rows[session_id] for session_id in ids if session_id in rows]
 
 
 def history_of(session: SessionReader) -> History:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from turnlog.log.entry import AnyEntry, Compaction, Message, Uncompact
 from turnlog.log.fold import State
 from turnlog.log.ids import handle_of
 from turnlog.log.part import Fork
-from turnlog.store import Listed, Store
+from turnlog.store import Listed
 from turnlog.store.listing import cursor_of
 
 SAFETY_NET_AGENT = "turnlog"
@@ -71,8 +71,8 @@ def info_of(row: Listed) -> Info:
     return Info(
         row.id,
         handle_of(row.id),
-        facts.get("title"),
-        facts.get("workspace"),
+        text_fact(facts, "title"),
+        text_fact(facts, "workspace"),
         start.agent if start else None,
         start.labels if start else {},
         [str(tag) for tag in tags] if isinstance(tags, list) else [],  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
@@ -90,10 +90,10 @@ def info_of(row: Listed) -> Info:
     )
 
 
-def infos(store: Store, ids: Iterable[str]) -> list[Info]:
-    """The `Info` of each of these sessions, in this order; missing sessions are left out."""
-    rows = {row.id: info_of(row) for row in store.listing(ids=set(ids))}
-    return [rows[session_id] for session_id in ids if session_id in rows]
+def text_fact(facts: Mapping[str, Any], name: str) -> str | None:
+    """A fact that is text; None for any other value: a log may come from anywhere."""
+    value = facts.get(name)
+    return value if isinstance(value, str) else None
 
 
 class Stats(Struct, frozen=True):
@@ -177,14 +177,3 @@ def compactions_of(path: list[AnyEntry]) -> list[Compacted]:
             if node.seq not in cancelled:
                 seen = kept
     return compactions
-
-
-class Branch(Struct, frozen=True):
-    """One end of the conversation: where it was left, or where it is."""
-
-    head: int
-    at: datetime | None
-    messages: int
-    is_current: bool
-    preview: str
-    """The beginning of the last prompt of a person on it."""

@@ -45,7 +45,7 @@ class Gist(Struct, omit_defaults=True):
 
 
 def summarise(messages: Iterable[Message], *, before: int = 0) -> Message:
-    """One message in place of these messages, up to the one with the `seq` before. Summaries among them are merged."""
+    """One message in place of those before entry `before`; 0 means all. Summaries among them are merged."""
     gist = Gist()
     is_empty = True
     for message in messages:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnlog.errors import Invalid, NotFound
-from turnlog.log.context import text_of
 from turnlog.log.entry import AnyEntry, Checkpoint, Edit, Entry, Head, Message, Set, Start, Turn, Unknown
 from turnlog.log.fold import State, Undoable
 from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.thread.history import History
-from turnlog.thread.report import Branch
 
 Target = int | Entry
 
@@ -20,7 +17,7 @@ def seq_of(target: Target) -> int:
     """The `seq` of an entry, or the given `seq`."""
     seq = target.seq or None if isinstance(target, Entry) else target
     if type(seq) is not int:
-        raise Invalid(f"{target!r:.80} is no place in a log", hint="an entry that was appended, or its seq")
+        raise Invalid(f"{target!r:.80} is neither an entry of a log nor a seq", hint="give an entry that was appended")
     return seq
 
 
@@ -81,11 +78,16 @@ def _head(history: History, asof: int, *, why: str, undoes: int = 0) -> Head:
     )
 
 
-_Restored = tuple[int, dict[str, Any], dict[int, int]]
+class _Restored(NamedTuple):
+    """What a head entry restores."""
+
+    head: int
+    facts: dict[str, Any]
+    system: dict[int, int]
 
 
 def _restored(state: State) -> _Restored:
-    return state.head, state.facts, state.system
+    return _Restored(state.head, state.facts, state.system)
 
 
 def _near_the_end(history: History, asof: int) -> _Restored | None:
@@ -96,7 +98,8 @@ def _near_the_end(history: History, asof: int) -> _Restored | None:
             return None
         if entry.seq <= asof:
             if entry.parent is not None or isinstance(entry, Head):
-                return entry.to if isinstance(entry, Head) else entry.seq, dict(state.facts), dict(state.system)
+                head = entry.to if isinstance(entry, Head) else entry.seq
+                return _Restored(head, dict(state.facts), dict(state.system))
         elif isinstance(entry, (Edit, Set)) or (isinstance(entry, Message) and entry.role == "system"):
             return None
         elif isinstance(entry, Head) and entry.asof < asof:
@@ -152,34 +155,3 @@ def _start_of_turn(history: History, turns: int) -> int:
     if first is None or seen < turns:
         raise NotFound(f"the conversation has only {seen} turns", hint="rewind(to=0) goes to its beginning")
     return first.seq
-
-
-def number_turn(numbers: dict[str, int], entry: AnyEntry) -> int | None:
-    """Number the turn that an entry begins, from 1 on. Returns its number, or None if the entry begins no new turn."""
-    if not isinstance(entry, Turn) or entry.state != "begin" or entry.turn is None or entry.turn in numbers:
-        return None
-    numbers[entry.turn] = len(numbers) + 1
-    return numbers[entry.turn]
-
-
-def branches(entries: Iterator[AnyEntry], head: int) -> list[Branch]:
-    """Every end of the conversation, newest first."""
-    nodes: dict[int, AnyEntry] = {}
-    counts: dict[int, int] = {0: 0}
-    labels: dict[int, str] = {0: ""}
-    inner: set[int] = set()
-    for entry in entries:
-        if entry.parent is None:
-            continue
-        nodes[entry.seq] = entry
-        inner.add(entry.parent)
-        counts[entry.seq] = counts.get(entry.parent, 0) + isinstance(entry, Message)
-        preview = labels.get(entry.parent, "")
-        if isinstance(entry, Message) and is_prompt(entry):
-            preview = text_of(entry.blocks)[:120] or preview
-        labels[entry.seq] = preview
-    ends = {seq for seq in nodes if seq not in inner} | ({head} & (nodes.keys() | {0}))
-    return [
-        Branch(seq, nodes[seq].at if seq else None, counts[seq], seq == head, labels[seq])
-        for seq in sorted(ends, reverse=True)
-    ]

@@ -19,7 +19,7 @@ from turnlog.log.written import WrittenLine
 from turnlog.store import Listed, Log, Store, derived
 from turnlog.thread.appender import appending
 from turnlog.thread.history import opened
-from turnlog.thread.home.alias import aliases_changed
+from turnlog.thread.home.alias import invalidate_aliases
 from turnlog.thread.space.checkpointcontent import count_with_private_roots
 from turnlog.thread.space.garbage import forget_unneeded
 from turnlog.transfer.agreement import Divergence, OtherSessionError, divergence_of, end_alike
@@ -316,7 +316,7 @@ class Mover:
         if self._dry_run or not sent:
             return
         if has_alias:
-            aliases_changed(self._target)
+            invalidate_aliases(self._target)
         self._compare(outgoing.key, meeting.last, after, digest.digest())
 
     def _send_chunk(

@@ -147,7 +147,7 @@ def _refuse_nothing(session: Session, chosen: list[AnyEntry], others: list[AnyEn
 
 
 def _listed(entries: list[AnyEntry]) -> list[str]:
-    cells = [(str(entry.seq), entry.type, in_one_line(entry)) for entry in entries]
+    cells = [(str(entry.seq), one_line(entry.type), in_one_line(entry)) for entry in entries]
     return table(("SEQ", "TYPE", "SAYS"), cells, right=(0,))
 
 

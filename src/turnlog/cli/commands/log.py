@@ -67,9 +67,7 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
 
 
 def _kind(entry: AnyEntry) -> str:
-    from turnlog.log.entry import Unknown
-
-    return one_line(entry.kind) if isinstance(entry, Unknown) else entry.type
+    return one_line(entry.type)
 
 
 def _erased(one: Erasure | None) -> str:

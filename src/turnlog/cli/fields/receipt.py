@@ -16,7 +16,11 @@ REMOVED = {
     "entries": shape.number(),
     "size_bytes": shape.number(),
 }
-LEFT = {"id": shape.text(), "kind": shape.text("`fork`, `subagent` or `blobs`"), "why": shape.text()}
+LEFT = {
+    "id": shape.text("empty for `blobs`"),
+    "kind": shape.text("`session`, `fork`, `subagent` or `blobs`"),
+    "why": shape.text(),
+}
 
 
 def json_receipt(purged: Sequence[Purged]) -> dict[str, Any]:

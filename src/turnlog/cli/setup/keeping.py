@@ -55,7 +55,7 @@ class KeepPart(SetupPart):
         now = text_of(limit.settings, before)
 
         def read(text: str) -> Any:
-            return parse_settings(text, syntax=retention.dialect)
+            return parse_settings(text, syntax=retention.syntax)
 
         def rest(then: Any) -> str:
             return _as_it_was(now, then, retention)
@@ -95,14 +95,15 @@ def _limits_of(names: Sequence[str]) -> Iterator[tuple[Limit, Retention]]:
 def _as_it_was(now: str, then: Any, retention: Retention) -> str:
     """The text with what was set there before; what somebody else set since stays."""
     text = now
-    for path, value in retention.forever:
-        if value_at(text, path, syntax=retention.dialect) != value:
+    for setting in retention.forever:
+        path = setting.path
+        if value_at(text, path, syntax=retention.syntax) != setting.value:
             continue
         before: Any = then
         for key in path:
             before = before.get(key, MISSING) if isinstance(before, dict) else MISSING  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if before is MISSING:
-            text = without(text, path, syntax=retention.dialect)
+            text = without(text, path, syntax=retention.syntax)
         else:
-            text = with_value(text, path, before, syntax=retention.dialect)
+            text = with_value(text, path, before, syntax=retention.syntax)
     return text

@@ -71,7 +71,7 @@ def _for_other_agent(
     if form.resume is not None and form.resume.model is not None:
         transcript = replace(transcript, model=form.resume.model(places_of(transcript.workspace)))
     copied, spent = copied_from(transcript), spendings(transcript) if is_free else []
-    transcript = replace(without_spending(transcript) if spent else transcript, copied=copied)
+    transcript = replace(without_spending(transcript) if is_free else transcript, copied=copied)
     written = writing.render(transcript)
     found = read_back(form, writing, written)
     check_complete(found, written, transcript)

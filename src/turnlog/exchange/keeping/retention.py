@@ -49,7 +49,7 @@ def limit_of(agent: str, retention: Retention) -> Limit:
     """The limit of an agent according to its settings. A setting that cannot be read counts as missing."""
     path = retention.settings(places_of(None))
     try:
-        setting = SettingsFile(path, syntax=retention.dialect).value(retention.path)
+        setting = SettingsFile(path, syntax=retention.syntax).value(retention.path)
     except TurnlogError as error:
         return Limit(agent, retention.days(None), path, error.message)
     return Limit(agent, retention.days(None if setting is MISSING else setting), path)
@@ -57,11 +57,11 @@ def limit_of(agent: str, retention: Retention) -> Limit:
 
 def unlimited_retention(retention: Retention) -> tuple[SettingsFile, Callable[[str], str]]:
     """The settings file that limits how long an agent keeps its sessions, and the edit that raises the limit."""
-    file = SettingsFile(retention.settings(places_of(None)), syntax=retention.dialect)
+    file = SettingsFile(retention.settings(places_of(None)), syntax=retention.syntax)
 
     def edit(text: str) -> str:
-        for path, value in retention.forever:
-            text = with_value(text, path, value, syntax=retention.dialect)
+        for setting in retention.forever:
+            text = with_value(text, setting.path, setting.value, syntax=retention.syntax)
         return text
 
     return file, edit

@@ -25,17 +25,17 @@ def folder_of(places: Places, variables: str, default: str) -> str:
     return next(named, os.path.join(places.home, default))
 
 
-def beneath(variables: str, default: str, *folders: str) -> Callable[[Places], list[str]]:
+def homes_under_variable(variables: str, default: str, *folders: str) -> Callable[[Places], list[str]]:
     """`Format.homes` of an agent that keeps sessions in folders of one that a variable names, or under the home."""
     return lambda places: [os.path.join(folder_of(places, variables, default), folder) for folder in folders]
 
 
-def inside(folder: str) -> Callable[[Places], list[str]]:
+def homes_in_workspace(folder: str) -> Callable[[Places], list[str]]:
     """`Format.homes` of an agent that keeps sessions with the work they are about."""
     return lambda places: [os.path.join(places.workspace, folder)] if places.workspace else []
 
 
-def found_by(agent: str, is_ours: Callable[[str], bool]) -> Callable[[str], Iterator[Source]]:
+def find_files(agent: str, is_ours: Callable[[str], bool]) -> Callable[[str], Iterator[Source]]:
     """`Format.find` of an agent that keeps a session in each of its files."""
     return lambda path: (Source(agent, file) for file in files_under(path) if is_ours(file))
 
@@ -75,6 +75,6 @@ def read_from(source: Source, problems: Problems) -> Generator[ForeignDatabase]:
         report(problems, f"the database cannot be read any further: {error}")
 
 
-def resumed_by(*command: str, ids: str = UUIDS) -> Resuming:
+def resume_command(*command: str, ids: str = UUIDS) -> Resuming:
     """`Format.resume` of an agent that goes on with the session whose id stands in the place of `ID` in a command."""
     return Resuming(command=lambda id, path, workspace: [word.replace("ID", id) for word in command], ids=ids)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import islice
 from typing import Any
 from zlib import adler32
 
 import msgspec
+from msgspec import Struct
 
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Custom, Entry
@@ -19,52 +22,77 @@ NONE: dict[str, str] = {}
 """For records that name no other."""
 
 
+class KeyState(Struct, frozen=True, omit_defaults=True):
+    """The keys that were given before a resume point, as far as the same ones may come again."""
+
+    digests: dict[str, int] = {}
+    """How often each digest occurred, by its beginning."""
+    names: list[str] = []
+    """The short names, as often as they occurred."""
+
+
 class Keys:
     """A key for each record of a source that is only ever appended to, and whose records have no ids that stay.
 
-    What names a call is known by it, and by a sample of what it says; all else by a digest of all that it says. Of
-    several that are alike in that, each has its number. It has to be cheap, and small: there are as many as records.
+    A record that names a call is known by the call's id and a sample of its content, any other record by a digest of
+    its content. Records that are alike in that are numbered. Keys have to be cheap and small: there is one per record.
+
+    Long names are not in the state: their ids are random, and are not used twice. Servers of local models count their
+    calls from `call_0` on, so a short name may come again.
     """
 
-    def __init__(self, state: dict[str, int] | None = None) -> None:
-        self._seen: set[int] = set()
-        """Hashes of the names of those with a call, and how many there are of those that are not the only one."""
-        self._again: dict[int, int] = {}
-        self._counts: dict[str, int] = dict(state or {})
-        """How often each content is there that names no call: the beginning of its digest."""
-        self._since: list[str] = []
-        """Those that came since the mark."""
+    def __init__(self, state: KeyState | None = None) -> None:
+        before = state or KeyState()
+        self._digests = dict(before.digests)
+        self._names = dict(Counter(before.names))
+        self._long: dict[int, int] = {}
+        """How often each long name occurred, by its hash."""
+        self._repeats = [name for name, count in self._names.items() for _ in range(1, count)]
+        """The short names that occurred before, each time they came again."""
+        self._tail: list[str] = []
+        """The beginnings of the digests behind the resume point."""
+        self.begin_tail()
 
     def of(self, entry: Entry) -> str:
         """The key of the next record. One with the id `-`, and without a time, is taken as it is."""
-        return self.next(digest_of(entry))
+        return self.of_digest(digest_of(entry))
 
-    def next(self, digest: str) -> str:
-        """The same for one whose digest is known."""
+    def of_digest(self, digest: str) -> str:
+        """The key of the next record with that digest."""
         short = digest[:_SHORT]
-        number = self._counts[short] = self._counts.get(short, 0) + 1
-        self._since.append(short)
+        number = self._digests[short] = self._digests.get(short, 0) + 1
+        self._tail.append(short)
         return digest if number == 1 else f"{digest}.{number}"
 
-    def single(self, name: str) -> str:
+    def of_name(self, name: str) -> str:
         """The key of the next record of that name, which is the name itself if there was none before."""
-        mark = hash(name)
-        if mark not in self._seen:
-            self._seen.add(mark)
-            return name
-        number = self._again[mark] = self._again.get(mark, 1) + 1
-        return f"{name}.{number}"
+        if len(name) < _LONG:
+            counts = self._names
+            if name not in counts:
+                counts[name] = 1
+                return name
+            self._repeats.append(name)
+            number = counts[name] = counts[name] + 1
+        else:
+            hashed = hash(name)
+            number = self._long[hashed] = self._long.get(hashed, 0) + 1
+        return name if number == 1 else f"{name}.{number}"
 
-    def mark(self) -> None:
-        """What comes from here on is not in `state`."""
-        self._since.clear()
+    def begin_tail(self) -> None:
+        """Leave what comes from here on out of the state."""
+        self._tail.clear()
+        self._in_state = len(self._names), len(self._repeats)
 
-    def state(self) -> dict[str, int]:
-        """What has to be known to go on from the mark. Calls have ids: what names one is there once."""
-        counts = dict(self._counts)
-        for short in self._since:
-            counts[short] -= 1
-        return {short: number for short, number in counts.items() if number}
+    def state(self) -> KeyState:
+        """What has to be known to go on from the resume point."""
+        digests = dict(self._digests)
+        for short in self._tail:
+            digests[short] -= 1
+        names, repeats = self._in_state
+        return KeyState(
+            {short: count for short, count in digests.items() if count},
+            [*islice(self._names, names), *sorted(self._repeats[:repeats])],
+        )
 
 
 def bound(call: str, content: Any, also: int) -> str:
@@ -96,5 +124,7 @@ def digest_of(entry: Entry) -> str:
 
 
 _SHORT = 12
+_LONG = 32
+"""In characters, of a name that `bound` gives: that of a call whose id has 16 or less is shorter."""
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 """Faster than JSON, and nobody reads it; it has no integers beyond 64 bits."""

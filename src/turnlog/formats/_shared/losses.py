@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from itertools import chain
 
 from msgspec.structs import replace
 
-from turnlog.formats import Rendered, Transcript
+from turnlog.formats import LossWord, Rendered, Transcript
 from turnlog.formats._shared.compactedview import View, spoken_on, view_of
 from turnlog.formats._shared.tally import Tally, is_import_note, lost_facts
 from turnlog.interop.value import fields
@@ -15,72 +15,19 @@ from turnlog.log.block import ToolResult
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note, Spent
 
 _FACTS = ("title", "source_title", "workspace", "model", "system", "tools")
-"""What is no loss as a fact: it is elsewhere in the file, or told apart."""
+"""The facts that are no loss: they are elsewhere in the file, or are counted as losses of their own."""
 _ODD = "bytes that are not Unicode"
 """The log keeps them; other agents' files are text. Also in the name of the folder that a session is about."""
 _STOPS = ("length", "aborted", "error")
 """Why an answer ended, where that does not follow from what it says."""
-
-
-def tell_rest(
-    transcript: Transcript, view: View, tally: Tally, *, carried: Collection[str], facts: Collection[str] = ()
-) -> None:
-    """Count what is in a session and cannot be in the file, apart from the words of losses that it carries."""
-    counts = {**_of_messages(transcript), **_of_session(transcript, view, facts)}
-    for what, number in counts.items():
-        if what not in carried:
-            tally.add(what, _INSTEAD.get(what, ""), number)
-
-
-def with_compaction(transcript: Transcript, view: View) -> frozenset[str]:
-    """What is no loss where a compaction says what it cost: spending, if there is no other apart from answers."""
-    spent = sum(isinstance(entry, (Spent, Compaction)) and bool(entry.usage) for entry in transcript.entries())
-    is_all = spent == int(view.compaction is not None and bool(view.compaction.usage))
-    return frozenset({"spending apart from answers"} if is_all else ())
-
-
-def also_lost(
-    transcript: Transcript, written: Rendered, agent: str, *words: str, always: Collection[str] = ()
-) -> Rendered:
-    """A session as it was written, with what else the report has to name: what a bare history lacks.
-
-    `always` are words that count for its own sessions, too: what was done here and cannot be told there.
-    """
-    named = (_ODD, *always) if transcript.agent == agent else (_ODD, *_NOWHERE, *words, *always)
-    view, tally = view_of(transcript), Tally()
-    reported = {loss.what for loss in written.lost}
-    counts = {**_of_messages(transcript), **_of_session(transcript, view, ()), **_of_history(transcript, view, agent)}
-    for what in named:
-        if what not in reported:
-            tally.add(what, _INSTEAD.get(what, ""), counts[what])
-    return replace(written, lost=[*written.lost, *tally.losses()])
-
-
-_NOWHERE = (
+_NOWHERE: tuple[LossWord, ...] = (
     "tool definition", "reported cost", "cache write by duration", "reasoning count", "stop reason",
     "error of an answer", "duration", "details of a tool result", "how a message is shown", "custom entry",
     "trigger of a compaction", "size before a compaction", "agent of a message", "checkpoint of files",
     "message without content",
 )  # fmt: skip
-
-
-def _of_history(transcript: Transcript, view: View, agent: str) -> dict[str, int]:
-    def is_here(entry: AnyEntry | None) -> bool:
-        return entry is not None and not (transcript.agent == agent == fields(entry.origin).get("agent"))
-
-    messages = [message for message in spoken_on(transcript.path) if message.blocks]
-    return {
-        "time of a message": len(messages),
-        "model of a message": sum(message.model is not None for message in messages),
-        "usage of a message": sum(message.usage is not None for message in messages),
-        "message before the last compaction": len(view.hidden) if is_here(view.compaction) else 0,
-        "compaction": sum(isinstance(entry, Compaction) and is_here(entry) for entry in transcript.path),
-        "workspace": int(transcript.workspace is not None),
-        "title": int(bool(transcript.title)),
-    }
-
-
-_INSTEAD = {
+"""What no file of messages alone has a place for."""
+_INSTEAD: dict[LossWord, str] = {
     _ODD: "the replacement character",
     "system prompt": "the agent's own",
     "tool definition": "the agent's own",
@@ -93,7 +40,79 @@ _INSTEAD = {
 }
 
 
-def _of_messages(transcript: Transcript) -> dict[str, int]:
+def count_losses(
+    transcript: Transcript, view: View, tally: Tally, *, carried: Collection[LossWord], facts: Collection[str] = ()
+) -> None:
+    """Count every loss of a session whose word is not in `carried`, and whose fact is not in `facts`."""
+    _add(tally, {**_of_messages(transcript), **_of_session(transcript, view, facts)}, carried)
+
+
+def carried_by_compaction(transcript: Transcript, view: View) -> frozenset[LossWord]:
+    """The words of losses that a format carries if its compaction has a usage, and nothing else was spent apart."""
+    spent = sum(isinstance(entry, (Spent, Compaction)) and bool(entry.usage) for entry in transcript.entries())
+    is_all = spent == int(view.compaction is not None and bool(view.compaction.usage))
+    return frozenset({"spending apart from answers"} if is_all else ())
+
+
+def with_losses(
+    transcript: Transcript, written: Rendered, agent: str, *words: LossWord, always: Collection[LossWord] = ()
+) -> Rendered:
+    """A session as it was written to a file of messages alone, with those of these losses that are not reported yet.
+
+    `words` do not count for sessions of the agent itself; `always` do, because they were made here.
+    """
+    named: tuple[LossWord, ...] = (_ODD, *always)
+    if transcript.agent != agent:
+        named = (_ODD, *_NOWHERE, *words, *always)
+    view, tally = view_of(transcript), Tally()
+    reported = {loss.what for loss in written.lost}
+    counts = {**_of_messages(transcript), **_of_session(transcript, view, ()), **_of_history(transcript, view, agent)}
+    _add(tally, {word: counts[word] for word in named}, reported)
+    return replace(written, lost=[*written.lost, *tally.losses()])
+
+
+def count_unseen(
+    transcript: Transcript, tally: Tally, seen: Container[int], is_lost: Callable[[Note], bool] = lambda note: True
+) -> None:
+    """Count what a file of messages alone lacks: messages that no model sees, and entries that are no messages."""
+    hidden = (entry for entry in transcript.path if isinstance(entry, Message) and entry.seq not in seen)
+    count = sum(bool(message.blocks) for message in hidden)
+    _add(tally, {**_beside_path(transcript, is_lost), "message before the last compaction": count})
+
+
+def _add(tally: Tally, counts: Mapping[LossWord, int], carried: Collection[str] = ()) -> None:
+    for word, count in counts.items():
+        if word not in carried:
+            tally.add(word, _INSTEAD.get(word, ""), count)
+
+
+def _of_history(transcript: Transcript, view: View, agent: str) -> dict[LossWord, int]:
+    def was_made_elsewhere(entry: AnyEntry | None) -> bool:
+        return entry is not None and not (transcript.agent == agent == fields(entry.origin).get("agent"))
+
+    messages = [message for message in spoken_on(transcript.path) if message.blocks]
+    return {
+        "time of a message": len(messages),
+        "model of a message": sum(message.model is not None for message in messages),
+        "usage of a message": sum(message.usage is not None for message in messages),
+        "message before the last compaction": len(view.hidden) if was_made_elsewhere(view.compaction) else 0,
+        "compaction": sum(isinstance(entry, Compaction) and was_made_elsewhere(entry) for entry in transcript.path),
+        "workspace": int(transcript.workspace is not None),
+        "title": int(bool(transcript.title)),
+    }
+
+
+def _beside_path(transcript: Transcript, is_lost: Callable[[Note], bool] = lambda note: True) -> dict[LossWord, int]:
+    on_path = {entry.seq for entry in transcript.path}
+    branch = notes = checkpoints = 0
+    for entry in transcript.entries():
+        branch += isinstance(entry, Message) and entry.seq not in on_path
+        notes += isinstance(entry, Note) and is_lost(entry) and not is_import_note(entry)
+        checkpoints += isinstance(entry, Checkpoint)
+    return {"note": notes, "checkpoint of files": checkpoints, "message on another branch": branch}
+
+
+def _of_messages(transcript: Transcript) -> dict[LossWord, int]:
     every = spoken_on(transcript.path)
     messages = [message for message in every if message.blocks]
     answers = [message for message in messages if message.role == "assistant"]
@@ -118,27 +137,21 @@ def _of_messages(transcript: Transcript) -> dict[str, int]:
     }
 
 
-def _of_session(transcript: Transcript, view: View, facts: Collection[str]) -> dict[str, int]:
+def _of_session(transcript: Transcript, view: View, facts: Collection[str]) -> dict[LossWord, int]:
     path = transcript.path
-    on_path = {entry.seq for entry in path}
     hidden = {message.seq for message in view.hidden}
     compactions = [entry for entry in path if isinstance(entry, Compaction)]
     edits = [entry for entry in path if isinstance(entry, Edit) and entry.entry not in hidden]
-    apart = branch = notes = checkpoints = 0
+    apart = 0
     for entry in transcript.entries():
         usage = entry.usage if isinstance(entry, Compaction) else None
         apart += isinstance(entry, Spent) or bool(usage and (usage.all_input_tokens or usage.output_tokens))
-        branch += isinstance(entry, Message) and entry.seq not in on_path
-        notes += isinstance(entry, Note) and not is_import_note(entry)
-        checkpoints += isinstance(entry, Checkpoint)
     return {
+        **_beside_path(transcript),
         "system prompt": int(bool(transcript.context.system)),
         "tool definition": len(transcript.context.tools),
         "spending apart from answers": apart,
-        "message on another branch": branch,
-        "note": notes,
         "custom entry": sum(isinstance(entry, Custom) and not entry.blocks for entry in path),
-        "checkpoint of files": checkpoints,
         "fact": lost_facts(transcript, (*_FACTS, *facts)),
         "edit": len(edits),
         "message that was taken out": len({edit.entry for edit in edits if edit.blocks is None}),
@@ -151,9 +164,13 @@ def _of_session(transcript: Transcript, view: View, facts: Collection[str]) -> d
 
 
 def _orphans(path: list[AnyEntry], view: View) -> int:
-    """Results that stand nowhere behind their call, or are the second for it."""
+    """How many results do not stand behind their call, or are the second for it."""
     edited = {entry.entry for entry in path if isinstance(entry, Edit)}
-    written = [*view.hidden, *view.kept, *view.messages]
-    there = sum(isinstance(b, ToolResult) for m in written if m.seq and m.seq not in edited for b in m.blocks)
-    results = [m for m in spoken_on(path) if m.role == "tool" and m.seq not in edited]
-    return sum(isinstance(block, ToolResult) for message in results for block in message.blocks) - there
+    written = (message for message in (*view.hidden, *view.kept, *view.messages) if message.seq)
+    spoken = (message for message in spoken_on(path) if message.role == "tool")
+    return _results_in(spoken, edited) - _results_in(written, edited)
+
+
+def _results_in(messages: Iterable[Message], edited: Collection[int]) -> int:
+    unedited = (message for message in messages if message.seq not in edited)
+    return sum(isinstance(block, ToolResult) for message in unedited for block in message.blocks)

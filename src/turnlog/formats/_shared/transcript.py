@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -69,6 +69,18 @@ class Transcript(Struct, frozen=True, kw_only=True):
     def folder(self) -> str:
         """The workspace as text, with U+FFFD for what is not Unicode in its name; "" where there is none."""
         return str(without_surrogates(self.workspace or ""))
+
+
+LossWord = Literal[
+    "agent of a message", "bytes that are not Unicode", "cache write by duration", "cache write count",
+    "checkpoint of files", "compaction", "custom entry", "details of a tool result", "duration", "earlier compaction",
+    "edit", "error of an answer", "fact", "how a message is shown", "message before the last compaction",
+    "message on another branch", "message that was taken out", "message without content", "model of a message", "note",
+    "reasoning count", "reported cost", "role of a system message", "size before a compaction",
+    "spending apart from answers", "stop reason", "system prompt", "time of a message", "title", "tool definition",
+    "tool result without its call", "trigger of a compaction", "usage of a message", "workspace",
+]  # fmt: skip
+"""The losses that are counted in the same way for several formats; see `_shared.losses`."""
 
 
 class Loss(Struct, frozen=True, omit_defaults=True):

@@ -226,7 +226,7 @@ def _record(block: AnyBlock, tally: Tally, *, is_own: bool = False) -> Any:
         media = block.media_type or "application/octet-stream"
         return {"type": "image", "source": {"type": "base64", "media_type": media, "data": b64encode(data).decode()}}
     if isinstance(block, ToolCall) and block.by is None:
-        given = by_key(block.input) if is_own else tally.free(block.input)
+        given = by_key(block.input) if is_own else tally.as_rust_json(block.input)
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
     if isinstance(block, ToolResult):
         content: Any = block.content

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC
 from typing import Any, cast
 
-from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript
 from turnlog.formats._shared.compactedview import seen_on
-from turnlog.formats._shared.losses import also_lost
+from turnlog.formats._shared.losses import count_unseen, with_losses
 from turnlog.formats._shared.origin import is_of, origin_of
-from turnlog.formats._shared.tally import Tally, lost_facts, mended, unseen
+from turnlog.formats._shared.tally import Tally, lost_facts, with_repaired_results
 from turnlog.formats.a3s import schema
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
 from turnlog.formats.a3s.schema import NAME, join, own_record, records_of
@@ -30,8 +30,8 @@ _CARRIED = (
 
 def write(transcript: Transcript) -> Rendered:
     """The session as one document, in the layout that it came in; flat, where it came from elsewhere."""
-    words = ("model of a message", "usage of a message")
-    return also_lost(transcript, _Writer(transcript).written(), NAME, *words, always=("edit", "compaction"))
+    words: tuple[LossWord, ...] = ("model of a message", "usage of a message")
+    return with_losses(transcript, _Writer(transcript).written(), NAME, *words, always=("edit", "compaction"))
 
 
 class _Writer:
@@ -70,7 +70,7 @@ class _Writer:
 
     def tell_messages(self) -> None:
         seen = seen_on(self.transcript.path)
-        messages = mended(seen, NAME, self.tally)
+        messages = with_repaired_results(seen, NAME, self.tally)
         self.seen = {message.seq for message in seen}
         leading, rest = split_system(messages)
         if leading and not any(is_of(message, NAME) for message in leading):
@@ -225,7 +225,7 @@ class _Writer:
 
     def count_losses(self) -> None:
         transcript, tally = self.transcript, self.tally
-        unseen(transcript, self.seen, tally)
+        count_unseen(transcript, tally, self.seen)
         tally.add("time of a message", "the session's own times", len(self.fresh))
         tally.add("fork", "", int(transcript.start.fork is not None))
         carried = (

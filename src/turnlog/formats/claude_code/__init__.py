@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
 from typing import Any
 
-from turnlog.formats import Format, Places, Resuming, Retention, Source, Watching
+from turnlog.formats import Format, Places, Resuming, Retention, Setting, Source, Watching
 from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.transcript import written_by
@@ -90,9 +90,9 @@ FORMAT = Format(
     # At every start it removes what was not written to for so long.
     retention=Retention(
         settings=lambda places: os.path.join(_base(places), "settings.json"),
-        dialect="json",
+        syntax="json",
         path=("cleanupPeriodDays",),
         days=_days,
-        forever=((("cleanupPeriodDays",), _LONG),),
+        forever=(Setting(("cleanupPeriodDays",), _LONG),),
     ),
 )

@@ -5,7 +5,10 @@ The usual ones are read here, in the shortest way; all others as `turnlog.wire` 
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from turnlog.interop.value import fields, items, token_count
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
@@ -41,6 +44,14 @@ def result(raw: dict[str, Any], details: Any) -> ToolResult:
         is_error=raw.get("is_error") is True,
         details=details,
     )
+
+
+def cleared(blocks: Sequence[AnyBlock], calls: Container[str]) -> list[AnyBlock]:
+    """The blocks of a message in which the results of these calls are cleared."""
+    return [
+        replace(part, content=CLEARED, details=None) if isinstance(part, ToolResult) and part.call in calls else part
+        for part in blocks
+    ]
 
 
 def answer(raw: dict[str, Any]) -> AnyBlock:
@@ -92,9 +103,9 @@ def usage_of(raw: dict[str, Any]) -> Usage:
 _USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 
 
-def larger(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The usage of an API message of which several records tell: while it streams, its output grows."""
-    if not one:
-        return other
-    is_more = sum(token_count(other.get(name)) for name in _USAGE) >= sum(token_count(one.get(name)) for name in _USAGE)
-    return other if other and is_more else one
+def newer_usage(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """The later of two usages that records of one API message have: while it streams, its output grows."""
+    if not before:
+        return now
+    is_more = sum(token_count(now.get(key)) for key in _USAGE) >= sum(token_count(before.get(key)) for key in _USAGE)
+    return now if now and is_more else before

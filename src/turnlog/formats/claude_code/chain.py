@@ -8,7 +8,7 @@ exhausting the stack.
 # Without `from __future__ import annotations`, as in `turnlog.log.entry`.
 from array import array
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, convert, field
 from msgspec.json import Decoder
@@ -19,7 +19,7 @@ from turnlog.interop.value import fields, items, text
 _SAID, _LIVE, _NAMED = 1, 2, 4
 
 
-class _Said(Struct, gc=False):
+class _ApiMessage(Struct, gc=False):
     """A message of the API, or a part of one."""
 
     content: Any = None
@@ -35,7 +35,7 @@ class ClaudeLine(Struct, tag_field="type", tag="user", gc=False):
     """What people or tools said."""
 
     uuid: str
-    message: _Said
+    message: _ApiMessage
     timestamp: Any = None
     parent: Any = field(default=UNSET, name="parentUuid")
     logical: Any = field(default=None, name="logicalParentUuid")
@@ -58,8 +58,8 @@ class ClaudeLine(Struct, tag_field="type", tag="user", gc=False):
         return not (self.is_side or self.is_meta or self.team)
 
     @property
-    def is_asked(self) -> bool:
-        """Whether somebody goes on with the conversation there."""
+    def is_prompt(self) -> bool:
+        """Whether the line of a user is a prompt and has no result of a tool."""
         content = self.message.content
         return isinstance(content, str) or not any(item.get("type") == "tool_result" for item in items(content))
 
@@ -81,6 +81,13 @@ def key_of(uuid: str, fork: Any) -> str:
     """The record's own id; in a fork that of what it is a copy of."""
     copied = fields(fork).get("messageUuid") if fork is not None else None
     return copied if isinstance(copied, str) else uuid
+
+
+class LiveEnd(NamedTuple):
+    """The key of the node where the conversation goes on, "" for none, and whether no record before can change it."""
+
+    key: str
+    is_certain: bool
 
 
 class Chain:
@@ -106,8 +113,8 @@ class Chain:
         self._flags.append((_SAID if said else 0) | (_LIVE if live else 0))
         self._keys.append(key)
 
-    def place(self, uuid: str) -> str:
-        """The key of the node here that a record stands for; "" for none."""
+    def node_of(self, uuid: str) -> str:
+        """The key of the node that a record belongs to; "" for none."""
         number = self._numbers.get(uuid)
         return self._keys[number] if number is not None else ""
 
@@ -115,10 +122,11 @@ class Chain:
         """Children of that record continue after another node."""
         self._keys[self._numbers[uuid]] = key
 
-    def live(self) -> tuple[str, bool]:
-        """The key of the node where the conversation goes on, as the program itself decides.
+    def live(self) -> LiveEnd:
+        """The end of the tree where the conversation goes on, as the program itself decides.
 
-        Of all ends the last in the file, and rather one where people spoke: then no earlier one can be it.
+        It is the last of all ends in the file. An end behind a message of the conversation itself is preferred to one
+        behind a side chain or a note of the program.
         """
         best, rank, last = -1, (False, -1), -1
         for end, flags in enumerate(self._flags):
@@ -128,18 +136,20 @@ class Chain:
             now = (leaf >= 0 and bool(self._flags[leaf] & _LIVE), leaf)
             if leaf >= 0 and (best < 0 or now >= rank):
                 best, rank, last = leaf, now, end
-        return (self._keys[last], rank[0]) if last >= 0 else ("", False)
+        return LiveEnd(self._keys[last], rank[0]) if last >= 0 else LiveEnd("", False)
 
 
 _MOST = 64
-"""So many records are waited with: then it is the beginning that is lost."""
+"""The number of records that wait for their parent, at most: then the beginning is lost."""
 
 
 def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Iterator[tuple[int, Any]]:
-    """The same records; what hangs on a later one comes behind that. If none comes, it is reported and left out.
+    """The same records; what hangs on a later one comes behind that.
 
     On a terminal the first answer, and what came of it, may be in the file before what was asked: what a session
-    begins with is only written once there is an answer.
+    begins with is only written once there is an answer. If no such record comes, those that wait for it are reported
+    and left out, because the program may be about to write it; but they are given if a damaged line stands before the
+    end of them, which then was that record.
     """
     early: list[tuple[int, Any]] = []
     waiting: set[str] = set()
@@ -147,7 +157,7 @@ def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Ite
     for offset, record in records:
         uuid, parent = _link(record)
         is_early = uuid and parent and (parent in waiting if early else type(record) is ClaudeAnswer)
-        if is_early and len(early) < _MOST and not (type(record) is ClaudeLine and record.is_asked):
+        if is_early and len(early) < _MOST and not (type(record) is ClaudeLine and record.is_prompt):
             wanted = wanted or parent
             waiting.add(uuid)
             early.append((offset, record))
@@ -162,7 +172,9 @@ def in_order(records: Iterator[tuple[int, Any]], problems: list[Problem]) -> Ite
         if uuid and not early:
             break
     yield from records
-    if early:
+    if early and any(problem.offset is not None and problem.offset < early[-1][0] for problem in problems):
+        yield from early
+    elif early:
         problems.append(Problem(f"{len(early)} records hang on one that is not there yet: they were left out"))
 
 

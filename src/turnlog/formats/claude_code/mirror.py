@@ -1,4 +1,4 @@
-"""A line of a transcript as one entry, and the line again: for who is handed lines one by one, and owes them exactly.
+"""A line of a transcript as one entry, and the line again, for a caller that has to give back exactly what it got.
 
 An entry is what a reading of the file would make of the line, with the line beside its blocks. Unlike there, an API
 message of several lines is several messages, because a line that was handed over cannot be taken back.
@@ -13,7 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid
-from turnlog.formats.claude_code.blocks import CLEARED, block, parts_of, result
+from turnlog.formats.claude_code.blocks import block, parts_of, result
+from turnlog.formats.claude_code.blocks import cleared as blocks_cleared
 from turnlog.formats.claude_code.heading import cleared_calls as cleared_calls
 from turnlog.interop.value import fields, moment, text
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult, UnknownBlock
@@ -82,10 +83,7 @@ def usage_of(line: Mapping[str, Any]) -> tuple[str, Usage] | None:
 
 def cleared(message: Message, calls: Sequence[str], line: Mapping[str, Any]) -> Edit | None:
     """A message as the model sees it without the results of these calls; None if it has none of them."""
-    blocks: list[AnyBlock] = [
-        replace(part, content=CLEARED, details=None) if isinstance(part, ToolResult) and part.call in calls else part
-        for part in message.blocks
-    ]
+    blocks = blocks_cleared(message.blocks, calls)
     if blocks == message.blocks:
         return None
     # Sent again, it counts once.

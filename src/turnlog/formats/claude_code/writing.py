@@ -11,17 +11,18 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript, Writing
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.compactedview import as_uuid, iso, short_id, unused, view_of, when
-from turnlog.formats._shared.losses import tell_rest
+from turnlog.formats._shared.losses import count_losses
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.transcript import put_session
+from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.mirror import LINE, is_elsewhere, is_mirrored, kept_line
 from turnlog.interop.copied import mark_of
 from turnlog.interop.place import safe_name
 from turnlog.interop.value import as_list, fields
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Custom, Message
+from turnlog.log.entry import AnyEntry, Custom, Message
 from turnlog.log.usage import Usage
 
 _VERSION = "2.1.197"
@@ -84,8 +85,19 @@ class _Writer:
         entries = list(self._transcript.entries())
         if not any(map(is_mirrored, entries)) or any(map(is_elsewhere, entries)):
             return False
-        self.records = [line for entry in entries if (line := kept_line(entry)) is not None]
+        self.records = [line for entry in entries if (line := self._line(entry)) is not None]
+        first = next((record for record in self.records if record.get("type") in CHAIN), None)
+        if first is not None and self._transcript.is_free:  # any other is written to the byte
+            first |= mark_of(self._transcript.copied)
         return True
+
+    def _line(self, entry: AnyEntry, *, edited: bool = False) -> dict[str, Any] | None:
+        """The line that an entry was made from, without what it cost where that counts elsewhere."""
+        line = kept_line(entry, edited=edited)
+        message = fields(fields(line).get("message"))
+        if line is None or not self._transcript.is_free or "usage" not in message:
+            return line
+        return {**line, "message": {**message, "usage": _usage(Usage())}}
 
     def run(self) -> None:
         """What it would have written."""
@@ -103,8 +115,8 @@ class _Writer:
         self.records += [line for line in lines if line is not None and "uuid" not in line]
         if transcript.title:
             self.records.append({"type": "custom-title", "customTitle": transcript.title, "sessionId": self._session})
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
-        tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
+        own: set[LossWord] = {"details of a tool result"} if self._is_own else set()
+        count_losses(transcript, view, self.tally, carried=_CARRIED | own, facts=self._facts())
 
     def _facts(self) -> list[str]:
         """What the program itself once said of the session goes back to it."""
@@ -174,7 +186,7 @@ class _Writer:
 
     def _as_it_was(self, message: Message) -> bool:
         """The line that a message was made from, hung on what is before it now; False where it says something else."""
-        line = kept_line(message, edited=message.seq in self._transcript.context.edited)
+        line = self._line(message, edited=message.seq in self._transcript.context.edited)
         if line is None:
             return fields(message.meta)[LINE] is None  # the line behind it has it as well
         self.records.append({**line, "parentUuid": self._parent})
@@ -237,7 +249,7 @@ class _Writer:
 
     def _in_result(self, block: AnyBlock) -> dict[str, Any] | None:
         if isinstance(block, File):
-            return {"type": "text", "text": self.tally.said_in_words(block, " in a tool result")}
+            return {"type": "text", "text": self.tally.stand_in_for(block, " in a tool result")}
         return self._media(block, " in a tool result") if isinstance(block, Image) else self._said(block)
 
     def _media(self, block: Image | File, where: str = "") -> dict[str, Any]:
@@ -247,13 +259,13 @@ class _Writer:
             return {"type": what, "source": {"type": "base64", "media_type": kind, "data": data}}
         if block.url is not None and block.url.startswith("https://"):
             return {"type": what, "source": {"type": "url", "url": block.url}}
-        return {"type": "text", "text": self.tally.said_in_words(block, where)}
+        return {"type": "text", "text": self.tally.stand_in_for(block, where)}
 
     def _answer(self, block: AnyBlock) -> dict[str, Any] | None:
         if isinstance(block, Text):
             return {"type": "text", "text": block.text} if block.text.strip() else None
         if isinstance(block, ToolCall) and block.by is None:
-            given = self.tally.given(block)
+            given = self.tally.input_object(block)
             return {"type": "tool_use", "id": self._call(block.id), "name": block.name or "unknown", "input": given}
         if isinstance(block, Thinking):
             data = fields(block.data) if block.provider == "anthropic" else {}
@@ -263,7 +275,7 @@ class _Writer:
                 return {"type": "redacted_thinking", "data": data["redacted"]}
             self.tally.add("reasoning")
             return None
-        return {"type": "text", "text": self.tally.said_in_words(block)}
+        return {"type": "text", "text": self.tally.stand_in_for(block)}
 
     def _call(self, id: str) -> str:
         """The API takes ids of letters, digits, dashes and underscores, and each only once."""
@@ -279,7 +291,7 @@ class _Writer:
         return {**record, "is_error": True} if block.is_error else record
 
 
-_CARRIED = frozenset((
+_CARRIED: frozenset[LossWord] = frozenset((
     "cache write by duration", "cache write count", "stop reason", "how a message is shown", "trigger of a compaction",
     "size before a compaction",
 ))  # fmt: skip

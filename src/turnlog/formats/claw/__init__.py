@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Format, OutputFile, Places, Rendered, Source, Writing
-from turnlog.formats._shared.finding import resumed_by
+from turnlog.formats._shared.finding import resume_command
 from turnlog.formats.claw.message import NAME
 from turnlog.formats.claw.reading import read
 from turnlog.formats.claw.record import PARTITION, SAFE_ID, copy_of, is_session, partition_of
@@ -84,5 +84,5 @@ FORMAT = Format(
     find,
     read,
     write=Writing(render=write, place=place, versions=_VERSIONS),
-    resume=resumed_by("claw", "--resume", "ID", ids=SAFE_ID),
+    resume=resume_command("claw", "--resume", "ID", ids=SAFE_ID),
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript
 from turnlog.formats._shared.compactedview import compactions_on, seen_on
-from turnlog.formats._shared.losses import also_lost
+from turnlog.formats._shared.losses import count_unseen, with_losses
 from turnlog.formats._shared.origin import is_of, origin_of
-from turnlog.formats._shared.tally import Tally, lost_facts, mended, stand_in, unseen
+from turnlog.formats._shared.tally import Tally, lost_facts, stand_in, with_repaired_results
 from turnlog.formats.claw.message import MAX_COUNT, NAME, UPDATED, block_record, message_record, plain_record
 from turnlog.formats.claw.record import file_name
 from turnlog.interop.patch import apply_deep
@@ -50,8 +50,8 @@ def with_integers_only(value: Any, tally: Tally) -> Any:
 
 def write(transcript: Transcript) -> Rendered:
     """The session as a snapshot of claw's: what the model sees, after the record of the last compaction."""
-    words = ("edit", "earlier compaction", "spending apart from answers")
-    return also_lost(transcript, _Writer(transcript).written(), NAME, *words)
+    words: tuple[LossWord, ...] = ("edit", "earlier compaction", "spending apart from answers")
+    return with_losses(transcript, _Writer(transcript).written(), NAME, *words)
 
 
 def _is_prompt(note: Note) -> bool:
@@ -178,7 +178,7 @@ class _Writer:
 
     def messages(self) -> Iterable[tuple[int, dict[str, Any]]]:
         seen = seen_on(self.transcript.path)
-        whole = mended(seen, NAME, self.tally)
+        whole = with_repaired_results(seen, NAME, self.tally)
         names = {b.id: b.name for message in whole for b in message.blocks if isinstance(b, ToolCall)}
         self.seen = {message.seq for message in seen}
         seq = 0
@@ -212,7 +212,7 @@ class _Writer:
 
     def count_losses(self) -> None:
         transcript, tally = self.transcript, self.tally
-        unseen(transcript, self.seen, tally, lambda note: not _is_prompt(note))
+        count_unseen(transcript, tally, self.seen, lambda note: not _is_prompt(note))
         tally.add("title", "", int(bool(transcript.title) and not self.is_own))
         tally.add("system prompt", "claw makes its own", int(bool(transcript.facts.get("system"))))
         carried = ("model", "workspace", "title", "system", "source_title", UPDATED)

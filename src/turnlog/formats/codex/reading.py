@@ -18,7 +18,7 @@ from msgspec.structs import astuple, force_setattr, replace
 
 from turnlog.formats import Jump, Reading, Record, ResumePoint, Source, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.key import NONE, Keys, bound, digest_of
+from turnlog.formats._shared.key import NONE, Keys, KeyState, bound, digest_of
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.formats.codex import rollout
 from turnlog.formats.codex.heading import first_meta, heading
@@ -46,7 +46,7 @@ class CodexState(Struct, omit_defaults=True):
     turn: str | None = None
     begun: str | None = None
     title: str | None = None
-    keys: dict[str, int] = {}
+    keys: KeyState = KeyState()
     facts: dict[str, Any] = {}
 
 
@@ -80,9 +80,9 @@ class _Reader:
         self._out: list[Step] = []
         """Steps that are not taken yet."""
         self._offset = 0
-        self._may_mark = False
+        self._may_resume = False
         """Whether the record is a line of the file itself: one in a damaged line is no mark."""
-        self._marks = growth.Marks[CodexState](start)
+        self._points = growth.ResumePoints[CodexState](start)
 
     def _steps(self) -> Iterator[Step]:
         out = self._out
@@ -92,24 +92,24 @@ class _Reader:
             rollout.TokenCount: self._on_token_count, rollout.TaskStarted: self._on_task_started,
             rollout.TaskComplete: self._on_task_complete,
         }  # fmt: skip
-        handler_of, marks, pop = handlers.get, self._marks, out.pop
-        for may_mark, records in self._files():
-            self._may_mark = may_mark
+        handler_of, points, pop = handlers.get, self._points, out.pop
+        for may_resume, records in self._files():
+            self._may_resume = may_resume
             for offset, line in records:
                 self._offset = offset
                 if type(line) is dict:
-                    self._may_mark = False  # it may stand in the middle of a damaged line
+                    self._may_resume = False  # it may stand in the middle of a damaged line
                     self._record(fields(line))
-                    self._may_mark = may_mark
+                    self._may_resume = may_resume
                 else:
                     payload: object = line.payload
                     if (handler := handler_of(type(payload))) is not None:
                         handler(payload, line.timestamp)
                 while out:
-                    marks.given += 1
+                    points.given += 1
                     yield pop(0)
         facts, keys = growth.small(self.reading.facts), self._keys.state()
-        self.reading.mark = self._marks.newest(title=self._title, keys=keys, facts=facts)
+        self.reading.mark = self._points.newest(title=self._title, keys=keys, facts=facts)
         self._answer(None)
         yield from out
         self._unknown.report(self.reading.problems)
@@ -117,7 +117,7 @@ class _Reader:
     def _files(self) -> Iterator[tuple[bool, Iterator[tuple[int, Any]]]]:
         """The records of the file that it continues, as far as it does, and its own, and which may be marks."""
         path, problems, fork = self._source.path, self.reading.problems, self.reading.header.fork
-        base = {} if self._marks.is_part else fields((first_meta(path) or {}).get("history_base"))
+        base = {} if self._points.is_part else fields((first_meta(path) or {}).get("history_base"))
         if base and fork is not None and fork.source is None:
             report(problems, f"continues {fork.session}, which is not beside it: its beginning is missing")
         elif base and fork is not None and fork.source is not None:
@@ -126,7 +126,7 @@ class _Reader:
             yield False, takewhile(lambda pair: not isinstance(end, int) or pair[0] < end, before)
         yield (
             not path.endswith(".zst"),
-            typed_records(path, problems, rollout.decode_line, marks=_MARKS, start=self._marks.start),
+            typed_records(path, problems, rollout.decode_line, marks=_MARKS, start=self._points.start),
         )
 
     def _record(self, record: dict[str, Any]) -> None:
@@ -189,7 +189,7 @@ class _Reader:
             self._note(kind, about, at)
 
     def _rolled_back(self, number: int, at: datetime | None) -> None:
-        self._marks.require(number <= len(self._turns))
+        self._points.require(number <= len(self._turns))
         dropped = self._turns[-number:] if number else []
         if dropped:
             del self._turns[-number:]
@@ -198,12 +198,12 @@ class _Reader:
         elif number:
             report(self.reading.problems, f"a rollback of {number} turns, but there are none", offset=self._offset)
 
-    def _note_mark(self) -> None:
+    def _set_resume_point(self) -> None:
         """Nothing that is open here began before this line."""
-        if self._may_mark:
+        if self._may_resume:
             state = CodexState(astuple(self._meter.now), self._last, self._model, self._turn, self._turn_parent)
-            self._marks.put(self._offset, len(self._out), state)
-            self._keys.mark()
+            self._points.set(self._offset, len(self._out), state)
+            self._keys.begin_tail()
 
     def _on_function_call(self, item: rollout.FunctionCall, at: datetime | None) -> None:
         self._open_answer(at).append(rollout.tool_call(item))
@@ -246,8 +246,8 @@ class _Reader:
         if self._results:
             self._answer(None)
         if self._answer_blocks is None:
-            if self._offset >= self._marks.next:
-                self._note_mark()
+            if self._offset >= self._points.next_offset:
+                self._set_resume_point()
             self._answer_blocks, self._answer_at = [], at
         return self._answer_blocks
 
@@ -262,8 +262,8 @@ class _Reader:
     def _add_message(self, message: Message, at: datetime | None) -> None:
         if self._answer_blocks is not None:
             self._answer(None)
-        if self._turn_parent is None and self._offset >= self._marks.next:
-            self._note_mark()
+        if self._turn_parent is None and self._offset >= self._points.next_offset:
+            self._set_resume_point()
         if message.role == "user" and message.display is None:
             self._turns.append(self._last if self._turn_parent is None else self._turn_parent)
             self._turn_parent = None
@@ -291,7 +291,7 @@ class _Reader:
     def _node(self, entry: Message, name: str) -> None:
         """A message: by the name of a call, or by what it says. It may be read before its count is there."""
         keys = self._keys
-        key = self._last = keys.single(name) if name else keys.of(replace(entry, **_BARE))
+        key = self._last = keys.of_name(name) if name else keys.of(replace(entry, **_BARE))
         self._out.append(Record(entry=entry, key=key, names=NONE))
 
     def _add(self, entry: Any, at: Any) -> str:
@@ -308,7 +308,7 @@ class _Reader:
         if isinstance(history, list):
             replacement = rollout.messages(items(history))
         else:
-            self._marks.require(is_there=False)
+            self._points.require(is_there=False)
             replacement = [*self._prompts, *([Message(role="user", blocks=[Text(text=summary)])] if summary else [])]
         self._prompts = [message for message in replacement if message.role == "user"]
         native = rollout.native_compaction(items(history), summary or "")
@@ -317,8 +317,8 @@ class _Reader:
     def _begin_turn(self, turn: str | None, at: Any) -> None:
         if self._answer_blocks is not None:
             self._answer(None)
-        if self._offset >= self._marks.next:
-            self._note_mark()
+        if self._offset >= self._points.next_offset:
+            self._set_resume_point()
         self._turn_parent, self._turn = self._last, turn
         self._add_turn_mark("begin", None, at)
 
@@ -331,7 +331,7 @@ class _Reader:
     def _add_turn_mark(self, state: TurnState, error: str | None, at: Any) -> None:
         if self._turn is not None:
             entry = Turn(id="-", state=state, error=error, at=moment(at), turn=self._turn)
-            self._out.append(Record(entry=entry, key=self._keys.next(_turn_digest(state, error)), names=NONE))
+            self._out.append(Record(entry=entry, key=self._keys.of_digest(_turn_digest(state, error)), names=NONE))
 
     def _note(self, kind: str, data: Any, at: datetime | None) -> None:
         self._add(self._unknown.note(kind, data), at)

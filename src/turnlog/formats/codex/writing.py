@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript, Writing
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.compactedview import as_uuid, iso, short_id, spoken_on, text_of, view_of, when
-from turnlog.formats._shared.losses import tell_rest
+from turnlog.formats._shared.losses import count_losses
 from turnlog.formats._shared.tally import Tally, plain_text
 from turnlog.formats.codex.rollout import is_aside, is_failed_output
 from turnlog.interop.copied import mark_of
@@ -92,8 +92,8 @@ class _Writer:
         for entry in transcript.entries():
             if isinstance(entry, (Spent, Compaction)) and entry.usage is not None:
                 self._count(entry.usage)  # what no answer names still counts
-        carried = _CARRIED | ({"system prompt"} if self._is_own else set[str]())
-        tell_rest(transcript, view, self.tally, carried=carried, facts=self._facts())
+        own: set[LossWord] = {"system prompt"} if self._is_own else set()
+        count_losses(transcript, view, self.tally, carried=_CARRIED | own, facts=self._facts())
 
     def _facts(self) -> list[str]:
         """Which settings, as the program itself once said them, it understands today."""
@@ -213,7 +213,7 @@ class _Writer:
             elif isinstance(block, Thinking):
                 items += self._reasoning(block)
             else:
-                items.append(_spoken(self.tally.said_in_words(block)))
+                items.append(_spoken(self.tally.stand_in_for(block)))
         return items
 
     def _reasoning(self, block: Thinking) -> list[dict[str, Any]]:
@@ -255,10 +255,10 @@ class _Writer:
             kind = block.media_type or "image/png"
             url = block.url if block.data is None else f"data:{kind};base64,{b64encode(block.data).decode()}"
             return {"type": "input_image", "image_url": url}
-        return {"type": "input_text", "text": self.tally.said_in_words(block, where)}
+        return {"type": "input_text", "text": self.tally.stand_in_for(block, where)}
 
 
-_CARRIED = frozenset((
+_CARRIED: frozenset[LossWord] = frozenset((
     "cache write count", "reasoning count", "spending apart from answers", "how a message is shown",
     "role of a system message",
 ))  # fmt: skip

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.formats import Format, Places, Resuming, Retention, Source
+from turnlog.formats import Format, Places, Resuming, Retention, Setting, Source
 from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.transcript import written_by
@@ -53,8 +53,12 @@ def _find(path: str) -> Iterator[Source]:
 
 
 def _is_empty(path: str) -> bool:
-    is_small = path.endswith(".jsonl") and os.path.getsize(path) < _SMALL
-    return is_small and not any("type" in row.data for row in rows(path, []))
+    """Whether a file has no message; False for one that is gone, as the program removes such files when it starts."""
+    try:
+        is_small = path.endswith(".jsonl") and os.path.getsize(path) < _SMALL
+        return is_small and not any("type" in row.data for row in rows(path, []))
+    except OSError:
+        return False
 
 
 FORMAT = Format(
@@ -68,9 +72,9 @@ FORMAT = Format(
     # At every start it removes the chats of the folder it is started in.
     retention=Retention(
         settings=lambda places: os.path.join(_base(places), "settings.json"),
-        dialect="commented",
+        syntax="commented",
         path=_KEPT,
         days=_days,
-        forever=(((*_KEPT, "enabled"), False),),
+        forever=(Setting((*_KEPT, "enabled"), False),),
     ),
 )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from msgspec import UNSET, DecodeError, Struct, field
 from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from turnlog.formats import Problem, Source
 from turnlog.formats.gemini_cli.content import GeminiAnswerLine, decode_line
 from turnlog.interop.folder import head_of
 from turnlog.interop.json import decode, is_deep
+from turnlog.interop.problem import tell
 from turnlog.interop.records import first_records, load_document, typed_records, whole_objects
+from turnlog.interop.salvage import salvage
 from turnlog.interop.value import fields, items, text
 
 _CHUNK = 1 << 18
@@ -56,7 +59,7 @@ class Chat:
     def __init__(
         self, source: Source, problems: list[Problem], *, start: int = 0, about: dict[str, Any] | None = None
     ) -> None:
-        self.path = source.path
+        self.path, self._problems = source.path, problems
         self._file: BinaryIO | None = None
         self.about: dict[str, Any] = about or {}
         self.newest: dict[str, int] = {}
@@ -86,13 +89,13 @@ class Chat:
                 if id not in newest:
                     firsts.append(offset)
                 newest[id] = offset
-            elif type(change) is dict and not is_deep(change):
-                self._set(cast("dict[str, Any]", change), offset)
+            elif type(change) is dict:
+                self._set(fields(fields(self.at(offset)).get("$set") if is_deep(change) else head.set), offset)
         self.close()  # a caller that only wants the header reads no further
 
     def at(self, offset: int) -> Any:
-        """The record at an offset; None if it is damaged."""
-        return self._decoded(self._line(offset))
+        """The record at an offset, as far as it can be held."""
+        return self._decoded(self._line(offset), offset)
 
     def _line(self, offset: int) -> bytes:
         if self._file is None:
@@ -101,11 +104,19 @@ class Chat:
         self._file.seek(offset)
         return self._file.readline()
 
-    def _decoded(self, data: bytes) -> Any:
+    def _decoded(self, data: bytes, offset: int) -> Any:
         try:
             return decode(data)
         except ValueError:
-            return next((record for _, record in whole_objects(data)), None)
+            start, record = next(whole_objects(data), (-1, None))
+        if start == 0:
+            return record  # the rest of the line is damaged, as was reported
+        value, damage = salvage(data)
+        for problem in damage:
+            problem = replace(problem, offset=offset + (problem.offset or 0))
+            if problem not in self._problems:
+                tell(self._problems, problem)
+        return value
 
     def _take(self, record: dict[str, Any], offset: int) -> None:
         if "$rewindTo" in record:
@@ -152,11 +163,11 @@ class Chat:
         try:
             record = decode_line(data)
         except (DecodeError, UnicodeDecodeError, RecursionError):
-            return fields(self._decoded(data))
+            return fields(self._decoded(data, offset))
         if type(record) is GeminiAnswerLine and record.calls:
             for call in record.calls:
                 if (call.args and is_deep(call.args)) or (call.shown and is_deep(call.shown)):
-                    return fields(self._decoded(data))
+                    return fields(self._decoded(data, offset))
         return record
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ and then the whole one again. A list that begins otherwise is a compaction.
 from __future__ import annotations
 
 import os
-from array import array
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -25,6 +24,7 @@ from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.formats.gemini_cli import content
 from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
 from turnlog.formats.gemini_cli.content import GeminiAnswerLine, GeminiUserLine, digest, meaning, prompt
+from turnlog.formats.gemini_cli.lists import ListedMessage, ListItem, ListTrie
 from turnlog.interop.copied import copied_in
 from turnlog.interop.overlap import overlap
 from turnlog.interop.value import fields, items, moment, text
@@ -34,7 +34,7 @@ from turnlog.log.entry import Compaction, Edit, Message, Note
 
 
 class GeminiState(Struct):
-    """What is known at a mark."""
+    """What is known at a resume point."""
 
     last: str
     at: datetime
@@ -43,7 +43,7 @@ class GeminiState(Struct):
 
 
 def read(source: Source, mark: ResumePoint | None = None, state: GeminiState | None = None) -> Reading:
-    """See `turnlog.formats`; with a mark, only what comes behind it."""
+    """See `turnlog.formats`; with a resume point, only what comes behind it."""
     problems: list[Problem] = []
     chat = Chat(source, problems, start=mark.offset if mark else 0, about=state.about if state else None)
     about = chat.about
@@ -77,15 +77,6 @@ def _root(folder: str) -> str | None:
     return None
 
 
-class _Item(Struct, frozen=True, gc=False):
-    """One message of the list: its id, its first node ("" for none), the last one at or before it, and its index."""
-
-    id: str
-    first: str
-    last: str
-    index: int
-
-
 class _Reader:
     def __init__(
         self, chat: Chat, header: SessionHeader, problems: list[Problem], start: ResumePoint | None,
@@ -95,39 +86,35 @@ class _Reader:
         self.reading = Reading(header=header, steps=self._steps(), problems=problems)
         self._last = self._shown = state.last if state is not None else ""
         """The key of the node before, and the newest node that was given."""
-        self._ids: list[_Item] = [_Item("", "", state.last, 0)] if state is not None else []
+        self._ids: list[ListItem] = [ListItem("", "", state.last, 0)] if state is not None else []
         """The list as it is."""
-        self._links = array("q", [0])
-        """A trie of every list seen: for each index a hash of the index before it and of the message there."""
-        self._jumps: dict[int, int] = {}
-        """By that hash the places that are not the next one."""
-        self._known: list[_Item | None] = [None]
-        """What stands at an index, where the conversation can go on from there."""
+        self._lists = ListTrie()
+        """Every list seen, with what stands at each index where the conversation can go on from there."""
         self._meanings: dict[str, bytes] = {}
         self._results: set[int] = set()
         """Hashes of calls whose results are there: the program writes each into the model's message and behind it."""
         self._unknown = UnknownRecords("gemini-cli")
         self._since = state.at if state is not None else None
-        self._marks = growth.Marks[GeminiState](start)
+        self._points = growth.ResumePoints[GeminiState](start)
 
     def _steps(self) -> Iterator[Step]:
-        since, marks = self._since, self._marks
+        since, points = self._since, self._points
         for patch in self._chat.patches():
             record: Any = patch.record
             if type(record) is GeminiAnswerLine or type(record) is GeminiUserLine:
                 if since is not None and record.timestamp < since:
                     raise growth.NeedsFullRead
-                if patch.mark >= marks.next and self._last == self._shown:
-                    marks.put(patch.mark, 0, GeminiState(self._last, record.timestamp, {}))
+                if patch.mark >= points.next_offset and self._last == self._shown:
+                    points.set(patch.mark, 0, GeminiState(self._last, record.timestamp, {}))
                 steps = self._typed_message(patch.id, record)
             elif since is not None and (patch.is_list or (record and _is_before(record, since))):
                 raise growth.NeedsFullRead
             else:
                 steps = self._changed(patch)
             for step in steps:
-                marks.given += 1
+                points.given += 1
                 yield step
-        self.reading.mark = marks.newest(about=growth.small(self._chat.about))
+        self.reading.mark = points.newest(about=growth.small(self._chat.about))
         self._unknown.report(self.reading.problems)
         if self._last != self._shown:
             yield Jump(to=self._last, key=f"live {self._last} {self._shown}", why="rewind")
@@ -174,28 +161,12 @@ class _Reader:
         ids = self._ids
         index = ids[-1].index if ids else 0
         if not is_repeat:
-            index = self._index_of_next(index, id)
-        item = self._known[index] = _Item(id, first, self._last, index)
+            index = self._lists.index_of_next(index, id)
+        item = self._lists.items[index] = ListItem(id, first, self._last, index)
         ids.append(item)
 
     def _last_index(self) -> int:
         return self._ids[-1].index if self._ids else 0
-
-    def _index_of_next(self, index: int, id: str) -> int:
-        """The index behind another one at which a message stands, new or not."""
-        number = len(self._links)
-        if (index + 1 < number or self._jumps) and (there := self._index_after(index, id)):
-            return there
-        self._links.append(link := hash((index, id)))
-        self._known.append(None)
-        if number != index + 1:
-            self._jumps[link] = number
-        return number
-
-    def _index_after(self, index: int, id: str) -> int:
-        """That index, if there is one."""
-        link, number = hash((index, id)), index + 1
-        return number if number < len(self._links) and self._links[number] == link else self._jumps.get(link, 0)
 
     def _is_repeat(self, record: dict[str, Any]) -> bool:
         """Whether it only says again what the tools answered."""
@@ -203,7 +174,7 @@ class _Reader:
             return False
         blocks, results = split_results(record.get("content"))
         calls = {hash(block.call) for block in results if isinstance(block, ToolResult)}
-        self._marks.require(bool(blocks) or calls <= self._results)
+        self._points.require(bool(blocks) or calls <= self._results)
         return not blocks and bool(calls) and calls <= self._results
 
     def _note_results(self, entries: list[tuple[str, Message | Note]]) -> None:
@@ -238,7 +209,7 @@ class _Reader:
     def _rewound(self, id: str) -> Iterator[Step]:
         """That message and all behind it are dropped; one that is not there drops everything."""
         index = next((i for i, item in enumerate(self._ids) if item.id == id), 0)
-        self._marks.require(index > 0)
+        self._points.require(index > 0)
         dropped = self._ids[index:]
         del self._ids[index:]
         self._last = self._ids[-1].last if self._ids else ""
@@ -247,11 +218,11 @@ class _Reader:
             yield Jump(to=self._last, key=f"rewind {id} {dropped[-1].last}", why="rewind")
 
     def _replaced(self, messages: list[dict[str, Any]]) -> Iterator[Step]:
-        listed = [(id_of(raw, index), raw, self._is_repeat(raw)) for index, raw in enumerate(messages)]
-        kept = self._common_prefix(listed)
+        listed = [ListedMessage(id_of(raw, index), raw, self._is_repeat(raw)) for index, raw in enumerate(messages)]
+        kept = self._lists.common_prefix(listed)
         index = kept[-1].index if kept else 0
         is_longer = bool(self._ids) and index == self._last_index()
-        if not (is_longer or (len(kept) == len(listed) and (not index or self._known[index] is not None))):
+        if not (is_longer or (len(kept) == len(listed) and (not index or self._lists.items[index] is not None))):
             if self._ids:
                 yield from self._replace_list(listed)
                 return
@@ -261,86 +232,76 @@ class _Reader:
         if last != self._last:
             yield Jump(to=last)
             self._last = last
-        for item, (name, raw, _) in zip(kept, listed, strict=False):
+        for item, message in zip(kept, listed, strict=False):
             if item.first:
-                yield from self._edited(name, item.first, raw)
+                yield from self._edited(message, item.first)
         self._extend_last_item()
-        for name, raw, _ in listed[len(kept) :]:
-            yield from self._message(name, raw)
-
-    def _common_prefix(self, listed: list[tuple[str, dict[str, Any], bool]]) -> list[_Item]:
-        """As much of a list as there was before."""
-        walked: list[_Item] = []
-        index = 0
-        for name, _, is_repeat in listed:
-            if is_repeat:
-                walked.append(_Item(name, "", walked[-1].last if walked else "", index))
-                continue
-            index = self._index_after(index, name)
-            if not index:
-                break
-            walked.append(self._known[index] or _Item(name, "", "", index))
-        return walked
+        for message in listed[len(kept) :]:
+            yield from self._message(message.id, message.record)
 
     def _extend_last_item(self) -> None:
         """The conversation goes on behind whatever was last done to the list."""
         if self._ids and self._ids[-1].last != self._last:
             item = self._ids[-1] = replace(self._ids[-1], last=self._last)
-            self._known[item.index] = item
+            self._lists.items[item.index] = item
 
-    def _replace_list(self, listed: list[tuple[str, dict[str, Any], bool]]) -> Iterator[Step]:
+    def _replace_list(self, listed: list[ListedMessage]) -> Iterator[Step]:
         """Another list than before: what is not in the old one stands for what is no longer in the new one."""
-        fresh = [(name, raw) for name, raw, is_repeat in listed if not is_repeat]
+        said = [message for message in listed if not message.is_repeat]
         old = [item for item in self._ids if item.first]
-        at, length = overlap([item.id for item in old], [name for name, _ in fresh])
+        at, length = overlap([item.id for item in old], [message.id for message in said])
         kept = {item.id: item for item in old[len(old) - length :]} if length else {}
-        start = next((i for i, (name, _, _) in enumerate(listed) if name in kept), len(listed))
-        yield from self._compacted([(name, raw) for name, raw, _ in listed[:start]], next(iter(kept.values()), None))
-        for name, raw in fresh[at : at + length]:
-            yield from self._edited(name, kept[name].first, raw)
-        later = {name for name, _ in fresh[at + length :]} if length else set[str]()
+        start = next((i for i, message in enumerate(listed) if message.id in kept), len(listed))
+        yield from self._compacted(listed[:start], next(iter(kept.values()), None))
+        for message in said[at : at + length]:
+            yield from self._edited(message, kept[message.id].first)
+        new = {message.id for message in said[at + length :]} if length else set[str]()
         self._ids = []
-        for name, raw, is_repeat in listed:
-            if name in later:
+        for message in listed:
+            if message.id in new:
                 self._extend_last_item()
-                yield from self._message(name, raw)
+                yield from self._message(message.id, message.record)
                 continue
             index = self._last_index()
-            item = kept.get(name) or _Item(name, "", self._ids[-1].last if self._ids else self._last, 0)
-            self._ids.append(replace(item, index=index if is_repeat else self._index_of_next(index, name)))
+            last = self._ids[-1].last if self._ids else self._last
+            item = kept.get(message.id) or ListItem(message.id, "", last, 0)
+            index = index if message.is_repeat else self._lists.index_of_next(index, message.id)
+            self._ids.append(replace(item, index=index))
         self._extend_last_item()
         if self._ids:
-            self._known[self._last_index()] = self._known[self._last_index()] or self._ids[-1]
+            index = self._last_index()
+            self._lists.items[index] = self._lists.items[index] or self._ids[-1]
 
-    def _compacted(self, before: list[tuple[str, dict[str, Any]]], kept: _Item | None) -> Iterator[Step]:
+    def _compacted(self, before: list[ListedMessage], kept: ListItem | None) -> Iterator[Step]:
         replacement: list[Message] = []
         seen, self._results = self._results, set[int]()
-        for name, raw in before:
-            if not self._is_repeat(raw):
-                entries = list(self._entries(name, raw))
+        for message in before:
+            if not self._is_repeat(message.record):
+                entries = list(self._entries(message.id, message.record))
                 self._note_results(entries)
                 replacement += [entry for _, entry in entries if isinstance(entry, Message)]
         self._results |= seen
-        named = sha256(b"".join(digest(raw) for _, raw in before)).hexdigest()[:24]
+        named = sha256(b"".join(digest(message.record) for message in before)).hexdigest()[:24]
         key = f"compaction {named} {self._last}"
-        at = moment(before[0][1].get("timestamp")) if before else None
+        at = moment(before[0].record.get("timestamp")) if before else None
         entry = Compaction(replacement=[replace(m, at=None) for m in replacement], at=at)
         yield Record(entry=entry, key=key, names={"keep": kept.first} if kept is not None else {})
         self._last = self._shown = key
 
-    def _edited(self, name: str, first: str, raw: dict[str, Any]) -> Iterator[Step]:
+    def _edited(self, message: ListedMessage, first: str) -> Iterator[Step]:
         """The same message with other content: what the model sees of it changed."""
-        entries = list(self._entries(name, raw))
-        before = self._meanings.get(name)
-        if before is None and name in self._chat.newest:
-            before = meaning(list(self._entries(name, fields(self._chat.at(self._chat.newest[name])))))
+        id, entries = message.id, list(self._entries(message.id, message.record))
+        before = self._meanings.get(id)
+        if before is None and id in self._chat.newest:
+            before = meaning(list(self._entries(id, fields(self._chat.at(self._chat.newest[id])))))
         if before == meaning(entries):
             return
-        self._meanings[name] = meaning(entries)
+        self._meanings[id] = meaning(entries)
         for key, entry in entries:
             if isinstance(entry, Message):
-                target = first if entry.role != "tool" else f"{first}#results" if "~" in first else f"{name}#results"
-                edit = f"edit {key} {digest(raw).hex()[:12]}"
+                # The results hang on the key of an answer that was not complete, or on the id of the message.
+                target = first if entry.role != "tool" else f"{first if '~' in first else id}#results"
+                edit = f"edit {key} {digest(message.record).hex()[:12]}"
                 yield Record(entry=Edit(entry=0, blocks=entry.blocks), key=edit, names={"entry": target})
                 self._last = self._shown = edit
 

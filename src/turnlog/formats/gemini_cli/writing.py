@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript, Writing
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.compactedview import answered, as_uuid, iso, short_id, view_of, when
-from turnlog.formats._shared.losses import tell_rest
+from turnlog.formats._shared.losses import count_losses
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats.gemini_cli.content import is_aside
 from turnlog.interop.copied import mark_of
@@ -118,12 +118,12 @@ class _Writer:
         self.records += self._messages(view.messages)
         title = {"summary": transcript.title} if transcript.title else {}
         self.records.append({"$set": {"lastUpdated": iso(transcript.updated, transcript.created), **title}})
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
+        own: set[LossWord] = {"details of a tool result"} if self._is_own else set()
         directories = transcript.facts.get("directories") if self._is_own else None
         facts = ["directories"] if isinstance(directories, list) else []
         if facts:
             self.records[0]["directories"] = directories
-        tell_rest(transcript, view, self.tally, carried=carried, facts=facts)
+        count_losses(transcript, view, self.tally, carried=_CARRIED | own, facts=facts)
 
     def _messages(self, messages: list[Message]) -> list[dict[str, Any]]:
         """Results stand right behind their calls, so that an id may come again later."""
@@ -187,7 +187,7 @@ class _Writer:
                 parts.append({"functionCall": {"id": block.id, "name": block.name or "unknown", "args": given}})
             elif isinstance(block, Thinking):
                 continue
-            elif text := block.text if isinstance(block, Text) else self.tally.said_in_words(block):
+            elif text := block.text if isinstance(block, Text) else self.tally.stand_in_for(block):
                 is_mixed = is_mixed or any("functionCall" in part for part in parts)
                 parts.append({"text": text})
         parts = [part for part in parts if is_mixed or "text" in part]
@@ -198,10 +198,10 @@ class _Writer:
             return {"text": block.text}
         if isinstance(block, (Image, File)) and block.data is not None and block.media_type:
             return {"inlineData": {"mimeType": block.media_type, "data": b64encode(block.data).decode()}}
-        return {"text": self.tally.said_in_words(block, where)}
+        return {"text": self.tally.stand_in_for(block, where)}
 
     def _call(self, call: ToolCall, result: ToolResult | None, at: str) -> dict[str, Any]:
-        name, given = call.name or "unknown", self.tally.given(call)
+        name, given = call.name or "unknown", self.tally.input_object(call)
         content = result.content if result is not None else "[no result]"
         output = content if isinstance(content, str) else "\n".join(b.text for b in content if isinstance(b, Text))
         rest = [] if isinstance(content, str) else [b for b in content if not isinstance(b, Text)]
@@ -225,7 +225,7 @@ class _Writer:
         }
 
 
-_CARRIED = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
+_CARRIED: frozenset[LossWord] = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
 """Reported where it is met, or not a loss."""
 WRITING = Writing(render=write, place=place, carried=_CARRIED)
 

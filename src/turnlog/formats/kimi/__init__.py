@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Format, Places, Reading, Source
-from turnlog.formats._shared.finding import folder_of, resumed_by
+from turnlog.formats._shared.finding import folder_of, resume_command
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
 from turnlog.interop.folder import names_in
@@ -79,5 +79,5 @@ FORMAT = Format(
     _homes,
     _find,
     _read,
-    resume=resumed_by("kimi", "--session", "ID", ids=r"[0-9A-Za-z][0-9A-Za-z_-]{0,100}"),
+    resume=resume_command("kimi", "--session", "ID", ids=r"[0-9A-Za-z][0-9A-Za-z_-]{0,100}"),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from turnlog.formats import Format, Places, Resuming, Source, Watching
-from turnlog.formats._shared.finding import beneath, folder_of, sessions_in
+from turnlog.formats._shared.finding import folder_of, homes_under_variable, sessions_in
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats.opencode.reading import grown, read
 from turnlog.formats.opencode.storage import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
@@ -106,7 +106,7 @@ def _settings(path: str) -> dict[str, Any]:
 
 FORMAT = Format(
     "opencode: its database, storage folders, exports and captured events",
-    beneath("XDG_DATA_HOME", ".local/share", "opencode"),
+    homes_under_variable("XDG_DATA_HOME", ".local/share", "opencode"),
     _find,
     read,
     write=written_by("turnlog.formats.opencode.writing"),

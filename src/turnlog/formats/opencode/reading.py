@@ -32,7 +32,7 @@ _SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "compactio
 
 
 class _State(Struct):
-    """What is known at a mark."""
+    """What is known at a resume point."""
 
     place: DatabaseMark
     last: str
@@ -43,7 +43,7 @@ class _State(Struct):
 
 
 def grown(source: Source, mark: ResumePoint) -> Reading | None:
-    """See `turnlog.formats`. Where a database has grown, its size does not tell: a mark is no place in the file."""
+    """See `turnlog.formats`. A resume point is a message of a database, because the size of the file does not tell."""
     try:
         state = msgspec.convert(mark.state, _State)
     except msgspec.ValidationError:
@@ -53,11 +53,11 @@ def grown(source: Source, mark: ResumePoint) -> Reading | None:
 
 
 def read(source: Source, mark: ResumePoint | None = None, state: _State | None = None) -> Reading:
-    """See `turnlog.formats`; with a mark, only what comes behind it."""
+    """See `turnlog.formats`; with a resume point, only what comes behind it."""
     problems: list[Problem] = []
-    shelf = open_session(source, problems, state.place if state is not None else None)
-    info = shelf.info
-    parent, fork = text(info.get("parentID")), shelf.fork
+    session = open_session(source, problems, state.place if state is not None else None)
+    info = session.info
+    parent, fork = text(info.get("parentID")), session.fork
     header = SessionHeader(
         id=text(info.get("id")) or source.key or "unknown",
         workspace=text(info.get("directory")),
@@ -69,18 +69,18 @@ def read(source: Source, mark: ResumePoint | None = None, state: _State | None =
         fork=Forked(fork, source=Source(NAME, source.path, fork) if fork else None) if fork is not None else None,
         origin={key: info[key] for key in ("version", "projectID", "slug") if text(info.get(key))} or None,
     )
-    return _Reader(shelf, header, problems, mark, state).reading
+    return _Reader(session, header, problems, mark, state).reading
 
 
 class _Reader:
     def __init__(
-        self, shelf: StoredSession, header: SessionHeader, problems: list[Problem], start: ResumePoint | None,
+        self, session: StoredSession, header: SessionHeader, problems: list[Problem], start: ResumePoint | None,
         state: _State | None,
     ) -> None:  # fmt: skip
-        self._shelf = shelf
+        self._session = session
         facts = {**state.facts} if state is not None else {}
         self.reading = Reading(header=header, steps=self._steps(), problems=problems, facts=facts)
-        self._marks = growth.Marks(start, state)
+        self._points = growth.ResumePoints(start, state)
         self._last = state.last if state is not None else ""
         self._since = self._latest = state.latest if state is not None else 0.0
         self._behind: dict[str, str] = {}
@@ -91,33 +91,33 @@ class _Reader:
         self._times: dict[str, int] = {}
 
     def _steps(self) -> Iterator[Step]:
-        message = next(self._shelf.messages, None)
+        message = next(self._session.messages, None)
         while message is not None:
-            after = next(self._shelf.messages, None)
+            after = next(self._session.messages, None)
             id = str(message.info.get("id"))
-            self._may_mark(message)
+            self._may_resume(message)
             self._behind[id] = self._last
             for record in self._message(id, message, is_last=after is None):
-                self._marks.given += 1
+                self._points.given += 1
                 yield record
                 if record.entry.is_node:
                     self._last = record.key or ""
                     self._keys.setdefault(id, self._last)
             message = after
-        if self._shelf.is_whole:
-            self.reading.mark = self._marks.newest(facts=growth.small(self.reading.facts))
-        revert = text(fields(self._shelf.info.get("revert")).get("messageID"))
-        self._marks.require(revert is None or revert in self._behind)
+        if self._session.is_whole:
+            self.reading.mark = self._points.newest(facts=growth.small(self.reading.facts))
+        revert = text(fields(self._session.info.get("revert")).get("messageID"))
+        self._points.require(revert is None or revert in self._behind)
         if revert in self._behind and self._behind[revert] != self._last:
             yield Jump(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
 
-    def _may_mark(self, opened: StoredMessage) -> None:
+    def _may_resume(self, opened: StoredMessage) -> None:
         """A prompt that is newer than all before it."""
         created = fields(opened.info.get("time")).get("created")
         if not isinstance(created, (int, float)):
             return
         if opened.place is not None and opened.info.get("role") == "user" and self._last and created > self._latest:
-            self._marks.put(0, 0, _State(opened.place, self._last, self._latest, {}))
+            self._points.set(0, 0, _State(opened.place, self._last, self._latest, {}))
         self._latest = max(self._latest, created)
 
     def _key(self, id: str, info: dict[str, Any]) -> str:
@@ -125,7 +125,7 @@ class _Reader:
         created = fields(info.get("time")).get("created")
         if not isinstance(created, (int, float)):
             return id
-        self._marks.require(created > self._since)
+        self._points.require(created > self._since)
         key = f"{info.get('role')} {created}"
         number = self._times[key] = self._times.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
@@ -139,7 +139,9 @@ class _Reader:
             if asked is not None:
                 self._asked[id] = asked
                 return
-            blocks = [_said(part) for part in parts if part.get("type") not in _SILENT and not part.get("ignored")]
+            blocks = [
+                _user_block(part) for part in parts if part.get("type") not in _SILENT and not part.get("ignored")
+            ]
             visible = [part for part in parts if not part.get("synthetic")]
             entry = Message(role="user", blocks=blocks, at=at, display=None if visible else False)
             yield Record(entry=entry, key=key, turn=id)
@@ -149,7 +151,7 @@ class _Reader:
         elif info.get("role") == "assistant":
             asked, prompt = None, str(info.get("parentID"))
             if info.get("summary") is True:
-                self._marks.require(prompt in self._behind)
+                self._points.require(prompt in self._behind)
                 asked = self._asked.pop(prompt, None)
             if asked is not None:
                 yield self._compaction(key, info, parts, asked)
@@ -163,7 +165,7 @@ class _Reader:
     ) -> Iterator[Record]:
         times = fields(info.get("time"))
         provider = text(info.get("providerID")) or ""
-        blocks = [_answer(part, provider) for part in parts if part.get("type") not in _SILENT]
+        blocks = [_answer_block(part, provider) for part in parts if part.get("type") not in _SILENT]
         error = info.get("error")
         finish = str(info.get("finish"))
         message = Message(
@@ -190,11 +192,11 @@ class _Reader:
         if results:
             ends = [fields(_state(part).get("time")).get("end") for part in results]
             at = max([ended for end in ends if (ended := moment(end)) is not None], default=message.at)
-            answers: list[AnyBlock] = [_result(part) for part in results]
+            answers: list[AnyBlock] = [_tool_result(part) for part in results]
             yield Record(entry=Message(role="tool", blocks=answers, at=at), key=f"{key}#results")
             for number, part in enumerate(results):
                 if fields(_state(part).get("time")).get("compacted"):
-                    cleared = replace(_result(part), content=_CLEARED)
+                    cleared = replace(_tool_result(part), content=_CLEARED)
                     edit = Edit(entry=0, blocks=[*answers[:number], cleared, *answers[number + 1 :]])
                     call = str(part.get("callID") or part.get("id"))
                     yield Record(entry=edit, key=f"cleared {call}", names={"entry": f"{key}#results"})
@@ -203,7 +205,7 @@ class _Reader:
         texts = [Text(text=str(part.get("text") or "")) for part in parts if part.get("type") == "text"]
         summary = Message(role="user", blocks=list(texts))
         tail = self._keys.get(str(asked.get("tail_start_id")))
-        self._marks.require(tail is not None or not asked.get("tail_start_id"))
+        self._points.require(tail is not None or not asked.get("tail_start_id"))
         entry = Compaction(
             replacement=[summary],
             trigger="auto" if asked.get("auto") else "manual",
@@ -221,7 +223,7 @@ def _state(part: dict[str, Any]) -> dict[str, Any]:
     return fields(part.get("state"))
 
 
-def _said(part: dict[str, Any]) -> AnyBlock:
+def _user_block(part: dict[str, Any]) -> AnyBlock:
     kind = part.get("type")
     if kind == "text" and isinstance(part.get("text"), str):
         return Text(text=part["text"])
@@ -240,7 +242,7 @@ def _file(part: dict[str, Any]) -> AnyBlock:
     return make(media_type=kind, name=name, url=url or None)
 
 
-def _answer(part: dict[str, Any], provider: str) -> AnyBlock:
+def _answer_block(part: dict[str, Any], provider: str) -> AnyBlock:
     kind = part.get("type")
     if kind == "reasoning":
         return Thinking(
@@ -249,7 +251,7 @@ def _answer(part: dict[str, Any], provider: str) -> AnyBlock:
     if kind == "tool":
         call = str(part.get("callID") or part.get("id") or "")
         return ToolCall(id=call, name=str(part.get("tool") or ""), input=_state(part).get("input"))
-    return _said(part)
+    return _user_block(part)
 
 
 def _opaque(part: dict[str, Any]) -> Any:
@@ -258,7 +260,7 @@ def _opaque(part: dict[str, Any]) -> Any:
     return {"signature": signature} if signature is not None else about or None
 
 
-def _result(part: dict[str, Any]) -> ToolResult:
+def _tool_result(part: dict[str, Any]) -> ToolResult:
     state = _state(part)
     is_error = state.get("status") == "error"
     output = state.get("error") if is_error else state.get("output")

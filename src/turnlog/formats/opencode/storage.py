@@ -29,14 +29,14 @@ _MARKS = ("type", "event")
 
 
 class DatabaseMark(Struct, frozen=True):
-    """A place in a database, before a message, and what tells whether anything before it was changed since."""
+    """A place in a database, before a message, and numbers that show whether anything before it was changed since."""
 
     created: int
     id: str
     messages: int = 0
     parts: int = 0
     updated: int = 0
-    """When each of them was last changed, summed up: it only ever becomes more."""
+    """The sum of the times of the last change of these rows; it only grows."""
     seq: int = 0
     event: str = ""
     """The newest event of the session when it was read: opencode logs every change of a message as one."""
@@ -113,9 +113,9 @@ def _open_database(source: Source, problems: list[Problem], start: DatabaseMark 
         "revert": decoded(about.get("revert")), "projectID": about.get("project_id"), "slug": about.get("slug"),
         "metadata": decoded(about.get("metadata")),
     }  # fmt: skip
-    shelf = StoredSession(info, iter(()), fork)
-    shelf.messages = _from_database(source, problems, start, shelf)
-    return shelf
+    session = StoredSession(info, iter(()), fork)
+    session.messages = _from_database(source, problems, start, session)
+    return session
 
 
 _BEFORE = "message.session_id = ? and (message.time_created, message.id) < (?, ?)"
@@ -145,20 +145,22 @@ def _newest(base: ForeignDatabase, key: str) -> tuple[int, str]:
 
 def _is_in_no_event(base: ForeignDatabase, values: tuple[str, int, str], place: DatabaseMark) -> bool:
     """Whether the events since then are all there, and about nothing before a place: that costs what is new."""
-    seq = place.seq
     if not place.event or not base.has("event", *_EVENT):
         return False
+    events = base.rows("event", "aggregate_id = ? and seq >= ?", (values[0], place.seq), only=_EVENT, order="seq")
+    first = next(events, None)
+    if first is None or (first["seq"], first["id"]) != (place.seq, place.event):
+        return False
     touched: set[str | None] = set()
-    for row in base.rows("event", "aggregate_id = ? and seq >= ?", (values[0], place.seq), only=_EVENT, order="seq"):
-        if row["seq"] != seq or (not touched and row["id"] != place.event):
+    for seq, row in enumerate(events, place.seq + 1):
+        if row["seq"] != seq:
             return False
-        touched.add(_touched(row) if touched else "")
-        seq += 1
+        touched.add(_touched(row))
     # What was removed is in no table any more, and what `opencode import` adds is no event.
     messages = next(base.ask(f"select count(*) from message where {_BEFORE}", values))[0]
     before = f"select 1 from message where id = ? and {_BEFORE}"
-    strange = (id for id in touched if id is None or any(base.ask(before, (id, *values))))
-    return bool(touched) and messages == place.messages and not any(True for _ in strange)
+    is_touched = any(id is None or any(base.ask(before, (id, *values))) for id in touched)
+    return messages == place.messages and not is_touched
 
 
 def _touched(event: sqlite3.Row) -> str | None:
@@ -212,7 +214,7 @@ def _copied(base: ForeignDatabase, about: dict[str, Any]) -> str | None:
 
 
 def _from_database(
-    source: Source, problems: list[Problem], start: DatabaseMark | None, shelf: StoredSession
+    source: Source, problems: list[Problem], start: DatabaseMark | None, session: StoredSession
 ) -> Iterator[StoredMessage]:
     where, values = "session_id = ?", (source.key,)
     messages = parts_before = updated = 0
@@ -232,7 +234,7 @@ def _from_database(
             messages, updated = messages + 1, updated + _updated(row)
             for info in _decoded(row, "a message", problems):
                 yield StoredMessage(info, parts, place)
-        shelf.is_whole = True
+        session.is_whole = True
 
 
 def _decoded(row: sqlite3.Row, what: str, problems: list[Problem]) -> list[dict[str, Any]]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript, Writing
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.compactedview import answered, provider_of, short_id, unused, view_of, when
-from turnlog.formats._shared.losses import tell_rest, with_compaction
+from turnlog.formats._shared.losses import carried_by_compaction, count_losses
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.formats._shared.transcript import put_session
 from turnlog.interop.copied import mark_of
@@ -49,7 +49,8 @@ class _Writer:
         self._folder = transcript.folder or "/"
         self._number = 0
         self._called: set[str] = set()
-        self._asked = ""
+        self._prompt = ""
+        """The id of the last prompt there."""
         self._messages: list[dict[str, Any]] = []
         self._is_own = transcript.agent == "opencode"
         self._created = int(transcript.created.timestamp() * 1000)
@@ -87,8 +88,8 @@ class _Writer:
             self._compaction(view.summary, tail, view.compaction)
             self._all(behind)
         self._all(view.messages)
-        carried = _CARRIED | ({"details of a tool result", "agent of a message"} if self._is_own else set[str]())
-        tell_rest(transcript, view, self.tally, carried=carried | with_compaction(transcript, view))
+        own: set[LossWord] = {"details of a tool result", "agent of a message"} if self._is_own else set()
+        count_losses(transcript, view, self.tally, carried=_CARRIED | own | carried_by_compaction(transcript, view))
         provider, model = self._model["providerID"], self._model["modelID"]
         times = {"created": self._created, "updated": int(transcript.updated.timestamp() * 1000)}
         info = {
@@ -142,39 +143,38 @@ class _Writer:
             self._assistant(message, ms)
             return
         self.tally.add("role of a system message", "a message of the user's", int(message.role == "system"))
-        parts = [self._said(block) for block in message.blocks] or [{"type": "text", "text": "(no content)"}]
+        parts = [self._user_part(block) for block in message.blocks] or [{"type": "text", "text": "(no content)"}]
         if message.role == "user" and message.display is False and all(part["type"] == "text" for part in parts):
             parts = [{**part, "synthetic": True} for part in parts]
         elif message.role == "user" and message.display is not None:
             self.tally.add("how a message is shown", "as it was sent")
         self._user(parts, ms)
 
-    def _user(self, parts: list[dict[str, Any]], ms: int) -> str:
+    def _user(self, parts: list[dict[str, Any]], ms: int) -> None:
         about = {"role": "user", "time": {"created": ms}, "agent": "build", "model": self._model}
-        self._asked = self._add(about, parts, ms)
-        return self._asked
+        self._prompt = self._add(about, parts, ms)
 
     def _assistant(self, message: Message, ms: int) -> None:
-        if not self._asked:
+        if not self._prompt:
             self._user([{"type": "text", "text": "(no prompt)", "synthetic": True}], ms)
-        parts = [part for block in message.blocks if (part := self._answer(block, ms)) is not None]
+        parts = [part for block in message.blocks if (part := self._answer_part(block, ms)) is not None]
         has_called = any(part["type"] == "tool" for part in parts)
         finish = _STOPS.get(message.stop or "", "tool-calls" if has_called else "stop")
         self.tally.add("stop reason", "a plain end", int(message.stop == "aborted"))
         agent, end = (message.agent if self._is_own else None) or "build", ms + (message.duration_ms or 0)
-        about = self._asked, agent, message.model, _provider_of(message), message.usage
-        self._add(self._answered(*about, (ms, end), finish), parts, ms)
+        info = self._answer_info(message, agent, provider=_provider_of(message), ms=ms, end_ms=end, finish=finish)
+        self._add(info, parts, ms)
 
-    def _answered(
-        self, asked: str, agent: str, model: str | None, provider: str, usage: Usage | None, times: tuple[Any, Any],
-        finish: str, **about: Any,
-    ) -> dict[str, Any]:  # fmt: skip
-        spent = usage or Usage()
+    def _answer_info(
+        self, entry: Message | Compaction, agent: str, *, provider: str, ms: int, end_ms: int, finish: str
+    ) -> dict[str, Any]:
+        """What is known of an answer to the last prompt."""
+        spent = entry.usage or Usage()
         return {
-            "role": "assistant", "parentID": asked, "modelID": model or "unknown", "providerID": provider,
-            "mode": agent, "agent": agent, "path": {"cwd": self._folder, "root": self._folder}, **about,
+            "role": "assistant", "parentID": self._prompt, "modelID": entry.model or "unknown", "providerID": provider,
+            "mode": agent, "agent": agent, "path": {"cwd": self._folder, "root": self._folder},
             "cost": (spent.cost_micros or 0) / 1_000_000, "tokens": _tokens(spent),
-            "time": {"created": times[0], "completed": times[1]}, "finish": finish,
+            "time": {"created": ms, "completed": end_ms}, "finish": finish,
         }  # fmt: skip
 
     def _compaction(self, summary: str, tail: str | None, entry: Compaction) -> None:
@@ -182,11 +182,12 @@ class _Writer:
         part: dict[str, Any] = {"type": "compaction", "auto": entry.trigger == "auto"}
         if tail:
             part["tail_start_id"] = tail
-        about = self._user([part], ms), "compaction", entry.model, provider_of(entry.model), entry.usage
-        info = self._answered(*about, (ms, ms), "stop", summary=True)
-        self._add(info, [{"type": "text", "text": summary}], ms)
+        self._user([part], ms)
+        provider = provider_of(entry.model)
+        info = self._answer_info(entry, "compaction", provider=provider, ms=ms, end_ms=ms, finish="stop")
+        self._add({**info, "summary": True}, [{"type": "text", "text": summary}], ms)
 
-    def _said(self, block: AnyBlock) -> dict[str, Any]:
+    def _user_part(self, block: AnyBlock) -> dict[str, Any]:
         if isinstance(block, Text):
             return {"type": "text", "text": block.text}
         if isinstance(block, (Image, File)):
@@ -201,10 +202,10 @@ class _Writer:
         elif block.url:
             url = block.url
         else:
-            return {"type": "text", "text": self.tally.said_in_words(block, where)}
+            return {"type": "text", "text": self.tally.stand_in_for(block, where)}
         return {"type": "file", "mime": kind, "url": url, **({"filename": block.name} if block.name else {})}
 
-    def _answer(self, block: AnyBlock, ms: int) -> dict[str, Any] | None:
+    def _answer_part(self, block: AnyBlock, ms: int) -> dict[str, Any] | None:
         if isinstance(block, Text):
             return {"type": "text", "text": block.text} if block.text else None
         if isinstance(block, ToolCall) and block.by is None:
@@ -213,10 +214,10 @@ class _Writer:
             return self._thinking(block, ms)
         if isinstance(block, (Image, File)):
             return self._file(block)
-        return {"type": "text", "text": self.tally.said_in_words(block)}
+        return {"type": "text", "text": self.tally.stand_in_for(block)}
 
     def _tool(self, call: ToolCall, ms: int) -> dict[str, Any]:
-        given = self.tally.given(call)
+        given = self.tally.input_object(call)
         result, at = self._results.pop(call.id, (None, None))
         end = ms if at is None else at
         content = result.content if result is not None else "[no result]"
@@ -253,7 +254,7 @@ class _Writer:
         return {**part, "metadata": data} if data else part
 
 
-_CARRIED = frozenset((
+_CARRIED: frozenset[LossWord] = frozenset((
     "reported cost", "cache write count", "reasoning count", "duration", "stop reason", "how a message is shown",
     "trigger of a compaction",
 ))  # fmt: skip

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 
 from turnlog.formats import Format, Rendered, Source, Writing
-from turnlog.formats._shared.finding import inside, workspace_over
+from turnlog.formats._shared.finding import homes_in_workspace, workspace_over
 from turnlog.formats.owlen.checkfile import AGENT
 from turnlog.formats.owlen.reading import checkpoint_files, opening, read, workspace_of
 from turnlog.formats.owlen.writing import write
@@ -53,7 +53,7 @@ def _is_there(path: str, data: bytes) -> bool:
 
 FORMAT = Format(
     "owlen checkpoints",
-    inside(".owlen/checkpoints"),
+    homes_in_workspace(".owlen/checkpoints"),
     find,
     read,
     write=Writing(render=write, place=place, versions={1: "every owlen"}),

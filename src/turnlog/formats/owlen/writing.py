@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 from turnlog.errors import Invalid
-from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript
 from turnlog.formats._shared.compactedview import short_id
-from turnlog.formats._shared.losses import also_lost
+from turnlog.formats._shared.losses import with_losses
 from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import Tally, is_import_note, plain_text, stand_in
 from turnlog.formats.owlen import checkfile
@@ -24,12 +24,14 @@ from turnlog.log.codec import without_surrogates
 from turnlog.log.context.toolturn import INTERRUPTED
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note
 
-_ALSO = ("workspace", "system prompt", "model of a message", "time of a message", "fact", "spending apart from answers")
+_ALSO: tuple[LossWord, ...] = (
+    "workspace", "system prompt", "model of a message", "time of a message", "fact", "spending apart from answers",
+)  # fmt: skip
 
 
 def write(transcript: Transcript) -> Rendered:
     """The checkpoints of a session, the newest first."""
-    return also_lost(transcript, _Writer(transcript).written(), "owlen", *_ALSO)
+    return with_losses(transcript, _Writer(transcript).written(), "owlen", *_ALSO)
 
 
 class _Writer:

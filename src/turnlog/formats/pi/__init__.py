@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from turnlog.formats import Format, Resuming, Watching
-from turnlog.formats._shared.finding import beneath, found_by
+from turnlog.formats._shared.finding import find_files, homes_under_variable
 from turnlog.formats._shared.growth import growing
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats.pi.reading import PiState, read
@@ -21,8 +21,8 @@ def _is_ours(path: str) -> bool:
 
 FORMAT = Format(
     "pi, versions 1 to 3",
-    beneath("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
-    found_by("pi", _is_ours),
+    homes_under_variable("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
+    find_files("pi", _is_ours),
     read,
     write=written_by("turnlog.formats.pi.writing"),
     resume=Resuming(command=lambda id, path, workspace: ["pi", "--session", path]),

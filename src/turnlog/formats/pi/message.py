@@ -56,11 +56,11 @@ class _Counts(Struct, gc=False):
     cost: _Cost | None = None
 
 
-class _Asked(Struct, tag_field="role", tag="user", gc=False):
+class _UserMessage(Struct, tag_field="role", tag="user", gc=False):
     content: list[_Plain]
 
 
-class _Answered(Struct, tag_field="role", tag="assistant", gc=False):
+class _AssistantMessage(Struct, tag_field="role", tag="assistant", gc=False):
     content: list[_Part]
     api: Any = None
     provider: Any = None
@@ -70,7 +70,7 @@ class _Answered(Struct, tag_field="role", tag="assistant", gc=False):
     error: Any = field(default=None, name="errorMessage")
 
 
-class PiTold(Struct, tag_field="role", tag="toolResult", gc=False):
+class PiToolResult(Struct, tag_field="role", tag="toolResult", gc=False):
     """What a tool answered."""
 
     content: list[_Plain]
@@ -82,33 +82,33 @@ class PiTold(Struct, tag_field="role", tag="toolResult", gc=False):
     """What the tool itself asked a model for."""
 
 
-class PiTalk(Struct, gc=False):
-    """A message."""
+class PiMessageLine(Struct, gc=False):
+    """A line with a message of a usual kind."""
 
     type: Literal["message"]
     id: Annotated[str, Meta(min_length=1)]
     timestamp: Moment
-    message: _Asked | _Answered | PiTold
+    message: _UserMessage | _AssistantMessage | PiToolResult
     parent: Any = field(default=UNSET, name="parentId")
 
 
-decode_line = Decoder(PiTalk).decode
+decode_line = Decoder(PiMessageLine).decode
 _STOPS: dict[str, Stop] = {
     "stop": "end", "length": "length", "toolUse": "tool_use", "error": "error", "aborted": "aborted",
 }  # fmt: skip
 _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "google": "gemini"}
 
 
-def said(raw: _Asked | _Answered | PiTold) -> Message:
-    """A message of a usual kind."""
-    if type(raw) is PiTold:
-        return _told([Text(text=part.text) for part in raw.content], raw)
-    if type(raw) is _Asked:
+def message_of_line(raw: _UserMessage | _AssistantMessage | PiToolResult) -> Message:
+    """The message of such a line."""
+    if type(raw) is PiToolResult:
+        return _tool_message([Text(text=part.text) for part in raw.content], raw)
+    if type(raw) is _UserMessage:
         return Message(id="-", role="user", blocks=[Text(text=part.text) for part in raw.content])
-    answer = cast("_Answered", raw)
-    provider, spent = _provider(answer), answer.usage
-    blocks = [_answer(part, provider) for part in answer.content]
-    return _answered(blocks, _spent(spent) if spent is not None else None, answer)
+    answer = cast("_AssistantMessage", raw)
+    provider, counts = _provider(answer), answer.usage
+    blocks = [_answer_block(part, provider) for part in answer.content]
+    return _answer_message(blocks, _usage_of_counts(counts) if counts is not None else None, answer)
 
 
 def message_of(raw: dict[str, Any]) -> Entry | None:
@@ -117,12 +117,14 @@ def message_of(raw: dict[str, Any]) -> Entry | None:
     if role in ("user", "system"):
         return Message(id="-", role=role, blocks=blocks_of(content))
     if role == "assistant":
-        about = convert({**raw, "content": [], "usage": None}, _Answered)
+        about = convert({**raw, "content": [], "usage": None}, _AssistantMessage)
         provider = _provider(about)
-        return _answered([_any_answer(part, provider) for part in items(content)], usage_of(raw.get("usage")), about)
+        return _answer_message(
+            [_any_answer_block(part, provider) for part in items(content)], usage_of(raw.get("usage")), about
+        )
     if role == "toolResult":
-        about = convert({**raw, "content": []}, PiTold)
-        return _told(content if isinstance(content, str) else blocks_of(content), about)
+        about = convert({**raw, "content": []}, PiToolResult)
+        return _tool_message(content if isinstance(content, str) else blocks_of(content), about)
     if role == "bashExecution":
         about = {key: value for key, value in raw.items() if key not in ("role", "timestamp")}
         ran = f"Ran `{raw.get('command')}`\n{raw.get('output') or ''}".rstrip()
@@ -131,12 +133,12 @@ def message_of(raw: dict[str, Any]) -> Entry | None:
 
 
 def custom(raw: dict[str, Any]) -> Custom:
-    """What an extension of the program said."""
+    """A message of an extension of the program."""
     about = {key: raw.get(key) for key in ("details", "display")}
     return Custom(kind=f"pi.{raw.get('customType')}", data=about, blocks=blocks_of(raw.get("content")))
 
 
-def _told(content: str | list[AnyBlock], about: PiTold) -> Message:
+def _tool_message(content: str | list[AnyBlock], about: PiToolResult) -> Message:
     result = ToolResult(
         call=str(about.call or ""),
         name=text(about.name),
@@ -147,7 +149,7 @@ def _told(content: str | list[AnyBlock], about: PiTold) -> Message:
     return Message(id="-", role="tool", blocks=[result])
 
 
-def _answered(blocks: list[AnyBlock], usage: Usage | None, about: _Answered) -> Message:
+def _answer_message(blocks: list[AnyBlock], usage: Usage | None, about: _AssistantMessage) -> Message:
     meta = {"api": about.api, "provider": about.provider}
     error = text(about.error)
     return Message(
@@ -162,7 +164,7 @@ def _answered(blocks: list[AnyBlock], usage: Usage | None, about: _Answered) -> 
     )
 
 
-def _spent(raw: _Counts) -> Usage:
+def _usage_of_counts(raw: _Counts) -> Usage:
     cost = raw.cost.total if raw.cost is not None else 0
     return Usage(
         input_tokens=raw.input,
@@ -174,7 +176,7 @@ def _spent(raw: _Counts) -> Usage:
 
 
 def usage_of(raw: Any) -> Usage | None:
-    """What a request cost; None if nobody says."""
+    """The usage of a request; None if there is none."""
     counts = fields(raw)
     if not counts:
         return None
@@ -182,7 +184,7 @@ def usage_of(raw: Any) -> Usage | None:
     return replace(usage, cost_micros=micros(fields(counts.get("cost")).get("total")))
 
 
-def _provider(about: _Answered) -> str | None:
+def _provider(about: _AssistantMessage) -> str | None:
     return _PROVIDERS.get(str(about.api).partition("-")[0], text(about.provider))
 
 
@@ -199,14 +201,14 @@ def _block(part: dict[str, Any]) -> AnyBlock:
     return unknown("pi", part)
 
 
-def _any_answer(part: dict[str, Any], provider: str | None) -> AnyBlock:
+def _any_answer_block(part: dict[str, Any], provider: str | None) -> AnyBlock:
     try:
-        return _answer(convert(part, _Part), provider)
+        return _answer_block(convert(part, _Part), provider)
     except ValidationError:
         return _block(part)
 
 
-def _answer(part: _Part, provider: str | None) -> AnyBlock:
+def _answer_block(part: _Part, provider: str | None) -> AnyBlock:
     if type(part) is _TextPart:
         return Text(text=part.text)
     if type(part) is _CallPart:

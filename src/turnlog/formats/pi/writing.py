@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats import OutputFile, Rendered, Transcript, Writing
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.compactedview import as_uuid, iso, provider_of, short_id, unused, view_of, when
-from turnlog.formats._shared.losses import tell_rest, with_compaction
+from turnlog.formats._shared.losses import carried_by_compaction, count_losses
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.transcript import put_session
 from turnlog.interop.copied import mark_of
@@ -85,10 +85,9 @@ class _Writer:
         self._messages(view.messages)
         if transcript.title:
             self._entry("session_info", "title", self._end, {"name": transcript.title})
-        carried = _CARRIED | ({"details of a tool result"} if self._is_own else set[str]())
-        tell_rest(
-            transcript, view, self.tally, carried=carried | with_compaction(transcript, view), facts=self._facts()
-        )
+        own: set[LossWord] = {"details of a tool result"} if self._is_own else set()
+        carried = _CARRIED | own | carried_by_compaction(transcript, view)
+        count_losses(transcript, view, self.tally, carried=carried, facts=self._facts())
 
     def _facts(self) -> list[str]:
         """What the program itself once said of the session goes back to it."""
@@ -161,10 +160,10 @@ class _Writer:
             return {"type": "text", "text": block.text}
         if isinstance(block, ToolCall) and block.by is None:
             id, name = self._calls[block.id] = unused(block.id or "call", self._called, "call"), block.name or "unknown"
-            return {"type": "toolCall", "id": id, "name": name, "arguments": self.tally.given(block)}
+            return {"type": "toolCall", "id": id, "name": name, "arguments": self.tally.input_object(block)}
         if isinstance(block, Thinking):
             return self._thinking(block, provider)
-        return {"type": "text", "text": self.tally.said_in_words(block)}
+        return {"type": "text", "text": self.tally.stand_in_for(block)}
 
     def _thinking(self, block: Thinking, provider: str) -> dict[str, Any] | None:
         data = fields(block.data)
@@ -200,10 +199,10 @@ class _Writer:
         if isinstance(block, Image) and block.data is not None:
             kind = block.media_type or "image/png"
             return {"type": "image", "data": b64encode(block.data).decode(), "mimeType": kind}
-        return {"type": "text", "text": self.tally.said_in_words(block, where)}
+        return {"type": "text", "text": self.tally.stand_in_for(block, where)}
 
 
-_CARRIED = frozenset((
+_CARRIED: frozenset[LossWord] = frozenset((
     "reported cost", "cache write count", "stop reason", "error of an answer", "size before a compaction",
 ))  # fmt: skip
 """Reported where it is met, or not a loss."""

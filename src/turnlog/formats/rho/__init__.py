@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnlog.formats import Format, Writing
-from turnlog.formats._shared.finding import resumed_by
+from turnlog.formats._shared.finding import resume_command
 from turnlog.formats.rho.layout import find, homes, place
 from turnlog.formats.rho.reading import read
 from turnlog.formats.rho.writing import write
@@ -14,5 +14,5 @@ FORMAT = Format(
     find,
     read,
     write=Writing(render=write, place=place, versions={1: "every rho", 4: "rho of 2026-07-21 or newer"}),
-    resume=resumed_by("rho", "--resume", "ID"),
+    resume=resume_command("rho", "--resume", "ID"),
 )

@@ -234,7 +234,7 @@ def _content(message: Message, tally: RhoTally) -> list[Json]:
         if isinstance(block, Text):
             content.append({"Text": block.text})
         elif isinstance(block, ToolCall) and (block.by is None or is_ours):
-            given = by_key(block.input) if is_ours else tally.free(block.input)
+            given = by_key(block.input) if is_ours else tally.as_rust_json(block.input)
             content.append({"ToolCall": {"id": block.id, "name": block.name, "arguments": given}})
         elif isinstance(block, Image):
             data = tally.data(block)

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from turnlog.formats import Loss, OutputFile, Rendered, Transcript
-from turnlog.formats._shared.losses import also_lost
+from turnlog.formats import Loss, LossWord, OutputFile, Rendered, Transcript
+from turnlog.formats._shared.losses import with_losses
 from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import is_import_note, lost_facts
 from turnlog.formats.rho import logline
@@ -27,8 +27,8 @@ from turnlog.interop.rust import compact
 from turnlog.interop.value import as_list, fields, in_order
 from turnlog.log.entry import AnyEntry, Checkpoint, Custom, Entry, Head, Message, Note
 
-_ALSO = ("time of a message", "usage of a message", "spending apart from answers")
-_NOT_FIRST = (
+_ALSO: tuple[LossWord, ...] = ("time of a message", "usage of a message", "spending apart from answers")
+_NOT_FIRST: tuple[LossWord, ...] = (
     "compaction",
     "message before the last compaction",
     "edit",
@@ -42,7 +42,7 @@ _FIRST = logline.HEADER[:5]
 def write(transcript: Transcript) -> Rendered:
     """The files of a session, and what they cannot say."""
     writer = _Writer(transcript)
-    return also_lost(transcript, writer.run(), NAME, *_ALSO, always=_NOT_FIRST if writer.is_first else ())
+    return with_losses(transcript, writer.run(), NAME, *_ALSO, always=_NOT_FIRST if writer.is_first else ())
 
 
 class _Writer:

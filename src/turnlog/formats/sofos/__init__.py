@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from turnlog.errors import Unavailable
 from turnlog.formats import Format, Rendered, Resuming, Source, Writing
-from turnlog.formats._shared.finding import inside
+from turnlog.formats._shared.finding import homes_in_workspace
 from turnlog.formats.sofos.reading import read, workspace_of
 from turnlog.formats.sofos.sessionfile import AGENT
 from turnlog.formats.sofos.writing import row_of, write
@@ -121,7 +121,7 @@ def _value_at(path: str) -> Any:
 
 FORMAT = Format(
     "sofos 0.1 to 0.4.3",
-    inside(".sofos/sessions"),
+    homes_in_workspace(".sofos/sessions"),
     find,
     read,
     # sofos itself does not number them.

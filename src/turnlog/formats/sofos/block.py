@@ -135,7 +135,7 @@ def json_of(block: AnyBlock, tally: Tally, *, ours: bool = False) -> dict[str, A
         return _thinking(block, tally)
     if isinstance(block, ToolCall):
         kind = "server_tool_use" if block.by == "provider" else "tool_use"
-        given = by_key(block.input) if ours else tally.free(block.input)
+        given = by_key(block.input) if ours else tally.as_rust_json(block.input)
         if is_deep(given, _DEEPEST):
             tally.add("deeply nested input", "its JSON as a text")
             given = compact(given).decode()

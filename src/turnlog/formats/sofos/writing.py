@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from turnlog.formats import OutputFile, Rendered, Transcript
+from turnlog.formats import LossWord, OutputFile, Rendered, Transcript
 from turnlog.formats._shared.compactedview import seen_on, short_id
-from turnlog.formats._shared.losses import also_lost
+from turnlog.formats._shared.losses import with_losses
 from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import Tally, is_import_note
 from turnlog.formats.sofos import sessionfile
@@ -30,9 +30,11 @@ _PREVIEW = 120
 
 def write(transcript: Transcript) -> Rendered:
     """The session's file, and its row in the index."""
-    always = ("edit", "compaction", "message before the last compaction", "message on another branch")
-    words = ("workspace", "model of a message", "time of a message", "fact")
-    return also_lost(transcript, _Writer(transcript).written(), AGENT, *words, always=always)
+    always: tuple[LossWord, ...] = (
+        "edit", "compaction", "message before the last compaction", "message on another branch",
+    )  # fmt: skip
+    words: tuple[LossWord, ...] = ("workspace", "model of a message", "time of a message", "fact")
+    return with_losses(transcript, _Writer(transcript).written(), AGENT, *words, always=always)
 
 
 class _Writer:

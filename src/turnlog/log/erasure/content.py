@@ -196,9 +196,9 @@ _RULES: dict[type[Entry], Callable[[Any], dict[str, Any]]] = {
 def refuse_unerasable(entry: Entry) -> None:
     """Raise `Invalid` for an entry that has nothing to erase."""
     if isinstance(entry, Unknown):
-        raise Invalid(f"entry {entry.seq} ({entry.kind}) is of a newer Turnlog", hint="upgrade Turnlog")
+        raise Invalid(f"entry {entry.seq} ({entry.kind}) was written by a newer Turnlog", hint="upgrade Turnlog")
     if type(entry) not in _RULES:
         raise Invalid(
-            f"entry {entry.seq} is a {entry.type}, which holds nothing that anybody said",
+            f"entry {entry.seq} is a {entry.type}, which has no content to erase",
             hint="`turnlog log` shows what can be erased: messages, notes, facts, summaries, edits, titles",
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ChangedFile(Struct, frozen=True):
-    """The net change of a path, and the number of lines that were added and removed."""
+    """The net change of a path, and how many lines all turns together added and removed."""
 
     path: str
     action: str
@@ -100,6 +100,13 @@ class Comparison(Struct, frozen=True):
     b: ComparedSide
 
 
+class SubagentBill(Struct, frozen=True):
+    """What a subagent and its own subagents spent."""
+
+    usage: Usage = Usage()
+    cost: Cost = Cost()
+
+
 class Comparable(NamedTuple):
     """A session to be compared, of this home or of another agent."""
 
@@ -110,5 +117,5 @@ class Comparable(NamedTuple):
     forward: Callable[[int], Iterable[AnyEntry]]
     """The entries after a `seq`, in the order of the log."""
     changes: Callable[[Collection[str]], dict[str, list[Difference]]] = lambda turns: {}
-    spent_by: Callable[[str], tuple[Usage, Cost]] = lambda child: (Usage(), Cost())
-    """What a subagent and its own subagents spent."""
+    bill_of: Callable[[str], SubagentBill] = lambda child: SubagentBill()
+    """The bill of a subagent, by the id of its session."""

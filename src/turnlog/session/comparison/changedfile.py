@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def files_of(turns: Iterable[list[Difference]]) -> list[ChangedFile]:
-    """The net change of each path over all turns. A path that was created and deleted again is left out."""
+    """The net change of each path over all turns. A path that is again as it was before is left out."""
     differences: dict[str, list[Difference]] = {}
     for changed in turns:
         for item in changed:
@@ -22,7 +22,7 @@ def files_of(turns: Iterable[list[Difference]]) -> list[ChangedFile]:
 
 def _file(path: str, items: list[Difference]) -> ChangedFile | None:
     was, now = items[0].before, items[-1].after
-    if was is None and now is None:
+    if was == now:
         return None
     action = "created" if was is None else "deleted" if now is None else items[-1].action
     if was is not None and now is not None and {item.action for item in items} != {"mode"}:

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from turnlog.log.block import ToolCall
 from turnlog.log.entry import AnyEntry, Child, Compaction, Head, Message, Spent
 from turnlog.log.usage import Usage
-from turnlog.pricing import Cost, cost_of
-from turnlog.session.comparison import ChangedFile, Comparable, ComparedSide, ComparedTurn
+from turnlog.pricing import cost_of
+from turnlog.session.comparison import ChangedFile, Comparable, ComparedSide, ComparedTurn, SubagentBill
 from turnlog.session.comparison.beginning import PathNode, first_line, prompt_in
 from turnlog.session.comparison.changedfile import files_of
 
 _ANSWER = 300
+_Billed = Message | Compaction | Spent
 
 
 def read_side(side: Comparable, path: list[PathNode], last_common: PathNode | None, prompt: str) -> ComparedSide:
@@ -31,7 +32,7 @@ def read_side(side: Comparable, path: list[PathNode], last_common: PathNode | No
         counted.update(new)
         children = [child for child in dict.fromkeys(turn.children) if child not in started]
         started.update(children)
-        compared.append(turn.finish([side.spent_by(child) for child in children], files))
+        compared.append(turn.finish([side.bill_of(child) for child in children], files))
     all_files = files_of(changes[id] for id in ids if id in changes) if changes else None
     return ComparedSide(side.name, side.title, side.agent, side.head, compared, all_files)
 
@@ -45,7 +46,7 @@ class _Turn:
         """Whether it has an agent's message, or began with a prompt."""
         self.begun_at = self.ended_at = at
         self.messages = self.tool_calls = 0
-        self.billed: list[AnyEntry] = []
+        self.billed: list[_Billed] = []
         self.ids: list[str] = []
         """The ids of the bracketed turns in it."""
         self.children: list[str] = []
@@ -73,13 +74,11 @@ class _Turn:
             if entry.role == "assistant":
                 self.answer = first_line(entry, _ANSWER) or self.answer
 
-    def finish(self, spent: list[tuple[Usage, Cost]], files: list[ChangedFile] | None) -> ComparedTurn:
+    def finish(self, subagents: list[SubagentBill], files: list[ChangedFile] | None) -> ComparedTurn:
         """The finished turn, with its subagents' costs and the files it changed."""
-        usages = [
-            entry.usage for entry in self.billed if isinstance(entry, (Message, Compaction, Spent)) and entry.usage
-        ]
-        usage = sum((*usages, *(usage for usage, _ in spent)), Usage())
-        cost = sum((cost for _, cost in spent), cost_of(self.billed))
+        usages = [entry.usage for entry in self.billed if entry.usage is not None]
+        usage = sum((*usages, *(bill.usage for bill in subagents)), Usage())
+        cost = sum((bill.cost for bill in subagents), cost_of(self.billed))
         begun, ended = self.begun_at, self.ended_at
         duration = ended - begun if begun is not None and ended is not None else timedelta()
         return ComparedTurn(
@@ -128,8 +127,9 @@ class _TurnReader:
 
     def _bill(self, turn: _Turn, entry: AnyEntry) -> None:
         """Bill an entry to its turn. A request that became several entries is billed once."""
-        request: str | None = getattr(entry, "request", None)
-        if getattr(entry, "usage", None) is not None and (request is None or request not in self._requests):
+        if not isinstance(entry, _Billed):
+            return
+        if entry.usage is not None and (entry.request is None or entry.request not in self._requests):
             turn.billed.append(entry)
-        if request is not None:
-            self._requests.add(request)
+        if entry.request is not None:
+            self._requests.add(entry.request)

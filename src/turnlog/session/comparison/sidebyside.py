@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import AnyEntry
-from turnlog.log.usage import Usage
-from turnlog.pricing import Cost
-from turnlog.session.comparison import Comparable, Comparison
+from turnlog.session.comparison import Comparable, Comparison, SubagentBill
 from turnlog.session.comparison.beginning import beginning_of, common_nodes, path_of
 from turnlog.session.comparison.side import read_side
 from turnlog.thread.history import opened, subagents
@@ -27,19 +25,19 @@ def comparable(session: ReadOnlySession, store: Store, *, branch: int | None = N
     def forward(after: int) -> Iterator[AnyEntry]:
         return session.entries(after=after)
 
-    def spent_by(child: str) -> tuple[Usage, Cost]:
+    def bill_of(child: str) -> SubagentBill:
         try:
             log = store.open(child, read_only=True)
         except NotFound:
-            return Usage(), Cost()
+            return SubagentBill()
         with opened(store, log) as history:
             report = bill(store, history)
             usage = sum((below.state.own for below in subagents(store, history)), history.state.own)
-            return usage, report.own + report.subagents
+            return SubagentBill(usage, report.own + report.subagents)
 
     title = session.title or session.preview()
     head = history_of(session).original(session.head if branch is None else branch)
-    return Comparable(name or session.id, title, session.agent, head, forward, session.changes, spent_by)
+    return Comparable(name or session.id, title, session.agent, head, forward, session.changes, bill_of)
 
 
 def compare(a: Comparable, b: Comparable) -> Comparison:

@@ -22,7 +22,7 @@ def answer(appender: Appender, draft: Answer) -> Answer:
     opened = _call_with_ask(appender, draft.ask)
     if opened is None:
         raise NotFound(
-            f"entry {draft.ask} asks nothing that is still open",
+            f"entry {draft.ask} is not an open question",
             hint="session.pending() has the calls that wait, each with its `ask`",
         )
     if not opened.answer:

@@ -11,7 +11,7 @@ import os
 import msgspec
 from msgspec import Struct
 
-from turnlog.errors import NotFound
+from turnlog.errors import NotFound, Unsupported
 from turnlog.log.codec import BAD_JSON
 from turnlog.log.entry import Alias
 from turnlog.log.ids import imported_id
@@ -57,19 +57,19 @@ def append_alias(store: Store, session: str, alias: Alias) -> None:
     with appending(store, store.open(session)) as appender:
         if f"{alias.agent}\n{alias.native}" not in appender.state.aliases:
             appender.append([alias])
-    aliases_changed(store)
+    invalidate_aliases(store)
     _table(store, remember=True)  # so that the agent's first hook does not have to rebuild the table
 
 
-def aliases_changed(store: Store) -> None:
+def invalidate_aliases(store: Store) -> None:
     """Invalidate the cached table, because aliases changed or logs were added. The next lookup rebuilds it."""
     derived.save(store, _CHANGE, os.urandom(16))
 
 
-def sessions_removed(store: Store) -> None:
+def invalidate_cached_aliases(store: Store) -> None:
     """Invalidate the cached table, if there is one: an id that it names may become that of another session."""
     if derived.load(store, _NAME):
-        aliases_changed(store)
+        invalidate_aliases(store)
 
 
 def _table(store: Store, *, remember: bool) -> dict[str, str]:
@@ -98,6 +98,6 @@ def _read_all(store: Store) -> tuple[dict[str, str], bool]:
         try:
             with opened(store, store.open(row.id, read_only=True)) as history:
                 aliases.update({name: row.id for name in history.state.aliases})
-        except NotFound:
-            continue  # it was removed concurrently
+        except (NotFound, Unsupported):
+            continue  # it was removed concurrently, or is of a later version, whose aliases are not known here
     return aliases, is_empty

@@ -78,7 +78,7 @@ class CreatedHere:
         except OSError:
             return False
 
-    def passes_on(self, history: History, fields: Mapping[str, Any]) -> bool:
+    def fork_is_created_here(self, history: History, fields: Mapping[str, Any]) -> bool:
         """Whether a fork with these fields counts as created here: not if it inherits an unknown command."""
         if "origin" in fields:
             return False  # another agent's session

@@ -19,11 +19,13 @@ from turnlog.log.ids import new_session_id
 from turnlog.log.part import Fork, Spawned
 from turnlog.log.secret import mask
 from turnlog.machine.folder import workspace_path
-from turnlog.store import Clock, Store, derived
+from turnlog.store import Clock, Store
+from turnlog.thread.batch import keep_blobs, refuse_equal_ids
 from turnlog.thread.fact import normalized, with_all
 from turnlog.thread.history import History, loaded
 from turnlog.thread.home.createdhere import CreatedHere
 from turnlog.thread.home.newsession import NewSession, SessionFields
+from turnlog.thread.report import text_fact
 
 
 class Creator:
@@ -57,11 +59,12 @@ class Creator:
             draft, new = prepare(entry)
             drafts.append(draft)
             blobs |= new
+        refuse_equal_ids(drafts)
         start = entries[0]
         assert isinstance(start, Start)
-        with self.store.keeping() if blobs else nullcontext():  # no collection must come in between
-            if blobs:
-                derived.put(self.store, blobs)
+        is_referring = any(draft.blobs for draft in drafts)
+        with self.store.keeping() if is_referring else nullcontext():  # no collection must come in between
+            keep_blobs(self.store, drafts, blobs)
             log = self.store.create(start.session_id, drafts, seq=seq, parent=parent)
         if is_own:
             self.created_here.note(start)
@@ -75,8 +78,8 @@ class Creator:
         if owner is history:
             history.log.sync(at)  # another process may have appended it and crashed before its sync
         own: NewSession = {
-            "workspace": state.wide.get("workspace"),
-            "title": state.wide.get("title"),
+            "workspace": text_fact(state.wide, "workspace"),
+            "title": text_fact(state.wide, "title"),
             "agent": history.state.start.get("agent"),
             "resume": history.state.start.get("resume", ()),
             **fields,
@@ -89,7 +92,7 @@ class Creator:
         fork = Fork(owner.log.id, at, entry.id, (name or "").strip() or None, first=first)
         start = replace(start, workspace=workspace, fork=fork)
         fold_start(state, start)
-        is_own = self.created_here.passes_on(history, fields)
+        is_own = self.created_here.fork_is_created_here(history, fields)
         return self.begin([start, replace(to_fold(state), at=start.at)], seq=at + 1, parent=fork, is_own=is_own)
 
     def spawn(self, spawned: Spawned, workspace: str | None, fields: SessionFields) -> History:

@@ -107,7 +107,7 @@ def mark_note(name: str, text: str) -> Note:
 def checked_note(text: str) -> str:
     """The text of a note, checked: not empty, and short enough to be merged into other homes."""
     if not text.strip() or len(text) > MOST_NOTE:
-        raise Invalid(f"a note of {len(text):,} characters", hint=f"it has 1 to {MOST_NOTE:,}")
+        raise Invalid(f"a note has 1 to {MOST_NOTE:,} characters, not {len(text):,}")
     return text
 
 

@@ -31,7 +31,7 @@ class HandedOver:
         self._path = list_path(location, HANDED_OVER)
 
     @cached_property
-    def known(self) -> dict[tuple[str, str], Copied]:
+    def copies(self) -> dict[tuple[str, str], Copied]:
         """`all()`, cached."""
         return self.all()
 

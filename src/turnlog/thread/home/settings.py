@@ -30,4 +30,4 @@ def check_stay(stay: timedelta) -> None:
     """Refuse what is not the time that sessions stay somewhere."""
     if not isinstance(stay, timedelta) or stay < timedelta(0):  # pyright: ignore[reportUnnecessaryIsInstance]
         hint = "a timedelta, such as timedelta(days=90)"
-        raise Invalid(f"{stay!r:.80} is not how long sessions stay", hint=hint)
+        raise Invalid(f"{stay!r:.80} is not a duration", hint=hint)

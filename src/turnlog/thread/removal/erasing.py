@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -142,10 +142,10 @@ def repeated_part(entry: Entry, name: str, value: Any) -> str:
     return FACT + name if is_head or is_set or is_start else ""
 
 
-def erase(store: Store, history: History, seqs: Iterable[int], *, by: str, why: str) -> ErasureReceipt:
+def erase(store: Store, history: History, seqs: Iterable[int], *, at: datetime, by: str, why: str) -> ErasureReceipt:
     """Erase entries of a session; inherited ones are erased in the log that has them. See `Session.erase`."""
     eraser = derived.erases(store)
-    at = datetime.now(UTC).replace(microsecond=0)
+    at = at.replace(microsecond=0)
     wanted = list(dict.fromkeys(seqs))
     entries = [_erasable_at(history, seq) for seq in wanted]
     new = [Erasure(seq=entry.seq, id=entry.id, at=at, by=by, why=why) for entry in entries if not entry.void]
@@ -188,26 +188,26 @@ def settle(store: Store) -> tuple[Freed, list[str]]:
 def _blobs_of(store: Store, logs: list[ErasedLog]) -> set[str]:
     """The blobs that the erased lines refer to."""
     digests: set[str] = set()
-    for one in logs:
-        ids = {gone.id for gone in one.erasures}
-        with closing(store.open(one.session, read_only=True, first=one.first)) as log:
-            for gone in log.read(after=min(gone.seq for gone in one.erasures) - 1):
-                if isinstance(gone, Entry) and gone.id in ids:
-                    digests.update(gone.blobs)
+    for erased in logs:
+        ids = {erasure.id for erasure in erased.erasures}
+        with closing(store.open(erased.session, read_only=True, first=erased.first)) as log:
+            for entry in log.read(after=min(erasure.seq for erasure in erased.erasures) - 1):
+                if isinstance(entry, Entry) and entry.id in ids:
+                    digests.update(entry.blobs)
     return digests
 
 
 def _needed(store: Store, blobs: set[str]) -> list[NeededBlob]:
     """The blobs that are still there, and the entries that refer to them."""
-    there = blobs - derived.lacking(store, blobs) if blobs else set[str]()
-    if not there:
+    still_stored = blobs - derived.lacking(store, blobs) if blobs else set[str]()
+    if not still_stored:
         return []
-    users: dict[str, list[EntryPlace]] = {digest: [] for digest in sorted(there)}
+    users: dict[str, list[EntryPlace]] = {digest: [] for digest in sorted(still_stored)}
     for log in derived.all_logs(store):
         with closing(log):
             for entry in log.read():
-                if isinstance(entry, Entry) and not there.isdisjoint(entry.blobs):
-                    for digest in there.intersection(entry.blobs):
+                if isinstance(entry, Entry) and not still_stored.isdisjoint(entry.blobs):
+                    for digest in still_stored.intersection(entry.blobs):
                         users[digest].append(EntryPlace(log.id, entry.seq, entry.id, entry.type))
     return [NeededBlob(digest, entries) for digest, entries in users.items()]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 from turnlog.errors import Conflict, Invalid, NotFound
 from turnlog.log.entry import Entry
@@ -31,7 +32,7 @@ def expire(
     store: Store,
     older_than: timedelta,
     *,
-    now: datetime | None = None,
+    now: datetime,
     keep: Keep = (),
     only_deleted: bool = False,
     dry_run: bool = False,
@@ -43,59 +44,68 @@ def expire(
     check_stay(older_than)
     if isinstance(keep, str):
         raise Invalid(f"the sessions to keep are a list of ids, not {keep!r:.80}", hint=f"[{keep!r:.40}]")
-    moment = now or datetime.now(UTC)
-    try:
-        limit = moment - older_than
-    except OverflowError:  # before the first year
-        limit = datetime.min.replace(tzinfo=UTC)
+    limit = _earlier(now, older_than)
 
-    def is_kept(info: Info) -> bool:
-        return keep(info) if callable(keep) else info.id in keep
+    def reason(placed: PlacedLog) -> str:
+        return _reason(placed, now, limit, keep, only_deleted)
 
-    going: list[list[PlacedLog]] = []
-    left: list[Remnant] = []
-    for family in _families(all_logs(store)):
-        reasons = {placed.key: _reason(placed, limit, is_kept, only_deleted) for placed in family}
-        past = [placed for placed in family if not reasons[placed.key]]
-        stays = next(((placed, why) for placed in family if (why := reasons[placed.key])), None)
-        if stays is None:
-            going.append(family)
-            continue
-        for placed in past:
-            if placed.place != "aside":
-                why = f"kept with {stays[0].row.id}, its fork or subagent or what it came from, which {stays[1]}"
-                left.append(Remnant(placed.row.id, "session", why))
+    going, left = _divided(_families(all_logs(store)), reason)
     if dry_run:
-        removed = [
-            Removed(placed.row.id, "session", placed.last_seq, placed.row.size_bytes)
-            for family in going
-            for placed in family
-        ]
-        return Purged(moment, removed, left, 0, 0)
-    removal = Removal(store)
+        removed = [Removed(one.row.id, "session", one.last_seq, one.row.size_bytes) for one in chain(*going)]
+        return Purged(now, removed, left, 0, 0)
+    removal = Removal(store, now)
     for family in reversed(going):
         left += _remove_unused(store, removal, family)
     return removal.receipt(left)
 
 
+def _earlier(now: datetime, by: timedelta) -> datetime:
+    try:
+        return now - by
+    except OverflowError:  # before the first year
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _divided(
+    families: Iterable[list[PlacedLog]], reason: Callable[[PlacedLog], str]
+) -> tuple[list[list[PlacedLog]], list[Remnant]]:
+    """The families of which every session has expired, and the other expired sessions, with why they stay."""
+    going: list[list[PlacedLog]] = []
+    left: list[Remnant] = []
+    for family in families:
+        reasons = [(placed, reason(placed)) for placed in family]
+        staying = next(((placed, why) for placed, why in reasons if why), None)
+        if staying is None:
+            going.append(family)
+            continue
+        other, its_reason = staying
+        why = f"kept with {other.row.id}, its fork or subagent or what it came from, which {its_reason}"
+        expired = [placed for placed, own_reason in reasons if not own_reason and placed.place != "aside"]
+        left += [Remnant(placed.row.id, "session", why) for placed in expired]
+    return going, left
+
+
 def _remove_unused(store: Store, removal: Removal, family: list[PlacedLog]) -> list[Remnant]:
     """Remove a family, unless one of its sessions was used since it was listed: reading them may take long."""
+    waiting: list[PlacedLog] = []
     for placed in family:
-        removal.note_blobs_of(placed)
-    used = next((placed for placed in family if _has_grown(store, placed)), None)
-    for index in range(len(family) if used is None else 0, 0, -1):
-        placed = family[index - 1]
+        with suppress(NotFound):  # another process removed it
+            removal.note_blobs_of(placed)
+            waiting.append(placed)
+    used = next((placed for placed in waiting if _has_grown(store, placed)), None)
+    while waiting and used is None:
         try:
-            removal.remove(placed, "session", after=placed.last_seq)
+            removal.remove(waiting[-1], "session", after=waiting[-1].last_seq)
         except NotFound:
-            continue  # another process removed it
+            pass  # another process removed it
         except Conflict:
-            used, family = placed, family[:index]
+            used = waiting[-1]
             break
+        waiting.pop()
     if used is None:
         return []
     why = f"{used.row.id} was used meanwhile"
-    return [Remnant(placed.row.id, "session", why) for placed in family if placed.place != "aside"]
+    return [Remnant(placed.row.id, "session", why) for placed in waiting if placed.place != "aside"]
 
 
 def _has_grown(store: Store, placed: PlacedLog) -> bool:
@@ -108,7 +118,7 @@ def _has_grown(store: Store, placed: PlacedLog) -> bool:
         return False
 
 
-def _reason(placed: PlacedLog, limit: datetime, is_kept: Callable[[Info], bool], only_deleted: bool) -> str:
+def _reason(placed: PlacedLog, now: datetime, limit: datetime, keep: Keep, only_deleted: bool) -> str:
     """Why a session stays; empty if it has expired."""
     if placed.place == "aside":
         return ""
@@ -116,13 +126,13 @@ def _reason(placed: PlacedLog, limit: datetime, is_kept: Callable[[Info], bool],
         return "is not in the trash"
     if placed.row.start is None:
         return "cannot be read"
-    if placed.row.id == MARKS or is_kept(info_of(placed.row)):
+    if placed.row.id == MARKS or (keep(info_of(placed.row)) if callable(keep) else placed.row.id in keep):
         return "is kept"
-    return "is newer" if _last_used(placed.row) > limit else ""
+    return "is newer" if _last_used(placed.row, now) > limit else ""
 
 
-def _last_used(row: Listed) -> datetime:
-    at = row.last.at if row.last is not None and row.last.at is not None else datetime.now(UTC)
+def _last_used(row: Listed, now: datetime) -> datetime:
+    at = row.last.at if row.last is not None and row.last.at is not None else now
     return max(at, row.deleted_at) if row.deleted_at is not None else at
 
 

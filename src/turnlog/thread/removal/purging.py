@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import datetime
 from typing import NamedTuple, get_args
 
 from msgspec import Struct
@@ -30,8 +31,9 @@ class Remnant(Struct, frozen=True):
     """Something that stays, and why."""
 
     id: str
+    """The id of the session; empty for `blobs`."""
     kind: str
-    """`fork`, `subagent` or `blobs`."""
+    """`session`, `fork` or `subagent`; or `blobs`, if it is not known whether anything needs them."""
     why: str
 
 
@@ -61,6 +63,14 @@ class PlacedLog(NamedTuple):
     def last_seq(self) -> int:
         """The `seq` of its last entry."""
         return 0 if self.row.last is None else self.row.last.seq
+
+
+class Going(NamedTuple):
+    """A log that is to be removed."""
+
+    placed: PlacedLog
+    kind: str
+    """See `Removed.kind`."""
 
 
 def all_logs(store: Store) -> list[PlacedLog]:
@@ -113,6 +123,7 @@ def purge(
     store: Store,
     session: str,
     *,
+    now: datetime,
     deleted: bool | None = None,
     subagents: bool = False,
     forks: bool = False,
@@ -120,19 +131,20 @@ def purge(
 ) -> Purged:
     """Remove a session for good, and all its subagents and forks if requested. The session itself goes last.
 
-    `after` is the `seq` of the last entry that the caller has seen.
+    `now` is the time for the receipt, `after` the `seq` of the last entry that the caller has seen.
     """
     logs = all_logs(store)
     places: tuple[Place, ...] = ("live", "deleted") if deleted is None else ("deleted",) if deleted else ("live",)
     named = [placed for placed in logs if placed.row.id == session and placed.place in places]
     if len(named) != 1:
         store.purge(session, deleted=deleted, after=after)  # raises, or finds the session under another name
-        return Purged(datetime.now(UTC), [Removed(session, "session", 0, 0)], [], 0, 0)
+        return Purged(now, [Removed(session, "session", 0, 0)], [], 0, 0)
     refuse_other_end(session, named[0].last_seq, after)
     by_id = logs_by_id(logs)
-    going = {named[0].key: (named[0], "session")}
+    going = {named[0].key: Going(named[0], "session")}
     left: dict[tuple[str, str], Remnant] = {}
-    for placed, _ in (waiting := [going[named[0].key]]):  # grows during the iteration
+    waiting = [named[0]]
+    for placed in waiting:  # grows during the iteration
         for kind, is_wanted, followers in (
             ("fork", forks, forks_of(logs, placed.row.first)),
             ("subagent", subagents, subagents_of(logs, by_id, placed)),
@@ -143,12 +155,20 @@ def purge(
                 if follower.key in going:
                     continue
                 if is_wanted:
-                    going[follower.key] = (follower, kind)
-                    waiting.append(going[follower.key])
+                    going[follower.key] = Going(follower, kind)
+                    waiting.append(follower)
                 elif follower.place != "aside":
                     left[follower.key] = Remnant(follower.row.id, kind, _why(kind, follower.row))
     stays = [placed for key, placed in left.items() if key not in going]
-    return remove(store, list(going.values()), stays, after=after)
+    removal = Removal(store, now)
+    # Those that build on others go first, so that an interrupted purge can be repeated.
+    for follower in reversed(list(going.values())[1:]):
+        with suppress(NotFound):  # another process removes it at the same time
+            removal.note_blobs_of(follower.placed)
+            removal.remove(follower.placed, follower.kind)
+    removal.note_blobs_of(named[0])
+    removal.remove(named[0], "session", after=after)
+    return removal.receipt(stays)
 
 
 def _refuse_doubt(candidates: list[PlacedLog]) -> None:
@@ -166,35 +186,27 @@ def _why(kind: str, row: Listed) -> str:
     return f"it builds on entries up to {row.start.fork.seq}, which stay for it"
 
 
-def remove(
-    store: Store, going: list[tuple[PlacedLog, str]], left: list[Remnant], *, after: int | None = None
-) -> Purged:
-    """Remove sessions, those that build on others first, so that an interrupted purge can be repeated."""
-    removal = Removal(store)
-    for placed, kind in reversed(going):
-        removal.note_blobs_of(placed)
-        removal.remove(placed, kind, after=after if kind == "session" else None)
-    return removal.receipt(left)
-
-
 class Removal:
     """A removal of several sessions, one by one, and then of the blobs that nothing else needs."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, now: datetime) -> None:
         self._store = store
+        self._now = now
         self._blobs: set[str] = set()
         self._removed: list[Removed] = []
         self._doubt: list[str] = []
 
     def note_blobs_of(self, placed: PlacedLog) -> None:
-        """Collect the blobs that may go with a session. Reads its whole log."""
+        """Collect the blobs that may go with a session; reads its whole log. `NotFound` if the session is gone."""
         try:
             self._blobs |= refers_to(self._store, placed.row.id, placed.row.first)
+        except NotFound:
+            raise NotFound(f"session {placed.row.id!r:.80} was removed by another process") from None
         except Corrupt as error:
             self._doubt.append(error.message)
 
-    def remove(self, placed: PlacedLog, kind: str, *, after: int | None) -> None:
-        """Remove a session. A log that is only kept for others goes with the last of them."""
+    def remove(self, placed: PlacedLog, kind: str, *, after: int | None = None) -> None:
+        """Remove a session; `NotFound` if it is gone. A log that is only kept for others goes with the last of them."""
         if placed.place != "aside":
             self._store.purge(placed.row.id, deleted=placed.place == "deleted", after=after)
         self._removed.append(Removed(placed.row.id, kind, placed.last_seq, placed.row.size_bytes))
@@ -206,5 +218,5 @@ class Removal:
             freed = forget_unneeded(self._store, self._blobs) if self._blobs else freed
         except (Corrupt, NotFound) as error:
             self._doubt.append(error.message)
-        left = left + [Remnant(why, "blobs", why) for why in self._doubt]
-        return Purged(datetime.now(UTC), self._removed[::-1], left, freed.blobs, freed.size_bytes)
+        left = left + [Remnant("", "blobs", why) for why in self._doubt]
+        return Purged(self._now, self._removed[::-1], left, freed.blobs, freed.size_bytes)
