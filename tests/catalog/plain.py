@@ -9,14 +9,14 @@ from typing import NamedTuple
 from turnlog.catalog.ask.filters import span_of
 from turnlog.catalog.ask.query import Filter, parse
 from turnlog.catalog.index.index import Index
-from turnlog.catalog.index.keys import digest
+from turnlog.catalog.index.keys import hash_of
+from turnlog.catalog.index.lookup import TimeSpan
 from turnlog.catalog.index.settle import roll_up
 from turnlog.catalog.index.sqlite.bundle import packed
 from turnlog.catalog.index.sqlite.engine import SqliteEngine, regexp
 from turnlog.catalog.index.sqlite.rowid import Rowids
 from turnlog.catalog.index.sqlite.schema import TABLES
 from turnlog.catalog.index.terms import Term
-from turnlog.catalog.index.wanted import TimeSpan
 from turnlog.catalog.values import COUNTS
 
 NOW = 1_794_753_000_000
@@ -91,7 +91,7 @@ def add(db: sqlite3.Connection, number: int, session: Plain, rowids: Rowids) -> 
     db.execute(f"INSERT INTO sessions ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values()))
     for step, doc in enumerate(session.docs, 1):
         one, at = rowids.assign(doc.at)
-        row = (one, at, number, step, f"e{number}-{step}", doc.role, listed(doc.tools), digest(doc.text), one, 0)
+        row = (one, at, number, step, f"e{number}-{step}", doc.role, listed(doc.tools), hash_of(doc.text), one, 0)
         db.execute("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         db.execute("INSERT INTO texts VALUES (?, ?)", (one, packed([[doc.text]])[0]))
         db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (one, doc.text))
@@ -160,7 +160,7 @@ def naive(sessions: list[Plain], text: str) -> list[str]:
     """The entries that a search finds, the newest first, as it was written down and not as it is done."""
     asked = parse(text)
     if asked.others:
-        together = {entry for way in asked.ways for entry in naive(sessions, str(way))}
+        together = {entry for side in asked.sides for entry in naive(sessions, str(side))}
         return [entry for entry in naive(sessions, "") if entry in together]
     query = asked
     span: TimeSpan = span_of(query, now_ms=NOW)

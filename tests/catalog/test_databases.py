@@ -8,6 +8,9 @@ import pytest
 
 from tests.catalog.machine import Machine, same
 from turnlog.catalog import Catalog
+from turnlog.catalog.index.sqlite.database import MemoryDatabase
+from turnlog.catalog.index.sqlite.watchlist import Watchlist
+from turnlog.catalog.read.indexer import Indexer
 
 RECORDED = Path(__file__).parents[1] / "formats" / "agents" / "opencode" / "recorded" / "opencode.db"
 
@@ -99,3 +102,17 @@ def test_a_database_that_was_packed_was_not_cut(machine: Machine, database: Path
     with machine.catalog() as catalog:
         assert catalog.sync().read == len(ids)
         assert [card.problem for card in catalog.cards(everything=True) if card.problem] == []
+
+
+def test_a_fork_in_a_store_without_files_is_not_removed_because_it_has_no_file():
+    database = MemoryDatabase()
+    database.make()
+    database.connection.execute(
+        "INSERT INTO sessions (id, name, native, is_ours, path, key, fork) VALUES (1, 'f', 'f', 1, '', '', 'parent')"
+    )
+    indexer = Indexer(database, None, lambda: pytest.fail("no home is needed"), None)
+    [fork] = Watchlist(database.connection).forks_of("parent")
+    assert indexer._job(fork) is None
+    indexer._batch.write_out()
+    assert database.connection.execute("SELECT count(*) FROM sessions").fetchone() == (1,)
+    database.close()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import turnlog
 from tests.catalog.plain import NOW, Doc, Plain, Spent, fill, tables
 from turnlog.catalog import Card
 from turnlog.catalog.ask import detail
@@ -11,6 +12,7 @@ from turnlog.catalog.ask.paging import found
 from turnlog.catalog.ask.search import search
 from turnlog.catalog.index.batch import BEYOND
 from turnlog.catalog.index.index import Index
+from turnlog.catalog.read.tooltime import OpenCalls, tools_used
 
 _SPENT = (
     "INSERT INTO spent SELECT session, ?, token + 1000000, at, model, is_inherited, is_reported, TRUE, 7000000, "
@@ -65,7 +67,14 @@ def test_a_placeholder_stands_for_no_end_of_a_value(query: str, count: int):
 def test_so_many_places_are_counted_also_of_another_word():
     index = fill([Plain(docs=tuple(Doc(f"needle {number}", at=NOW - number) for number in range(9)))])
     for query, is_other in (("needle", False), ("needel", True), ("needle nowhereatall", True)):
-        page = found(index, query=query, counted=4, now_ms=NOW)
+        page = found([index], query=query, counted=4, now_ms=NOW)
         assert (page.places, page.is_more) == (4, True)
         assert bool(page.instead or page.missing) is is_other
-    assert len(search(index, query="needle", now_ms=NOW)) == 9
+    assert len(search([index], query="needle", now_ms=NOW)) == 9
+
+
+@pytest.mark.parametrize(("reported", "counted"), [(7_200_000, 7_200_000), (None, 3_600_000)])
+def test_a_duration_that_a_tool_reports_is_counted_whole(reported: int | None, counted: int):
+    result = turnlog.ToolResult(call="c", content="x", duration_ms=reported)
+    calls: OpenCalls = {"c": ("bash", 0)}
+    assert tools_used(turnlog.Message(role="tool", blocks=[result]), calls, 9_000_000) == {"bash": (0, 0, counted)}

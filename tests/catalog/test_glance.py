@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.machine import RECORDED
+from turnlog.catalog.glance import heading
 from turnlog.catalog.glance.places import places
 from turnlog.catalog.glance.survey import QUICK, FileSurvey, found_file, row_at
 from turnlog.catalog.index.columns import ms_of
@@ -66,10 +67,10 @@ def test_a_glance_tells_what_reading_tells(agent: str):
         looked += 1
         assert (found.native, found.workspace, found.title) == (header.id, header.workspace, header.title), path
         assert found.preview == said or found.fork, path  # it begins in another file
-        assert found.created == ms_of(header.created), path
+        assert found.created_ms == ms_of(header.created), path
         assert found.is_hidden == header.hidden
         assert found.parent == (header.spawned.session if header.spawned else None), path
-        assert found.updated is not None and (last is None or abs(found.updated - last) < 10_000), path
+        assert found.updated_ms is not None and (last is None or abs(found.updated_ms - last) < 10_000), path
     assert looked > 3
 
 
@@ -82,7 +83,7 @@ def test_a_document_of_gemini_cli_is_not_parsed_for_a_glance(tmp_path: Path):
     path.write_text(json.dumps({**about, "lastUpdated": "2026-01-01T10:00:09.000Z", "messages": said}, indent=2))
     found = QUICK["gemini-cli"].glance(str(path), path.stat().st_size)
     assert found is not None
-    assert (found.native, found.preview, found.created) == ("0f0f", 'mend the "tests"', 1767261600000)
+    assert (found.native, found.preview, found.created_ms) == ("0f0f", 'mend the "tests"', 1767261600000)
 
 
 def test_what_cannot_be_opened_or_understood_is_left_out(tmp_path: Path):
@@ -100,3 +101,14 @@ def test_a_glance_loads_no_format():
     code = "import sys, turnlog.catalog.glance.index; print('msgspec' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_file_with_all_sessions_of_an_agent_is_glanced_at(tmp_path: Path):
+    history = tmp_path / ".aider.chat.history.md"
+    history.write_text("# aider chat started at 2026-01-01 00:00:00\n\n#### mend the tests\n\ndone\n")
+    survey = FileSurvey(places(str(tmp_path / "user"), {}, str(tmp_path)))
+    assert survey.others == {("aider", str(history))}
+    assert survey.size_bytes == history.stat().st_size
+    assert [row.agent for row in heading.rows(survey, lambda: False)] == ["aider"]
+    known = FileSurvey(places(str(tmp_path / "user"), {}, str(tmp_path)), is_known=lambda path: True)
+    assert (known.others, known.size_bytes) == (set(), 0)

@@ -1,12 +1,14 @@
 """Sessions that grow between two readings: what is read in several goes is what is read in one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import turnlog
 from tests.catalog.machine import Machine, same
 from turnlog.catalog.ask import detail
+from turnlog.catalog.read import own
 from turnlog.catalog.read.counts import SessionCounts
 
 
@@ -81,3 +83,25 @@ def test_counts_of_the_first_rules_are_not_taken_for_those_of_today(messages: in
     _, _, *rest = SessionCounts().freeze()
     assert not SessionCounts.can_thaw((messages, *rest))
     assert SessionCounts.can_thaw(SessionCounts().freeze())
+
+
+def test_what_is_appended_while_a_session_is_read_is_read_once(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    with turnlog.open(machine.home, checkpoints=False) as home, home.create(workspace=machine.work) as session:
+        session.user("one needle")
+        session.assistant("in the haystack")
+        entries, texts = own._entries, ["two", "three"]
+
+        def late(*args: Any, **more: Any) -> Any:
+            while texts:
+                text = texts.pop()
+                session.user(text)
+                session.assistant(f"{text} in the haystack")
+            return entries(*args, **more)
+
+        monkeypatch.setattr(own, "_entries", late)
+        with machine.catalog() as catalog:
+            catalog.sync()
+        with machine.catalog() as catalog, machine.fresh() as fresh:
+            [card] = catalog.cards()
+            assert (card.messages, card.branches) == (6, 1)
+            same(catalog, fresh)

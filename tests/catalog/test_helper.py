@@ -134,3 +134,14 @@ def _child(pid: int) -> int:
                 return int(found)
         time.sleep(0.005)
     raise AssertionError("nobody was begun")
+
+
+def test_the_location_is_not_in_the_arguments():
+    """It may be that of a database with a password, and every user of the machine can list the arguments."""
+    with Helper("postgresql://user:secret@host/database") as helper:
+        process = helper._started()
+        listed = subprocess.run(
+            ["ps", "-o", "args=", "-p", str(process.pid)], capture_output=True, text=True, check=True
+        ).stdout
+        assert "turnlog.catalog.read.helper" in " ".join(map(str, process.args))  # pyright: ignore[reportArgumentType]
+        assert "secret" not in listed + str(process.args)

@@ -1,5 +1,6 @@
 """The first index is made by a process of its own: everybody has an answer before, and all of it afterwards."""
 
+import os
 import signal
 import sqlite3
 import subprocess
@@ -15,14 +16,18 @@ import turnlog
 from tests.catalog.machine import Machine, run, same
 from turnlog.catalog import Catalog, upkeep
 from turnlog.catalog.background import lock_of
-from turnlog.catalog.glance import survey
+from turnlog.catalog.glance import claude_code, survey
+from turnlog.catalog.glance.ends import SessionGlance
 from turnlog.catalog.glance.index import GlanceIndex
-from turnlog.catalog.index.notes import MAKING, PRICES, has_note
+from turnlog.catalog.index.notes import KEPT_LISTED, MAKING, PRICES, has_note, set_note
 from turnlog.catalog.index.rows import GlanceRow
 from turnlog.catalog.index.sqlite.damage import Damaged
 from turnlog.catalog.index.sqlite.database import Database
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.watchlist import Watchlist
+from turnlog.catalog.read import indexer
+from turnlog.catalog.read.indexer import Indexer
+from turnlog.exchange.keeping.keptfile import KeptFiles
 from turnlog.machine.detached import VARIABLE, is_taken
 
 _MAKE = """
@@ -96,6 +101,19 @@ def test_what_is_read_in_slices_is_what_is_read_at_once(machine: Machine, monkey
         same(catalog, fresh)
 
 
+@pytest.mark.parametrize("is_read_at_once", [True, False])
+def test_a_session_counts_and_not_the_deleted_one_with_its_id(machine: Machine, is_read_at_once: bool):
+    with turnlog.open(str(machine.home), checkpoints=False) as home:
+        home.create(id="twice").user("old words")
+        home.delete("twice")
+        home.create(id="twice").user("new words")
+    with machine.catalog() as catalog:
+        if not is_read_at_once:
+            catalog.complete()
+        assert [card.preview for card in catalog.cards("session:=twice", everything=True)] == ["new words"]
+        assert catalog.cards(deleted=True) == []
+
+
 def test_a_session_is_not_announced_as_the_deleted_one_with_its_id(machine: Machine, monkeypatch: pytest.MonkeyPatch):
     with turnlog.open(str(machine.home), checkpoints=False) as home:
         home.create(id="twice", title="the old one").close()
@@ -111,7 +129,7 @@ def test_a_session_is_not_announced_as_the_deleted_one_with_its_id(machine: Mach
     monkeypatch.setattr(Watchlist, "announce", announce)
     with machine.catalog() as catalog:
         catalog.complete()
-    assert {one for one in titles if one[0] == "twice"} == {("twice", 0, "the new one"), ("twice", 1, "the old one")}
+    assert [one for one in titles if one[0] == "twice"] == [("twice", 0, "the new one")]
 
 
 def test_an_index_that_was_thrown_away_is_made_again_in_slices(machine: Machine, monkeypatch: pytest.MonkeyPatch):
@@ -251,3 +269,108 @@ def test_what_nobody_looked_at_is_counted_and_found_by_its_name(machine: Machine
             assert catalog.find("a0").name == "claude-code:a0"
             assert catalog.find("codex:b4").agent == "codex"
         ended(catalog)
+
+
+class _Stopped(BaseException):
+    """Raised where a process is stopped."""
+
+
+def _announced_only(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin a first index that is stopped before anything was read."""
+
+    def stopped(*_: object) -> None:
+        raise _Stopped
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Indexer, "_index_jobs", stopped)
+        with pytest.raises(_Stopped):
+            catalog.complete()
+
+
+def test_an_index_that_was_stopped_is_finished_if_the_newest_session_is_gone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(upkeep, "_FIRST", 2000)
+    newest = machine.claude("newest", 5)
+    machine.settle()
+    later = time.time_ns() - 5_000_000_000
+    os.utime(newest, ns=(later, later))
+    with machine.catalog() as catalog:
+        _announced_only(catalog, monkeypatch)
+    newest.unlink()
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        catalog.complete()
+        assert catalog.standing().pending == 0
+        assert catalog.sync().read == 0
+        same(catalog, fresh)
+
+
+def test_an_unread_session_of_an_agent_that_cannot_be_read_keeps_no_other_from_being_read(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(upkeep, "_FIRST", 2000)
+    with machine.catalog() as catalog:
+        _announced_only(catalog, monkeypatch)
+    with monkeypatch.context() as patched, machine.catalog() as catalog:
+        patched.setattr(indexer, "can_read", lambda agent: agent != "codex")
+        catalog.complete()
+        assert {card.agent for card in catalog.cards() if not card.is_indexed} == {"codex"}
+        assert catalog.standing().pending == 5, "they are not indexed, and nothing says they are"
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        catalog.complete()
+        assert catalog.standing().pending == 0
+        same(catalog, fresh)
+
+
+def test_an_unread_session_that_is_kept_is_read_from_there(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    path = machine.user / ".claude/projects/-work/a3.jsonl"
+    assert KeptFiles(str(machine.home)).keep("claude-code", str(path))
+    with machine.catalog() as catalog:
+        _announced_only(catalog, monkeypatch)
+        database = catalog._local.database
+        with database.lock(), database.writing() as db:
+            set_note(SqliteEngine(db), KEPT_LISTED)  # it was stopped after the first slice
+    path.unlink()
+    with machine.catalog() as catalog:
+        catalog.complete()
+        card = catalog.find("claude-code:a3")
+        assert card.is_indexed
+        assert card.messages > 0
+
+
+@pytest.mark.parametrize("error", [PermissionError, OSError])
+def test_a_file_that_cannot_be_opened_for_a_glance_is_read_later(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, error: type[OSError]
+):
+    glance = claude_code.glance
+
+    def broken(path: str, size: int) -> SessionGlance | None:
+        if path.endswith("a2.jsonl"):
+            raise error(5, "it does not work now", path)
+        return glance(path, size)
+
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        monkeypatch.setattr(claude_code, "glance", broken)
+        catalog.complete()
+        assert "claude-code:a2" in {card.name for card in catalog.cards()}
+        same(catalog, fresh)
+
+
+def test_whoever_finds_an_index_unfinished_says_how_much_it_read(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    with machine.catalog() as catalog:
+        _announced_only(catalog, monkeypatch)
+    with machine.catalog() as catalog:
+        synced = catalog.sync()
+        assert synced.read >= 11
+        assert synced.read_bytes > 0
+
+
+@pytest.mark.usefixtures("much")
+def test_a_glance_is_closed_with_its_catalog(machine: Machine):
+    with machine.catalog(deferred=True) as catalog:
+        with catalog._local.database.lock():
+            assert catalog.lines()
+            glanced = catalog._local.glanced
+        ended(catalog)
+    assert glanced is not None
+    assert glanced._database._connection is None

@@ -14,6 +14,7 @@ import pytest
 
 import turnlog
 from tests.catalog.machine import Machine
+from turnlog.catalog.ask.completion import names_beginning
 from turnlog.catalog.ask.query import STATES
 from turnlog.catalog.index.cards import CardMaker
 from turnlog.errors import Ambiguous, Invalid, NotFound
@@ -246,3 +247,23 @@ def test_times_are_as_they_were(machine: Machine):
         [card] = catalog.cards()
     began = datetime(2026, 3, 1, 9, 1, tzinfo=UTC)
     assert (card.created_at, card.updated_at) == (began, began + timedelta(minutes=1, seconds=4))
+
+
+def test_the_latest_in_the_trash_is_deleted(machine: Machine):
+    machine.ours("dead")
+    machine.ours("alive")
+    with turnlog.open(str(machine.home), checkpoints=False) as home:
+        home.delete("dead")
+    with machine.catalog() as catalog:
+        for name in ("latest", "@"):
+            assert catalog.find(name).id == "alive"
+            assert catalog.find(name, deleted=True).id == "dead"
+
+
+def test_bytes_that_are_no_text_name_nothing(machine: Machine):
+    machine.ours("one")
+    with machine.catalog() as catalog:
+        catalog.sync()
+        with pytest.raises(Invalid, match="name of a session"):
+            catalog.find("\udce4bc")
+    assert names_beginning(str(machine.home), "\udce4bc") == []

@@ -128,7 +128,7 @@ def test_a_home_is_as_good_as_its_location_and_stays_open(location: str, machine
 
 
 def test_a_home_that_was_opened_nowhere_has_no_catalog(machine: Machine):
-    with turnlog.Home(memory.connect()) as home, pytest.raises(Invalid, match="opened nowhere"):
+    with turnlog.Home(memory.connect()) as home, pytest.raises(Invalid, match="has no location"):
         Catalog(home)
 
 
@@ -152,3 +152,24 @@ def test_every_question_can_be_awaited(location: str, machine: Machine):
                 await catalog.find("nowhere")
 
     asyncio.run(ask())
+
+
+def test_a_check_that_succeeds_is_no_longer_behind(machine: Machine):
+    machine.ours("one")
+    with machine.catalog(patience_s=0.1, fresh_for=0) as catalog, machine.catalog() as other:
+        for check in (catalog.sync, catalog.complete):
+            assert other.cards() and catalog.cards()
+            machine.ours("one")
+            with other._local.database.lock():
+                catalog.cards()
+                assert catalog.is_behind
+            check()
+            assert not catalog.is_behind
+
+
+def test_a_list_of_less_than_nothing_is_refused(machine: Machine):
+    machine.ours("one")
+    with machine.catalog() as catalog:
+        assert catalog.cards(limit=0) == []
+        with pytest.raises(Invalid, match="a list of -1 sessions"):
+            catalog.cards(limit=-1)

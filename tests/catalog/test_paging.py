@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import turnlog
 from tests.catalog.machine import Machine
 from turnlog.catalog import Catalog
 from turnlog.catalog.index.terms import distance
@@ -89,3 +90,16 @@ def test_many_are_counted_no_further_and_it_is_said_where_that_was(catalog: Cata
 )
 def test_how_far_words_are_apart(one: str, other: str, far: int):
     assert distance(one, other, 2) == far == distance(other, one, 2)
+
+
+def test_titles_are_counted_and_shown_however_many_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    machine = Machine(tmp_path, monkeypatch)
+    with turnlog.open(str(machine.home), durability="flush", checkpoints=False) as home:
+        for number in range(305):
+            home.create(title=f"needle {number}").close()
+    with machine.catalog() as opened:
+        page = opened.found("needle", page=31)
+        assert (page.total, page.is_more, len(page.sessions)) == (305, False, 5)
+        cut = opened.found("needle", counted=301)
+        assert cut.total >= 301
+        assert cut.is_more == (cut.total < 305)

@@ -1,12 +1,15 @@
 """The query language: what is understood, what is refused, and that it can be said again."""
 
 from datetime import UTC, datetime, timedelta
+from unicodedata import normalize
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.catalog.plain import fill
+from turnlog.catalog.ask.filters import of_sessions, of_spending
 from turnlog.catalog.ask.moment import moment
 from turnlog.catalog.ask.query import FILTERS, HELP, KINDS, MAX_LENGTH, ROLES, Filter, Query, cost_of, parse
 from turnlog.catalog.index.terms import Term
@@ -202,6 +205,36 @@ def test_any_text_is_understood_or_invalid_and_can_be_said_again(text: str):
     said = str(found)
     assert parse(said) == found
     assert str(parse(said)) == said
+
+
+_VALUES = st.text(st.sampled_from('ab)( :/,"\\*é\u0301-.=~'), min_size=1, max_size=6)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["title", "tag", "file", "workspace", "-model"]), _VALUES), min_size=1))
+def test_any_value_of_a_filter_can_be_said_again_also_beside_an_or(filters: list[tuple[str, str]]):
+    clauses = (Filter(name.lstrip("-"), (value,), name[0] == "-") for name, value in filters[:5])
+    asked = Query(filters=tuple(clauses), others=(Query((Term("word", "y"),)),))
+    said = parse(str(asked))
+    assert parse(str(said)) == said
+    assert [clause.values[0] for clause in said.filters] == [
+        clause.values[0] if clause.name in ("file", "workspace") else normalize("NFC", clause.values[0])
+        for clause in asked.filters
+    ]
+
+
+def test_a_path_is_found_whether_its_accents_are_joined_or_apart():
+    joined, apart = "/w/Caf\u00e9", "/w/Cafe\u0301"
+    assert parse(f"workspace:{apart}").filters[0].values == (apart,)
+    assert parse(f"title:{apart}").filters[0].values == (joined,)
+    for given_path in (joined, apart):
+        condition = str(of_sessions(parse(f"workspace:{given_path}"), fill([])))
+        assert repr(joined)[1:-1] in condition
+        assert repr(apart)[1:-1] in condition
+
+
+def test_the_order_of_filters_does_not_make_a_sum_of_two_times():
+    parsed = parse("agent:a since:7d model:m OR agent:b model:m since:7d")
+    assert of_spending(parsed) is parsed
 
 
 # ── times ─────────────────────────────────────────────────────────────────────────────────────────

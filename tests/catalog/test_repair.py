@@ -1,11 +1,13 @@
 """An index that is damaged is made again, whoever comes across the damage; and what is damaged elsewhere harms none."""
 
+import os
+import shutil
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.pgserver import Server
 from turnlog.catalog import Catalog
 from turnlog.catalog.index.sqlite.damage import Damaged, reporting_disk_errors
 from turnlog.catalog.index.sqlite.database import Database
+from turnlog.catalog.read.indexer import Indexer
 from turnlog.errors import OutOfSpace, Unavailable
 
 
@@ -105,7 +108,7 @@ def test_an_error_of_ours_is_no_damage_of_the_index(
     with turnlog.open(location) as home:
         home.create(id="ours").user("needle of ours")
     monkeypatch.setattr(reconcile, "_by_session", fail)
-    monkeypatch.setattr(reconcile, "_look", lambda *_: ([], {1}))
+    monkeypatch.setattr(reconcile, "_changed_pairs", lambda *_: ([], {1}))
     with Catalog(location, agents=True) as catalog, pytest.raises(TypeError, match="a fault of ours"):
         catalog.sync()
 
@@ -163,3 +166,69 @@ def test_only_questions_run_out_of_patience(machine: Machine, act):
             act(catalog)
         assert {card.id for card in catalog.cards()} == {"aaaa", "bbbb"}
         assert not catalog.is_behind
+
+
+def _replaced_before_the_lock(catalog: Catalog, other: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process rebuilds the index while this one waits for the lock."""
+    lock = catalog._local.database.lock
+
+    def late(waiting: object = None) -> object:
+        monkeypatch.undo()
+        other.rebuild()
+        other.close()
+        return lock(None)
+
+    monkeypatch.setattr(catalog._local.database, "lock", late)
+
+
+def test_what_was_found_in_one_index_is_not_applied_to_another(machine: Machine):
+    projects = machine.user / ".claude" / "projects"
+    for names in (["z"], ["a", "b"]):  # the numbers of the folders are not those of a new index
+        for name in names:
+            machine.claude(f"in-{name}", project=name)
+        machine.settle()
+        with machine.catalog() as catalog:
+            catalog.sync()
+    with machine.catalog(fresh_for=0) as catalog, machine.catalog() as other:
+        assert len(catalog.cards()) == 3
+        shutil.rmtree(projects / "z")
+        old = time.time_ns() - 5_000_000_000
+        os.utime(projects, ns=(old, old))
+        with pytest.MonkeyPatch.context() as patched:
+            _replaced_before_the_lock(catalog, other, patched)
+            assert {card.id for card in catalog.cards()} == {"in-a", "in-b"}
+    machine.claude("more-a", project="a")
+    machine.claude("more-b", project="b")
+    with machine.catalog() as catalog:
+        assert {card.id for card in catalog.cards()} == {"in-a", "in-b", "more-a", "more-b"}
+
+
+def test_purged_texts_are_removed_from_the_file_that_counts(machine: Machine):
+    machine.ours("secret")
+    with machine.catalog() as catalog, machine.catalog() as other:
+        assert catalog.cards()
+        other.rebuild()
+        with turnlog.open(str(machine.home), checkpoints=False) as home:
+            home.delete("secret")
+            home.purge("secret")
+        catalog.forget_purged()
+        with closing(sqlite3.connect(other.path)) as db:
+            assert db.execute("SELECT count(*) FROM docs").fetchone() == (0,)
+
+
+def test_an_index_is_not_thrown_away_because_it_is_busy(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    machine.ours("one")
+    with machine.catalog() as catalog:
+        assert catalog.cards()
+
+        def busy(*_: object, **__: object) -> None:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Indexer, "run", busy)
+            with pytest.raises(sqlite3.OperationalError):
+                catalog.forget_purged()
+        with closing(sqlite3.connect(catalog.path)) as db:
+            assert db.execute("SELECT count(*) FROM sessions").fetchone() == (1,)

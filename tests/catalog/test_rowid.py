@@ -38,7 +38,7 @@ def expected(sessions: list[Plain], since: int = 0, until: int = NOW) -> list[st
 
 def test_the_newest_come_first_however_many_there_are_at_once():
     sessions = crowded()
-    hits = search(fill(sessions), query="needle", now_ms=NOW, limit=5000)
+    hits = search([fill(sessions)], query="needle", now_ms=NOW, limit=5000)
     assert [hit.entry for hit in hits] == expected(sessions)
     at = {f"e{n}-{step}": doc.at for n, one in enumerate(sessions, 1) for step, doc in enumerate(one.docs, 1)}
     assert all(round(hit.at.timestamp() * 1000) == at[hit.entry] for hit in hits)
@@ -50,7 +50,7 @@ def test_pages_of_many_at_once_are_the_whole(limit: int):
     db, before = fill(sessions), None
     pages: list[str] = []
     while True:
-        page = search(db, query="needle", now_ms=NOW, limit=limit, before=before)
+        page = search([db], query="needle", now_ms=NOW, limit=limit, before=before)
         pages += [hit.entry for hit in page]
         before = page.next
         if before is None:
@@ -62,7 +62,7 @@ def test_pages_of_many_at_once_are_the_whole(limit: int):
 def test_a_span_ends_at_its_millisecond(since: int, until: int):
     sessions = crowded()
     query = f"needle since:{since}m until:{until}m"
-    found = [hit.entry for hit in search(fill(sessions), query=query, now_ms=NOW, limit=5000)]
+    found = [hit.entry for hit in search([fill(sessions)], query=query, now_ms=NOW, limit=5000)]
     assert found == expected(sessions, NOW - since * MINUTE, NOW - until * MINUTE)
 
 
@@ -70,12 +70,12 @@ def test_what_is_older_than_the_first_number_comes_last():
     times = [0, 1, 1_000_000_000_000, 1_735_689_599_999, 1_735_689_600_000, NOW - MINUTE]
     sessions = [Plain(tuple(Doc(f"needle {n}", at=at) for n, at in enumerate(times)))]
     db = fill(sessions)
-    assert [hit.entry for hit in search(db, query="needle", now_ms=NOW)] == expected(sessions)
-    first = search(db, query="needle", now_ms=NOW, limit=4)
+    assert [hit.entry for hit in search([db], query="needle", now_ms=NOW)] == expected(sessions)
+    first = search([db], query="needle", now_ms=NOW, limit=4)
     assert first.next is not None
-    rest = search(db, query="needle", now_ms=NOW, before=first.next)
+    rest = search([db], query="needle", now_ms=NOW, before=first.next)
     assert [hit.entry for hit in (*first, *rest)] == expected(sessions)
-    old = search(db, query="needle until:2024-12-30", now_ms=NOW)
+    old = search([db], query="needle until:2024-12-30", now_ms=NOW)
     assert [hit.entry for hit in old] == ["e1-3", "e1-2", "e1-1"]
 
 

@@ -2,14 +2,17 @@
 
 from datetime import UTC, datetime
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import turnlog
 from tests.catalog.plain import MINUTE, NOW, Doc, Plain, add, fill, naive, tables
+from turnlog.catalog import Catalog
 from turnlog.catalog.ask.listing import sessions_shown
-from turnlog.catalog.ask.lookup import sessions_meant
+from turnlog.catalog.ask.lookup import session_condition
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.search import search
 from turnlog.catalog.index.index import Index
@@ -64,12 +67,12 @@ QUERIES = SIDES | st.lists(SIDES.filter(bool), min_size=2, max_size=3).map(" OR 
 
 
 def entries(db: Index, query: str, **how: object) -> list[str]:
-    return [hit.entry for hit in search(db, query=query, now_ms=NOW, **{"limit": 100, **how})]  # pyright: ignore
+    return [hit.entry for hit in search([db], query=query, now_ms=NOW, **{"limit": 100, **how})]  # pyright: ignore
 
 
 def meant(db: Index, query: str) -> list[int]:
     """The sessions that a query means."""
-    sql, values = where(db.engine, sessions_meant(db, parse(query), now_ms=NOW))
+    sql, values = where(db.engine, session_condition(db, parse(query), now_ms=NOW))
     return [row[0] for row in db.engine.rows(f"SELECT id FROM sessions WHERE {sql} ORDER BY id", values)]
 
 
@@ -107,7 +110,7 @@ def test_pages_together_are_the_whole(sessions: list[Plain], query: str, limit: 
     pages: list[str] = []
     before = None
     while True:
-        page = search(db, query=query, now_ms=NOW, limit=limit, before=before)
+        page = search([db], query=query, now_ms=NOW, limit=limit, before=before)
         pages += [hit.entry for hit in page]
         assert len(page) == limit or page.next is None
         assert not page.is_cut
@@ -152,7 +155,7 @@ def test_no_query_is_ever_taken_for_a_command_to_the_database(text: str):
     db = fill([Plain((Doc("foo AND bar; DROP TABLE docs"),))])
     for query in (text, f"agent:{text}", f'title:"{text}"', f"tool:{text}", f"file:{text}", f"workspace:x{text}"):
         try:
-            search(db, query=query, now_ms=NOW)
+            search([db], query=query, now_ms=NOW)
             meant(db, query)
         except Invalid:
             continue
@@ -186,12 +189,12 @@ def test_code_from_the_middle_of_a_word_is_found_if_there_is_nothing_better():
 
 def test_a_page_further_on_looks_for_the_same():
     db = fill([Plain(tuple(Doc(f"session_latest {n}", at=NOW - n * MINUTE) for n in range(5)))])
-    first = search(db, query="ession_la", now_ms=NOW, limit=3)
-    second = search(db, query="ession_la", now_ms=NOW, limit=3, before=first.next)
+    first = search([db], query="ession_la", now_ms=NOW, limit=3)
+    second = search([db], query="ession_la", now_ms=NOW, limit=3, before=first.next)
     assert [hit.entry for hit in first] == ["e1-1", "e1-2", "e1-3"]
     assert [hit.entry for hit in second] == ["e1-4", "e1-5"]
     db = fill([Plain((Doc("session_latest", at=NOW - MINUTE), Doc("ession_la", at=NOW)))])
-    first = search(db, query="ession_la", now_ms=NOW, limit=1)
+    first = search([db], query="ession_la", now_ms=NOW, limit=1)
     assert [hit.entry for hit in first] == ["e1-2"] and first.next is None
     assert entries(db, "ession_la", before=first[0].cursor) == []
 
@@ -344,7 +347,7 @@ def test_too_much_to_read_is_said(monkeypatch: pytest.MonkeyPatch):
     seen: list[str] = []
     before, cuts = None, 0
     while True:
-        page = search(db, query="*latest*", now_ms=NOW, limit=100, before=before)
+        page = search([db], query="*latest*", now_ms=NOW, limit=100, before=before)
         seen += [hit.entry for hit in page]
         cuts += page.is_cut
         if page.next is None:
@@ -364,18 +367,28 @@ def test_a_hit():
         Doc("an older needle", at=NOW - 2 * MINUTE),
         Doc("the needle", at=NOW - MINUTE, role="tool", tools=("Bash",)),
     )
-    [ours, older] = search(fill([Plain(docs, is_ours=True)]), query="needle", now_ms=NOW)
+    [ours, older] = search([fill([Plain(docs, is_ours=True)])], query="needle", now_ms=NOW)
     assert ours.card.name == "handle1"
     assert (ours.entry, ours.seq, ours.role, ours.tool) == ("e1-2", 2, "tool", "Bash")
     assert ours.at == datetime.fromtimestamp((NOW - MINUTE) / 1000, UTC)
     assert [ours.snippet[start:end] for start, end in ours.marks] == ["needle"]
     assert ours.resume == ("turnlog", "resume", "handle1")
     assert older.resume == ("turnlog", "fork", "handle1", "--at", "1")
-    [theirs, _] = search(fill([Plain(docs)]), query="needle", now_ms=NOW)
+    [theirs, _] = search([fill([Plain(docs)])], query="needle", now_ms=NOW)
     assert theirs.seq == 0
     assert theirs.resume == ("turnlog", "resume", "codex:s1")
 
 
 def test_a_page_has_at_least_one_hit():
     with pytest.raises(Invalid, match="a page of 0"):
-        search(fill([]), query="x", now_ms=NOW, limit=0)
+        search([fill([])], query="x", now_ms=NOW, limit=0)
+
+
+def test_a_folder_whose_name_has_its_accents_apart_is_searched(tmp_path: Path):
+    apart = tmp_path / "Cafe\u0301"
+    apart.mkdir()
+    with turnlog.open(tmp_path / "home", checkpoints=False) as home, home.create(workspace=apart) as session:
+        session.user("a needle")
+        with Catalog(home) as catalog:
+            assert len(catalog.cards(f"workspace:{apart}")) == 1
+            assert len(catalog.search(f"needle workspace:={apart}")) == 1

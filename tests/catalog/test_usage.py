@@ -45,7 +45,7 @@ SESSIONS = st.lists(
 
 
 def spent(db: Index, query: str = "", by: str = "day", zone: object = UTC) -> dict[str, Spending]:
-    return {row.group: row for row in usage(db, query=query, by=by, timezone=zone, now_ms=NOW)}  # pyright: ignore
+    return {row.group: row for row in usage([db], query=query, by=by, timezone=zone, now_ms=NOW)}  # pyright: ignore
 
 
 def naive(sessions: list[Plain], by: str, zone: object) -> dict[str, tuple[int, int, int, int, set[str]]]:
@@ -193,7 +193,7 @@ def test_a_query_narrows_it_down(query: str, requests: int):
 
 def test_a_workspace_narrows_it_down():
     db = fill([Plain(workspace="/a", spent=(Spent(),)), Plain(workspace="/a/b", spent=(Spent(), Spent()))])
-    assert usage(db, workspace="/a/b", now_ms=NOW, timezone=UTC)[-1].requests == 2
+    assert usage([db], workspace="/a/b", now_ms=NOW, timezone=UTC)[-1].requests == 2
 
 
 def test_what_it_cannot_be_divided_by_is_refused():
@@ -223,7 +223,7 @@ def test_summing_up_again_changes_nothing_and_forgets_what_is_gone():
 @given(SESSIONS, st.permutations(GROUPS), st.integers(2, 3))
 def test_by_several_at_once_the_parts_are_those_of_each(sessions: list[Plain], kinds: list[str], number: int):
     db, chosen = fill(sessions), kinds[:number]
-    *rows, total = usage(db, by=",".join(chosen), timezone=UTC, now_ms=NOW)
+    *rows, total = usage([db], by=",".join(chosen), timezone=UTC, now_ms=NOW)
     assert sum(row.requests for row in rows) == total.requests
     assert len({row.names for row in rows}) == len(rows)
     for depth, kind in enumerate(chosen):
@@ -257,7 +257,7 @@ def test_the_machine_of_our_own_is_the_one_that_wrote_it():
         return Plain((Doc("x"),), spent=(Spent(),), is_ours=True, workspace="/srv/x", more=(("writer", writer),))
 
     db = fill([ours("1\ts\tfirst\tb\tn\n2\ts\tlast\tb\tn"), ours("")])
-    assert sorted(row.names for row in usage(db, by="user,machine", now_ms=NOW)[:-1]) == [
+    assert sorted(row.names for row in usage([db], by="user,machine", now_ms=NOW)[:-1]) == [
         ("unknown", "last"), ("unknown", "unknown"),
     ]  # fmt: skip
 

@@ -246,7 +246,7 @@ def test_to_read_what_a_session_grew_by_takes_no_more_than_that(process: Cli):
         "turnlog.exchange.keeping.keptfile",
         "turnlog.thread.home.foreignmarks",
     }
-    unneeded |= {"turnlog.catalog.index.wanted", "turnlog.catalog.answer"}  # those are for questions
+    unneeded |= {"turnlog.catalog.index.lookup", "turnlog.catalog.answer"}  # those are for questions
     assert loaded & (unneeded | {"_hashlib", "typing_extensions", "inspect", "json"}) == set()
 
 

@@ -15,15 +15,15 @@ MUTANTS = [
     Mutant(
         "query: a scope holds on the first side of an OR alone",
         "catalog/ask/query.py",
-        "first, *rest = (way._replace(filters=(*way.filters, *filters)) for way in self.ways)",
-        "first, *rest = self._replace(filters=(*self.filters, *filters)).ways",
+        "first, *rest = (side._replace(filters=(*side.filters, *filters)) for side in self.sides)",
+        "first, *rest = self._replace(filters=(*self.filters, *filters)).sides",
         ("tests/mcp/test_tools.py", "tests/catalog/test_query.py"),
     ),
     Mutant(
         "list: one side of an OR shows what only the other asked for",
         "catalog/ask/listing.py",
-        "_without(way.filters, everything)",
-        "_without([one for side in ways for one in side.filters], everything)",
+        "_without(side.filters, everything)",
+        "_without([one for each in sides for one in each.filters], everything)",
         ("tests/catalog/test_search.py",),
     ),
     Mutant(

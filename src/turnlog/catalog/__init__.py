@@ -38,14 +38,7 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
     _T = TypeVar("_T")
 
-__all__ = [
-    "Card",
-    "Catalog",
-    "ListingRow",
-    "Standing",
-    "Synced",
-    "TokenSums",
-]
+__all__ = ["Card", "Catalog", "ListingRow", "Standing", "Synced", "TokenSums"]
 
 FRESH_S = 1.0
 """How long a check of the disk is valid."""
@@ -122,7 +115,7 @@ class Catalog:
         """Close the index. Every later query raises `Invalid`."""
         with self._mutex:
             self._is_closed = True
-            self._local.database.close()
+            self._local.close()
             self._looked_at = None
             if self._server is not None:
                 self._server.close()
@@ -152,7 +145,6 @@ class Catalog:
             try:
                 with self._local.impatient():
                     self.sync()
-                self.is_behind = False
             except LockTimeout:
                 self._looked_at, self.is_behind = self._clock(), True
 
@@ -161,7 +153,7 @@ class Catalog:
         with self._mutex:
             self._refuse_closed()
             synced = self._local.sync(self._ask_server if self._is_shared else None)
-            self._looked_at = self._clock()
+            self._looked_at, self.is_behind = self._clock(), False
             return synced
 
     def _tables(self) -> TableConnection | None:
@@ -228,6 +220,7 @@ class Catalog:
         """Remove purged sessions from the files of the catalog. Nothing new is read."""
         with self._mutex:
             self._refuse_closed()
+            # A session in a store that has neither files nor tables for an index is only missed by comparing.
             if self._is_shared and (not self._agents or self._tables() is None):
                 self._local.repairing(lambda: self._ask_server(Synced(0, 0, 0, 0, is_rebuilt=False)))
             self._local.forget_purged()
@@ -255,7 +248,7 @@ class Catalog:
             from turnlog.catalog.index.postgres.engine import PostgresEngine
 
             indexes.append(Index(PostgresEngine(self._server)))
-        return [index.with_home(self._open_home) for index in indexes]
+        return [Index(index.engine, self._open_home) for index in indexes]
 
     @serialized
     def cards(
@@ -273,6 +266,8 @@ class Catalog:
         Without `everything`: no subagents, hidden or archived ones, and not both a session and its copy. With
         `deleted`: only those in the trash; with `conversations`: only those in which something was said.
         """
+        if limit is not None and limit < 0:
+            raise Invalid(f"a list of {limit} sessions", hint="at least 0")
         parts: list[list[Card]] = []
         for index in self._indexes():
             condition = sessions_shown(index, query, workspace, everything=everything, deleted=deleted)
@@ -335,8 +330,8 @@ class Catalog:
         """The places that have these words, newest first; `before` is the `next` of the previous page."""
         from turnlog.catalog.ask.search import search
 
-        place = None if workspace is None else workspace_path(workspace)
-        return search(*self._indexes(), query=query, workspace=place, limit=limit, before=before, now_ms=now_ms())
+        folder = None if workspace is None else workspace_path(workspace)
+        return search(self._indexes(), query=query, workspace=folder, limit=limit, before=before, now_ms=now_ms())
 
     @serialized
     def going(self, within_days: float = 7) -> dict[str, int]:
@@ -373,9 +368,9 @@ class Catalog:
         """
         from turnlog.catalog.ask.paging import found
 
-        place = None if workspace is None else workspace_path(workspace)
+        folder = None if workspace is None else workspace_path(workspace)
         return found(
-            *self._indexes(), query=query, workspace=place, limit=limit, page=page, sort=sort, counted=counted,
+            self._indexes(), query=query, workspace=folder, limit=limit, page=page, sort=sort, counted=counted,
             now_ms=now_ms(),
         )  # fmt: skip
 
@@ -391,8 +386,8 @@ class Catalog:
         """Spending by day, another of `usage.GROUPS`, `label:NAME` or `month,model`; the last item is the total."""
         from turnlog.catalog.ask.usage import usage
 
-        place, now, home = None if workspace is None else workspace_path(workspace), now_ms(), self._open_home
-        return usage(*self._indexes(), query=query, by=by, workspace=place, timezone=timezone, now_ms=now, home=home)
+        folder, now, home = None if workspace is None else workspace_path(workspace), now_ms(), self._open_home
+        return usage(self._indexes(), query=query, by=by, workspace=folder, timezone=timezone, now_ms=now, home=home)
 
     @serialized
     def ask(self, question: Callable[Concatenate[Sequence[Index], _P], _T], *args: _P.args, **more: _P.kwargs) -> _T:

@@ -37,5 +37,5 @@ def location_of(location: str | os.PathLike[str] | Home | None) -> str:
         return os.fspath(location)
     place = interior(location).created_here.location
     if place is None:
-        raise Invalid("a catalog of a home that was opened nowhere", hint="`turnlog.open` knows where")
+        raise Invalid("this home has no location", hint="pass the location to `Catalog`")
     return place

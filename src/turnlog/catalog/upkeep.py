@@ -8,8 +8,6 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.index.conditions import Condition
-from turnlog.catalog.index.ending import UNREAD
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.notes import MAKING, MARKS_END, PRICES_OF, drop_note, get_note, has_note, set_note
 from turnlog.catalog.index.sqlite.damage import Damaged, is_damage, reporting_damage
@@ -22,7 +20,7 @@ from turnlog.catalog.waiter import still_wanted
 from turnlog.catalog.watch import homes
 from turnlog.catalog.watch.sweep import Changes, compared, purged, sweep
 from turnlog.errors import OutOfSpace, Unavailable
-from turnlog.layout import HOME_FILE, LAYOUT_LINES, SESSIONS, TRASH
+from turnlog.layout import SESSIONS, TRASH
 from turnlog.log.ids import MARKS
 from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.folder import workspace_path
@@ -142,16 +140,34 @@ class LocalUpkeep:
             remove_old(self._folder)
         return self.repairing(self._sync if then is None else lambda: then(self._sync()))
 
-    def complete(self) -> None:
+    def complete(self) -> Synced:
         """Read everything, newest first. Another indexing process continues afterwards."""
-        self.repairing(self._complete)
+        return self.repairing(self._complete)
 
-    def _complete(self) -> None:
+    def _complete(self) -> Synced:
+        read = read_bytes = gone = 0
         with self.database.lock(self.waiting()), self._helper() as helper:
             for most in _slices(_LARGE_SLICE):
-                if not self._slice(most, helper):
+                indexer, is_last = self._slice(most, helper)
+                read, read_bytes, gone = read + indexer.read, read_bytes + indexer.read_bytes, gone + indexer.gone
+                if is_last:
                     break
-        self.glanced = None
+        self._drop_glance()
+        return self._synced(read, read_bytes, gone)
+
+    def _synced(self, read: int, read_bytes: int, gone: int) -> Synced:
+        is_rebuilt, self.database.is_new = self.database.is_new, False
+        return Synced(self.index.count(), read, read_bytes, gone, is_rebuilt=is_rebuilt)
+
+    def _drop_glance(self) -> None:
+        if self.glanced is not None:
+            self.glanced.close()
+            self.glanced = None
+
+    def close(self) -> None:
+        """Close the index, and the glance if there is one."""
+        self._drop_glance()
+        self.database.close()
 
     def index_in_slices(self, workspace: str) -> None:
         """Read everything in slices, for the background process; other processes get the lock between slices."""
@@ -159,8 +175,9 @@ class LocalUpkeep:
         with self._helper() as helper:
             for most in _slices(_SLICE):
                 with self.database.lock():
-                    if not self._slice(most, helper):
-                        return
+                    _, is_last = self._slice(most, helper)
+                if is_last:
+                    return
                 time.sleep(_PAUSE_S)
 
     def repairing(self, work: Callable[[], _T]) -> _T:
@@ -246,28 +263,18 @@ class LocalUpkeep:
             try:
                 gone = purged(Watchlist(self.database.connection))
                 self._indexer().run(gone)
-            except (Damaged, sqlite3.DatabaseError):
+            except (Damaged, sqlite3.DatabaseError) as error:
+                if not is_damage(error):
+                    raise
                 self.database.make()
 
-    def _check_home(self, folder: str) -> None:
-        """Raise the error of a home that this version cannot read, even if nothing in it is new."""
-        try:
-            with open(os.path.join(folder, HOME_FILE), "rb") as file:
-                layout = file.read(1000)
-        except FileNotFoundError:
-            return
-        except OSError:
-            layout = b""
-        if layout not in LAYOUT_LINES:
-            self._home()
-
     def _sync(self) -> Synced:
-        if self._folder is not None:
-            self._check_home(self._folder)
+        if self._folder is not None and not homes.has_known_layout(self._folder):
+            self._home()  # raises the error of a home that this version cannot read, even if nothing in it is new
         if not self.database.is_current:
             self.database.close()
-        self.glanced = None
-        version, changes, is_there, is_making = -1, None, False, False
+        self._drop_glance()
+        version, changes, is_there, is_making = None, None, False, False
         try:
             version = self.database.version
             is_making, is_there = self._is_making(), True
@@ -283,8 +290,7 @@ class LocalUpkeep:
             if self.glanced is not None:
                 return Synced(sum(index.count() for index in self.indexes), 0, 0, 0, is_rebuilt=False)
         if is_making:
-            self.complete()
-            return Synced(self.index.count(), 0, 0, 0, is_rebuilt=False)
+            return self.complete()
         with self.database.lock(self.waiting()):
             return self._catch_up(version, changes)
 
@@ -318,47 +324,51 @@ class LocalUpkeep:
 
     def _prepared(self) -> list[tuple[str, str]]:
         """Make the catalog writable. Returns where the agents keep their sessions. Only under the lock."""
-        if not self.database.is_current:
-            self.database.close()
         try:
+            _ = self.database.connection
             places = self._remembered()
         except Damaged:
             self.database.make()
-            places = None
+            places = self._remembered()
         if places is None:
             places, encoded = homes.ask_formats(environment(), user_folder())
             with self.database.writing() as db:
                 set_note(SqliteEngine(db), homes.key(), encoded)
         return places
 
-    def _catch_up(self, version: int, swept: Changes | None) -> Synced:
-        """Read what has changed. Only under the lock; `swept` is used if nothing was written since `version`."""
+    def _catch_up(self, version: tuple[int, int] | None, swept: Changes | None) -> Synced:
+        """Read what has changed. Only under the lock; `swept` is used if nothing was written since `version`.
+
+        What was swept names files and folders by their numbers in the index, so it is void if that was replaced.
+        """
         places = self._prepared()
         is_same = swept is not None and self.database.version == version
         changes = swept if swept is not None and is_same else self._sweep(places)
         indexer = self._indexer()
         indexer.run(changes)
-        is_new, self.database.is_new = self.database.is_new, False
-        return Synced(self.index.count(), indexer.read, indexer.read_bytes, indexer.gone, is_rebuilt=is_new)
+        return self._synced(indexer.read, indexer.read_bytes, indexer.gone)
 
     def _helper(self) -> Helper:
         with without_typing_extensions():
             from turnlog.catalog.read.helper import Helper
         return Helper(self._location if self._agents else None)
 
-    def _slice(self, most: int, helper: Helper) -> bool:
-        """Read the newest unread sessions, up to this many bytes. Returns whether there is more. Under the lock."""
+    def _slice(self, most: int, helper: Helper) -> tuple[Indexer, bool]:
+        """Read the newest unread sessions, up to this many bytes. Returns who read, and whether all is read now.
+
+        Only under the lock.
+        """
         places = self._prepared()
         with self.database.writing() as db:
             set_note(SqliteEngine(db), MAKING)
         indexer = self._indexer(helper if helper.is_usable else None)
         indexer.run(self._sweep(places), most=most)
-        if indexer.read and self.index.count(Condition("=", "sessions.ending", UNREAD)):
-            return True
-        indexer.tidy()
-        with self.database.writing() as db:
-            drop_note(SqliteEngine(db), MAKING)
-        return False
+        is_last = not indexer.has_unread or not (indexer.read or indexer.gone)
+        if is_last:
+            indexer.tidy()
+            with self.database.writing() as db:
+                drop_note(SqliteEngine(db), MAKING)
+        return indexer, is_last
 
     def _remembered(self) -> list[tuple[str, str]] | None:
         """Where the agents keep their sessions; None if they have to be asked."""

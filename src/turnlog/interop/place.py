@@ -31,6 +31,7 @@ def private_folders(path: str) -> None:
     They are durable when this returns.
     """
     missing: list[str] = []
+    path = os.path.abspath(path)
     while not os.path.isdir(path):
         missing.append(path)
         path = os.path.dirname(path)
@@ -83,17 +84,20 @@ def put_file(path: str, data: bytes, *, mode: int = 0o644, force: bool = False) 
 def appending(path: str, *, mode: int = 0o644) -> Generator[Callable[[bytes], None]]:
     """A function that appends to a file and syncs it. It is open before anything else is done, or that is refused."""
     with _mapped_errors(path):
-        private_folders(os.path.dirname(os.path.abspath(path)))
+        private_folders(os.path.dirname(path))
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
 
     def append(data: bytes) -> None:
         with _mapped_errors(path):
-            file.write(data)
-            file.flush()
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
             os.fsync(fd)
 
-    with open(fd, "ab") as file:
+    try:
         yield append
+    finally:
+        os.close(fd)
 
 
 @contextmanager
@@ -132,7 +136,7 @@ def locked(path: str, busy: TurnlogError, *, create: bool = True, wait_s: float 
 
     try:
         if create:
-            private_folders(os.path.dirname(os.path.abspath(path)))
+            private_folders(os.path.dirname(path))
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         fd = os.open(path, flags, 0o644)
     except (OSError, ValueError) as error:
@@ -150,6 +154,8 @@ def locked(path: str, busy: TurnlogError, *, create: bool = True, wait_s: float 
                 if time.monotonic() >= deadline:
                     raise busy from None
                 time.sleep(0.01)
+            except OSError as error:
+                raise Unavailable(f"{path} cannot be locked: {error.strerror}") from None
         yield
     finally:
         os.close(fd)

@@ -14,7 +14,7 @@ from turnlog.mcp.offer import NAME, offered
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card, Catalog
-    from turnlog.catalog.index.wanted import EntryMatch
+    from turnlog.catalog.index.lookup import EntryMatch
 
 _CLIENTS = {
     "claude-code": "claude-code", "codex": "codex", "gemini": "gemini-cli", "qwen": "qwen-code",

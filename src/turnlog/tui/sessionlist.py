@@ -66,7 +66,7 @@ def closed(query: str) -> str:
 def unfinished(query: str) -> str:
     """The query with its last word as the beginning of one; empty where that cannot be meant."""
     try:
-        terms = parse(query).ways[-1].terms
+        terms = parse(query).sides[-1].terms
     except Invalid:
         return ""
     is_word = bool(terms) and terms[-1].kind == "word" and not terms[-1].negated and query.endswith(terms[-1].text)

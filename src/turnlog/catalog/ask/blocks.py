@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from turnlog.catalog.answer import UsageBlock
 from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
-from turnlog.catalog.ask.lookup import sessions_meant
+from turnlog.catalog.ask.lookup import session_condition
 from turnlog.catalog.ask.owner import UNKNOWN
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.usage import SessionKey, Sum
@@ -48,7 +48,7 @@ def blocks(indexes: Sequence[Index], *, query: str = "", now_ms: int | None = No
     span = span_of(parsed, now_ms=now)
     requests: list[tuple[int, SessionKey, str, str, list[int]]] = []
     for number, index in enumerate(indexes):
-        sessions = sessions_meant(index, parsed, now_ms=now, without=("model", "since", "until"))
+        sessions = session_condition(index, parsed, now_ms=now, without=("model", "since", "until"))
         agents = index.column_by_session("agent")
         for at, session, model, *numbers in index.requests(sessions, of_model(parsed, "model")):
             requests.append((at, (number, session), agents.get(session, UNKNOWN), model, numbers))

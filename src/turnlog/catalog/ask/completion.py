@@ -15,10 +15,10 @@ _MOST = 200
 
 def names_beginning(location: str | None, start: str) -> list[tuple[str, str]]:
     """The names that begin with `start`, newest session first, each with what the session is about."""
-    place = location or default_home()
+    home = location or default_home()
     try:
-        folder = folder_of(place)
-        path = os.path.join(existing_cache(), f"{key_of(place)}.sqlite")
+        folder = folder_of(home)
+        path = os.path.join(existing_cache(), f"{key_of(home)}.sqlite")
     except Unsupported:
         return []
     names = names_in(path, start, _MOST)

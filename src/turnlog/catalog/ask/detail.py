@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.catalog.answer import ContextPoint, ToolUse, TouchedPath
 from turnlog.catalog.ask.listing import now_ms, sessions_shown
-from turnlog.catalog.ask.lookup import sessions_meant
+from turnlog.catalog.ask.lookup import session_condition
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.index.columns import path_of
 from turnlog.catalog.index.conditions import Condition
@@ -49,7 +49,7 @@ def tools(indexes: Sequence[Index], card: Card | None = None, *, query: str = ""
     for index in indexes:
         if not index.engine.keeps_details:
             continue
-        meant = _only(card) if card is not None else sessions_meant(index, parse(query), now_ms=now_ms())
+        meant = _only(card) if card is not None else session_condition(index, parse(query), now_ms=now_ms())
         for name, *numbers in tool_sums(index.engine, meant):
             sums[name] = [one + int(more) for one, more in zip(sums.get(name, [0, 0, 0]), numbers, strict=True)]
     tools = [ToolUse(name, *numbers) for name, numbers in sums.items()]

@@ -1,6 +1,8 @@
-"""Filters as conditions on sessions and entries. Pure.
+"""Filters as conditions on sessions and entries.
 
-Patterns in ASCII use LIKE, which ignores case; everything else uses a regular expression.
+Patterns in ASCII use LIKE, which ignores case; everything else uses a regular expression. Most filters read nothing,
+but `commit:` reads git and the checkpoints of the home, `is:` with a state reads every session and its processes, and a
+relative path begins in the current folder.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from typing import TYPE_CHECKING
 from turnlog.catalog.ask.moment import moment
 from turnlog.catalog.ask.query import STATES, Filter, Query, cost_of
 from turnlog.catalog.index.conditions import Condition, either
+from turnlog.catalog.index.lookup import TimeSpan
 from turnlog.catalog.index.terms import Term
-from turnlog.catalog.index.wanted import TimeSpan
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def active(span: TimeSpan) -> Condition:
 def of_spending(query: Query) -> Query:
     """A query for spending. Raises `Invalid` if the sides of an `OR` have different times or models."""
     names = (*_OF_TIME, "model")
-    kept = {tuple(clause for clause in way.filters if clause.name in names) for way in query.ways}
+    kept = {frozenset(clause for clause in side.filters if clause.name in names) for side in query.sides}
     if len(kept) > 1:
         hint = "several models are model:sonnet,opus; a time for both sides is (agent:codex OR tag:shop) since:7d"
         raise Invalid(
@@ -151,7 +153,7 @@ def _of_session(clause: Filter, index: Index) -> Condition:
             ends = ("", "-*", "_*", " *")
             return either(*(_like("sessions.agent", value, *(("", end) for end in ends)) for value in values))
         case "workspace":
-            return either(*map(_workspace, values))
+            return either(*(_workspace(form) for value in values for form in _forms(value)))
         case "model":
             return either(*(_like("sessions.models", value, ("*", "*")) for value in values))
         case "title":
@@ -170,10 +172,10 @@ def _of_session(clause: Filter, index: Index) -> Condition:
             return Condition(sign, "sessions.cost", micros)
         case _:
             kinds = either(*(_KINDS[value] for value in values if value in _KINDS))
-            wanted = frozenset(values).intersection(STATES)
-            if not wanted:
+            states = frozenset(values).intersection(STATES)
+            if not states:
                 return kinds
-            return kinds.or_(Condition("among", "sessions.id", tuple(index.in_state(wanted))))
+            return kinds.or_(Condition("among", "sessions.id", tuple(index.in_state(states))))
 
 
 def _of_entry(clause: Filter) -> Condition:
@@ -181,7 +183,16 @@ def _of_entry(clause: Filter) -> Condition:
         return Condition("in", "docs.role", clause.values)
     if clause.name == "tool":
         return either(*(_has_value("docs.tool", value) for value in clause.values))
-    return Condition("touches", value=either(*map(_file, clause.values)))
+    return Condition("touches", value=either(*(_file(form) for value in clause.values for form in _forms(value))))
+
+
+def _forms(path: str) -> list[str]:
+    """A path as typed, and with accents joined and apart: file systems differ in which of these they keep."""
+    if path.isascii():
+        return [path]
+    from unicodedata import normalize
+
+    return list(dict.fromkeys((path, normalize("NFC", path), normalize("NFD", path))))
 
 
 def _workspace(value: str) -> Condition:

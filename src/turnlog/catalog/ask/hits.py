@@ -12,22 +12,24 @@ from turnlog.catalog.index.terms import Needle
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index
-    from turnlog.catalog.index.wanted import EntryMatch, Wanted
+    from turnlog.catalog.index.lookup import EntryMatch, EntryQuery
     from turnlog.catalog.values import Card
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def hits_of(index: Index, page: list[EntryMatch], wanted: Wanted, clean: Callable[[str], str] = str) -> Iterator[Hit]:
+def hits_of(
+    index: Index, page: list[EntryMatch], lookup: EntryQuery, clean: Callable[[str], str] = str
+) -> Iterator[Hit]:
     """The hits for entries; `clean` is applied to each text before the snippet is cut out of it."""
     if not page:
         return
     from turnlog.catalog.ask.snippet import snippet
 
-    needles = [Needle(term) for term in wanted.every_term if not term.negated]
+    needles = [Needle(term) for term in lookup.every_term if not term.negated]
     sessions = {match.session for match in page}
     cards, newest = index.cards_of(sessions), index.newest(sessions)
-    texts = index.texts(match.id for match in page if match.text is None)
+    texts = index.engine.texts(match.id for match in page if match.text is None)
     for match in page:
         card = cards.get(match.session)
         if card is None:

@@ -37,12 +37,14 @@ def sessions_shown(
     """The sessions that match a query, without those that are hidden unless asked for."""
     condition = IN_TRASH if deleted else Condition("not", "sessions.is_deleted").and_(NOT_MARKS)
     if query:
-        from turnlog.catalog.ask.lookup import sessions_meant
+        from turnlog.catalog.ask.lookup import session_condition
         from turnlog.catalog.ask.query import parse
 
-        ways = parse(query).ways  # each side of an OR shows what it would show alone
-        meant = [sessions_meant(index, way, now_ms=now_ms()).and_(_without(way.filters, everything)) for way in ways]
-        condition = condition.and_(either(*meant)) if all(one.op for one in meant) else condition
+        sides = parse(query).sides  # each side of an OR shows what it would show alone
+        conditions = [
+            session_condition(index, side, now_ms=now_ms()).and_(_without(side.filters, everything)) for side in sides
+        ]
+        condition = condition.and_(either(*conditions)) if all(one.op for one in conditions) else condition
     else:
         condition = condition.and_(_without((), everything))
     if workspace is not None:

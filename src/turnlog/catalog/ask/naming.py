@@ -29,30 +29,38 @@ class AmbiguousName(Ambiguous):
 
 def find(indexes: Sequence[Index], name: str, workspace: str, *, deleted: bool = False) -> Card:
     """The session that a name denotes. Raises `Ambiguous`, which lists the sessions, if there are several."""
-    if not isinstance(name, str) or not name or "\0" in name:  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(name, str) or not _may_be_name(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Invalid(f"the name of a session is text, not {name!r:.80}")
-    alive = IN_TRASH if deleted else Condition("not", "sessions.is_deleted")
+    where = IN_TRASH if deleted else Condition("not", "sessions.is_deleted")
     columns = ("sessions.native", "sessions.name")
-    exact = _cards(indexes, alive.and_(either(*(Condition("=", column, name) for column in columns))))
+    exact = _cards(indexes, where.and_(either(*(Condition("=", column, name) for column in columns))))
     if exact:
         return _one(name, [card for card in exact if card.is_ours] or exact)
     if name in ("latest", "@", "@-"):
-        return _newest(indexes, name, workspace)
+        return _newest(indexes, name, workspace, where)
     high = name + "\U0010ffff"
-    begins = alive.and_(either(*(Condition(">=", one, name).and_(Condition("<", one, high)) for one in columns)))
+    begins = where.and_(either(*(Condition(">=", one, name).and_(Condition("<", one, high)) for one in columns)))
     cards = _cards(indexes, begins.and_(Condition("not", "sessions.is_copied"))) or _cards(indexes, begins)
     if not cards:
         raise NotFound(f"no session {name!r:.80}", hint=_hint(indexes))
     return _one(name, cards)
 
 
+def _may_be_name(text: str) -> bool:
+    """Whether an index can be asked for a name: the command line passes bytes that are not UTF-8 as surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return text != "" and "\0" not in text
+
+
 def _cards(indexes: Sequence[Index], sessions: Condition, limit: int | None = None) -> list[Card]:
     return merged([index.cards(sessions, limit=limit) for index in indexes])[:limit]
 
 
-def _newest(indexes: Sequence[Index], name: str, workspace: str) -> Card:
+def _newest(indexes: Sequence[Index], name: str, workspace: str, where: Condition) -> Card:
     """The latest active session, anywhere or here; one that is no conversation only if there is no other."""
-    where = Condition("not", "sessions.is_deleted")
     for kind in ("copied", "hidden", "subagent"):
         where = where.and_(LEFT_OUT[kind])
     if name != "latest":

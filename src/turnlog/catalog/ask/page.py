@@ -11,7 +11,7 @@ from turnlog.catalog.index.terms import Needle, Term, fold, may_begin_inside
 if TYPE_CHECKING:
     from turnlog.catalog.ask.query import Query
     from turnlog.catalog.index.index import Index
-    from turnlog.catalog.index.wanted import EntryMatch, Wanted
+    from turnlog.catalog.index.lookup import EntryMatch, EntryQuery
 
 
 class Page(NamedTuple):
@@ -28,75 +28,75 @@ class Matches(NamedTuple):
     """A page of each index, and the lookups with which they were found."""
 
     pages: list[Page]
-    wanted: list[Wanted]
+    lookups: list[EntryQuery]
 
 
 def matching(
     indexes: Sequence[Index],
     query: Query,
-    wanted: list[Wanted],
+    lookups: list[EntryQuery],
     limit: int,
     *,
     limit_if_read: int | None = None,
     before: int | None = None,
     skips: Callable[[EntryMatch], bool] | None = None,
 ) -> Matches:
-    """A page of each index. Code that is nowhere may begin inside a word.
+    """A page of each index. If code matches nowhere at the beginning of a word, it is looked for inside of words.
 
-    `limit_if_read` is the limit where each text has to be read; `skips` leaves entries out.
+    `limit_if_read` is the limit where each text has to be read. Entries for which `skips` is true are left out.
     """
 
-    def read(wanted: list[Wanted]) -> Matches:
+    def read(lookups: list[EntryQuery]) -> Matches:
         pages: list[Page] = []
-        for index, one in zip(indexes, wanted, strict=True):
-            is_sure = limit_if_read is None or all(term.kind in index.sure for term in one.every_term)
-            page = read_page(index, one, limit if is_sure else limit_if_read, before)
+        for index, lookup in zip(indexes, lookups, strict=True):
+            is_sure = limit_if_read is None or all(term.kind in index.engine.sure for term in lookup.every_term)
+            page = read_page(index, lookup, limit if is_sure else limit_if_read, before)
             if skips is not None:
                 page = page._replace(matches=[match for match in page.matches if not skips(match)])
             pages.append(page)
-        return Matches(pages, wanted)
+        return Matches(pages, lookups)
 
-    matches = read(wanted)
-    if not _may_begin_anywhere(query) or not _is_nothing(matches.pages):
+    matches = read(lookups)
+    if not _may_be_inside_words(query) or not _are_empty(matches.pages):
         return matches
-    if before is not None and any(page.matches for page in _first_matches(indexes, wanted)):
+    if before is not None and any(page.matches for page in _first_matches(indexes, lookups)):
         return matches
-    return read(_anywhere(query, wanted))
+    return read(_inside_words(query, lookups))
 
 
-def found_where(indexes: Sequence[Index], query: Query, wanted: list[Wanted]) -> list[Wanted]:
-    """The lookups, with which code that is nowhere may begin inside a word."""
-    if _may_begin_anywhere(query) and _is_nothing(_first_matches(indexes, wanted)):
-        return _anywhere(query, wanted)
-    return wanted
+def inside_words_if_needed(indexes: Sequence[Index], query: Query, lookups: list[EntryQuery]) -> list[EntryQuery]:
+    """These lookups; if they find nothing, lookups that find code inside of words as well."""
+    if _may_be_inside_words(query) and _are_empty(_first_matches(indexes, lookups)):
+        return _inside_words(query, lookups)
+    return lookups
 
 
-def _first_matches(indexes: Sequence[Index], wanted: list[Wanted]) -> list[Page]:
-    return [read_page(index, one, 1) for index, one in zip(indexes, wanted, strict=True)]
+def _first_matches(indexes: Sequence[Index], lookups: list[EntryQuery]) -> list[Page]:
+    return [read_page(index, lookup, 1) for index, lookup in zip(indexes, lookups, strict=True)]
 
 
-def _is_nothing(pages: list[Page]) -> bool:
+def _are_empty(pages: list[Page]) -> bool:
     return not any(page.matches or page.is_cut for page in pages)
 
 
-def _may_begin_anywhere(query: Query) -> bool:
-    """Whether code in a query may begin inside a word; with an `OR`, `found_where` decides that for each side."""
+def _may_be_inside_words(query: Query) -> bool:
+    """Whether code of a query may be inside of words. `inside_words_if_needed` decides it for each side of an `OR`."""
     return not query.others and any(map(may_begin_inside, query.terms))
 
 
-def _anywhere(query: Query, wanted: list[Wanted]) -> list[Wanted]:
+def _inside_words(query: Query, lookups: list[EntryQuery]) -> list[EntryQuery]:
     """Code that never occurs at the beginning of a word may have been copied from the middle of one."""
-    return [one._replace(terms=begin_anywhere(query.terms)) for one in wanted]
+    return [lookup._replace(terms=inside_words(query.terms)) for lookup in lookups]
 
 
-def begin_anywhere(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """The terms, with code that may begin inside a word."""
+def inside_words(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """The terms, where those of code are found inside of words as well."""
     return tuple(term._replace(kind="part") if may_begin_inside(term) else term for term in terms)
 
 
 def read_page(
     index: Index,
-    wanted: Wanted,
+    lookup: EntryQuery,
     limit: int | None = None,
     before: int | None = None,
     *,
@@ -108,7 +108,7 @@ def read_page(
     """
     reading = _Reading(index, limit, is_for_sessions=is_for_sessions)
     matches: list[EntryMatch] = []
-    for match in reading.matches(wanted, before):
+    for match in reading.matches(lookup, before):
         if limit is not None and len(matches) == limit:
             return Page(matches, matches[-1].id, is_cut=False)
         matches.append(match)
@@ -122,36 +122,36 @@ class _Reading:
         self.next: int | None = None
         """Where reading ended, if it was cut."""
         self.is_cut = False
-        self._index = index
+        self._engine = index.engine
         self._limit = limit
         self._is_for_sessions = is_for_sessions
-        self._left = index.patience
+        self._left = index.engine.patience
         self._seen: set[int] = set()
 
-    def matches(self, wanted: Wanted, before: int | None) -> Iterator[EntryMatch]:
+    def matches(self, lookup: EntryQuery, before: int | None) -> Iterator[EntryMatch]:
         """The entries of all sides of a lookup."""
-        if not wanted.others:
-            yield from self._of_side(wanted, before)
+        if not lookup.others:
+            yield from self._of_side(lookup, before)
             return
-        ways = (self._of_side(one, before) for one in (wanted, *wanted.others))
+        sides = (self._of_side(side, before) for side in (lookup, *lookup.others))
         last = None
-        for candidate in merge(*ways, key=lambda match: -match.id):
+        for candidate in merge(*sides, key=lambda match: -match.id):
             if self.is_cut and candidate.id < (self.next or 0):
                 return  # one of them was not read to the end
             if candidate.id != last:
                 yield candidate
             last = candidate.id
 
-    def _of_side(self, wanted: Wanted, before: int | None) -> Iterator[EntryMatch]:
-        needles = [Needle(term) for term in wanted.terms if term.kind not in self._index.sure]
+    def _of_side(self, side: EntryQuery, before: int | None) -> Iterator[EntryMatch]:
+        needles = [Needle(term) for term in side.terms if term.kind not in self._engine.sure]
         if not needles:
             limit = None if self._limit is None else self._limit + 1
-            yield from self._index.entries(wanted, before=before, limit=limit)
+            yield from self._engine.entries(side, before=before, limit=limit)
             return
         present = [needle for needle in needles if not needle.term.negated]
         absent = [needle for needle in needles if needle.term.negated]
         last = before
-        for match in self._index.entries(wanted, before=before, with_text=True):
+        for match in self._engine.entries(side, before=before, with_text=True):
             if self._left <= 0:
                 self.next, self.is_cut = max(self.next or 0, last or 0) or None, True
                 return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from turnlog.catalog.answer import FoundPage, FoundSession
 from turnlog.catalog.ask.hits import hits_of
-from turnlog.catalog.ask.lookup import wanted_in
+from turnlog.catalog.ask.lookup import entry_queries
 from turnlog.catalog.ask.page import matching
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.titles import title_hits
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.answer import Hit
     from turnlog.catalog.ask.page import Matches
-    from turnlog.catalog.ask.titles import TitleHit
+    from turnlog.catalog.ask.titles import TitlePage
     from turnlog.catalog.index.index import Index
+    from turnlog.catalog.index.lookup import EntryMatch
     from turnlog.catalog.index.terms import Term
-    from turnlog.catalog.index.wanted import EntryMatch
 
 SORTS = ("time", "relevance")
 SHOWN = 3
@@ -36,12 +36,12 @@ _WEIGHTS = {"user": 4, "summary": 3, "assistant": 2, "note": 2}
 _TITLED = 8
 
 
-class _Group:
+class _SessionMatches:
     """One session with the places in it, the newest first."""
 
     def __init__(self, number: int) -> None:
         self.number = number
-        """Of the index that it is in."""
+        """The number of the index that it is in."""
         self.places: list[EntryMatch] = []
         self.title: Hit | None = None
 
@@ -57,7 +57,8 @@ class _Group:
 
 
 def found(
-    *indexes: Index,
+    indexes: Sequence[Index],
+    *,
     query: str,
     workspace: str | None = None,
     limit: int = 10,
@@ -73,53 +74,57 @@ def found(
         raise Invalid(f"no order by {sort!r:.40}", hint=f"by {' or '.join(SORTS)}")
     parsed = parse(query)
 
-    def grouped(query: Query) -> _Groups:
-        return _group(indexes, query, workspace, now_ms, counted)
+    def matches_of(query: Query) -> _MatchesBySession:
+        return _find(indexes, query, workspace, now_ms, counted)
 
-    first = grouped(parsed)
+    first = matches_of(parsed)
     if first.by_session or first.is_cut or parsed.others:  # an OR already asks for fewer words
         return first.page(limit, page, sort)
     parsed, instead = _corrected(indexes, parsed)
     if instead:
-        groups = grouped(parsed)
+        groups = matches_of(parsed)
         if groups.by_session:
             return groups.page(limit, page, sort)._replace(instead=tuple(instead.items()))
     for kept, missing in _fewer(indexes, parsed):
-        groups = grouped(parsed._replace(terms=kept))
+        groups = matches_of(parsed._replace(terms=kept))
         if groups.by_session:
             return groups.page(limit, page, sort)._replace(instead=tuple(instead.items()), missing=missing)
     return FoundPage([], 0, 0, instead=tuple(instead.items()))
 
 
-def _group(indexes: Sequence[Index], query: Query, workspace: str | None, now_ms: int, counted: int) -> _Groups:
-    wanted = wanted_in(indexes, query, workspace, now_ms=now_ms)
-    matches = matching(indexes, query, wanted, counted, limit_if_read=_READ)
-    groups = _Groups(indexes, matches)
-    for number, (index, one) in enumerate(zip(indexes, matches.wanted, strict=True)):
-        groups.add_titles(number, title_hits(index, query, one, _READ).hits)
+def _find(
+    indexes: Sequence[Index], query: Query, workspace: str | None, now_ms: int, counted: int
+) -> _MatchesBySession:
+    lookups = entry_queries(indexes, query, workspace, now_ms=now_ms)
+    matches = matching(indexes, query, lookups, counted, limit_if_read=_READ)
+    groups = _MatchesBySession(indexes, matches)
+    for number, (index, lookup) in enumerate(zip(indexes, matches.lookups, strict=True)):
+        groups.add_titles(number, title_hits(index, query, lookup, max(_READ, counted)))
     return groups
 
 
-class _Groups:
+class _MatchesBySession:
     """The newest matches in all indexes, grouped by session."""
 
     def __init__(self, indexes: Sequence[Index], matches: Matches) -> None:
-        self._indexes, self._wanted = indexes, matches.wanted
-        self.by_session: dict[tuple[int, int], _Group] = {}
+        self._indexes, self._lookups = indexes, matches.lookups
+        self.by_session: dict[tuple[int, int], _SessionMatches] = {}
         """By the number of the index, and the row of the session in it."""
         self.is_cut = any(page.is_cut for page in matches.pages)
         self._reached = max((page.next >> SHIFT for page in matches.pages if page.next is not None), default=None)
         self._places = sum(len(page.matches) for page in matches.pages)
         for number, page in enumerate(matches.pages):
             for match in page.matches:
-                self.by_session.setdefault((number, match.session), _Group(number)).places.append(match)
+                self.by_session.setdefault((number, match.session), _SessionMatches(number)).places.append(match)
 
-    def add_titles(self, number: int, titles: list[TitleHit]) -> None:
+    def add_titles(self, number: int, page: TitlePage) -> None:
         """Add sessions of an index whose title matches."""
-        for session, hit in titles:
+        if page.next is not None:
+            self._reached = max(self._reached or 0, page.next >> SHIFT)
+        for session, hit in page.hits:
             group = self.by_session.get((number, session))
             if group is None:
-                group = self.by_session[number, session] = _Group(number)
+                group = self.by_session[number, session] = _SessionMatches(number)
                 self._places += 1
             group.title = hit
 
@@ -134,7 +139,7 @@ class _Groups:
         hits: dict[tuple[int, int], Hit] = {}
         for number, index in enumerate(self._indexes):
             places = [place for group in groups_shown if group.number == number for place in group.places[:SHOWN]]
-            hits |= {(number, hit.cursor): hit for hit in hits_of(index, places, self._wanted[number])}
+            hits |= {(number, hit.cursor): hit for hit in hits_of(index, places, self._lookups[number])}
         sessions: list[FoundSession] = []
         for group in groups_shown:
             page_hits = [hits[key] for place in group.places[:SHOWN] if (key := (group.number, place.id)) in hits]
@@ -157,8 +162,8 @@ def _corrected(indexes: Sequence[Index], query: Query) -> tuple[Query, dict[str,
     instead: dict[str, str] = {}
     terms: list[Term] = []
     for term in query.terms:
-        if term.kind == "word" and not term.negated and not any(index.frequency(term) for index in indexes):
-            near = next(filter(None, (index.nearest(term.text) for index in indexes)), "")
+        if term.kind == "word" and not term.negated and not any(index.engine.frequency(term) for index in indexes):
+            near = next(filter(None, (index.engine.nearest(term.text) for index in indexes)), "")
             if near:
                 instead[term.text] = near
                 term = term._replace(text=near)
@@ -169,7 +174,7 @@ def _corrected(indexes: Sequence[Index], query: Query) -> tuple[Query, dict[str,
 def _fewer(indexes: Sequence[Index], query: Query) -> Iterator[tuple[tuple[Term, ...], tuple[str, ...]]]:
     """Subsets of the terms, largest first and with the rarest terms first, each with the missing words."""
     counted = [
-        (sum(index.frequency(term) for index in indexes), number)
+        (sum(index.engine.frequency(term) for index in indexes), number)
         for number, term in enumerate(query.terms)
         if not term.negated
     ]

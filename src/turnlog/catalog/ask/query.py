@@ -59,6 +59,8 @@ _SYNONYMS = {
 }  # fmt: skip
 """Names of filters in other programs."""
 _CHOICES = {"role": ROLES, "is": KINDS}
+_PATHS = ("workspace", "file")
+"""Their values are kept as typed: a file system may keep accents apart."""
 _SINGLE = ("since", "until", "cost", "commit")
 
 MAX_LENGTH = 4096
@@ -82,6 +84,7 @@ _JOINED = re.compile(r"(?<![^\s(])(?:AND|OR)(?!\S)")
 _BRACKET = re.compile(r'(?<![^\s(:,-])"(?:[^"\\]|\\.)*"|[()]', re.DOTALL)
 _AS_TEXT = 'to look for code beside AND and OR, put it in quotes: "call("'
 _BLANKS = re.compile(r"\s+")
+_PLAIN_VALUE = re.compile(r'(?!:|//)[^\s,"()]+')
 _COST = re.compile(r"(>=|<=|>|<)\$?(\d{0,12})(?:\.(\d{0,6}))?")
 
 
@@ -102,35 +105,35 @@ class Query(NamedTuple):
     """The other sides of an `OR`; these have no others themselves."""
 
     @property
-    def ways(self) -> tuple[Query, ...]:
+    def sides(self) -> tuple[Query, ...]:
         """What stands between the `OR`s."""
         return (self._replace(others=()), *self.others)
 
     @property
     def every_term(self) -> tuple[Term, ...]:
         """The words on all sides of an `OR`."""
-        return tuple(term for way in self.ways for term in way.terms)
+        return tuple(term for side in self.sides for term in side.terms)
 
     @property
     def every_filter(self) -> tuple[Filter, ...]:
         """The filters on all sides of an `OR`."""
-        return tuple(clause for way in self.ways for clause in way.filters)
+        return tuple(clause for side in self.sides for clause in side.filters)
 
     def within(self, *filters: Filter) -> Query:
         """This query with more filters, on every side of an `OR`."""
-        first, *rest = (way._replace(filters=(*way.filters, *filters)) for way in self.ways)
+        first, *rest = (side._replace(filters=(*side.filters, *filters)) for side in self.sides)
         return first._replace(others=tuple(rest))
 
     def without(self, chosen: Filter) -> Query:
         """This query without a filter, on any side of an `OR`."""
         first, *rest = dict.fromkeys(
-            Query(way.terms, tuple(clause for clause in way.filters if clause != chosen)) for way in self.ways
+            Query(side.terms, tuple(clause for clause in side.filters if clause != chosen)) for side in self.sides
         )
         return Query() if Query() in (first, *rest) else first._replace(others=tuple(rest))
 
     def __str__(self) -> str:
         return " OR ".join(
-            " ".join([*map(_show_term, way.terms), *map(_show_filter, way.filters)]) for way in self.ways
+            " ".join([*map(_show_term, side.terms), *map(_show_filter, side.filters)]) for side in self.sides
         )
 
 
@@ -138,44 +141,44 @@ def parse(text: str) -> Query:
     """Parse a query. Raises `Invalid` if it cannot be understood."""
     if len(text) > MAX_LENGTH:
         raise Invalid(f"a query of {len(text)} characters", hint=f"at most {MAX_LENGTH}")
-    if not text.isascii():
-        text = _normalized(text)
+    _refuse_surrogates(text)
     if "\0" in text:
         raise Invalid(f"the query {text!r:.80} has a NUL in it")
-    ways = _ways(text, with_groups=_JOINED.search(_QUOTED.sub('""', text)) is not None) or [Query()]
-    for way in ways:
-        if way.terms and all(term.negated for term in way.terms):
-            raise Invalid(f"nothing to look for, only what must not be there: {str(way)!r:.80}", hint="add a word")
-    return ways[0]._replace(others=tuple(ways[1:]))
+    sides = _sides(text, with_groups=_JOINED.search(_QUOTED.sub('""', text)) is not None) or [Query()]
+    for side in sides:
+        if side.terms and all(term.negated for term in side.terms):
+            raise Invalid(f"nothing to look for, only what must not be there: {str(side)!r:.80}", hint="add a word")
+    return sides[0]._replace(others=tuple(sides[1:]))
 
 
-def _ways(text: str, *, with_groups: bool) -> list[Query]:
+def _sides(text: str, *, with_groups: bool) -> list[Query]:
     """The sides of the `OR`s, with parentheses expanded: `a (b OR c)` is `a b OR a c`."""
-    ways: list[Query] = []
-    side = [Query()]
+    finished: list[Query] = []
+    open_sides = [Query()]
+    """More than one if a group was multiplied out."""
     position, end = _skip(text, 0), len(text)
     while position < end:
         join = _JOIN.match(text, position)
         if join:
             position = _skip(text, join.end())
-            if side == [Query()] or position == end:
+            if open_sides == [Query()] or position == end:
                 hint = f'error {join[0]} failure; to look for the word, "{join[0]}"'
                 raise Invalid(f"{join[0]} with nothing on one of its sides: {text.strip()!r:.80}", hint=hint)
             if join[0] == "OR":
-                ways, side = ways + side, [Query()]
+                finished, open_sides = finished + open_sides, [Query()]
             continue
         if with_groups and text.startswith("(", position):
             inner, position = _group(text, position)
         else:
             part, position = _part(text, position, with_groups=with_groups)
             inner = [part]
-        if len(side) * len(inner) + len(ways) > MAX_SIDES:
+        if len(open_sides) * len(inner) + len(finished) > MAX_SIDES:
             raise Invalid(f"a query with more than {MAX_SIDES} ways to be met", hint="say less, and narrow it down")
-        side = [Query(one.terms + more.terms, one.filters + more.filters) for one in side for more in inner]
-        if sum(len(way.terms) + len(way.filters) for way in ways + side) > MAX_PARTS:
+        open_sides = [Query(a.terms + b.terms, a.filters + b.filters) for a in open_sides for b in inner]
+        if sum(len(side.terms) + len(side.filters) for side in finished + open_sides) > MAX_PARTS:
             raise Invalid(f"a query of more than {MAX_PARTS} parts", hint="say less, and narrow it down")
         position = _skip(text, position)
-    return ways + side if side != [Query()] else ways
+    return finished + open_sides if open_sides != [Query()] else finished
 
 
 def _group(text: str, position: int) -> tuple[list[Query], int]:
@@ -184,7 +187,7 @@ def _group(text: str, position: int) -> tuple[list[Query], int]:
     for bracket in _BRACKET.finditer(text, position):
         depth += {"(": 1, ")": -1}.get(bracket[0], 0)
         if depth == 0:
-            inner = _ways(text[position + 1 : bracket.start()], with_groups=True)
+            inner = _sides(text[position + 1 : bracket.start()], with_groups=True)
             if not inner:
                 raise Invalid(f"nothing between the parentheses: {text.strip()!r:.80}", hint="(error OR failure)")
             return inner, bracket.end()
@@ -224,14 +227,19 @@ def cost_of(value: str) -> tuple[str, int]:
     return match[1], int(match[2] or "0") * 1_000_000 + int((match[3] or "").ljust(6, "0"))
 
 
-def _normalized(text: str) -> str:
-    from unicodedata import normalize
-
+def _refuse_surrogates(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
         raise Invalid(f"the query {text!r:.80} is not Unicode") from None
-    # Some keyboards send letters and accents as separate characters.
+
+
+def _normalized(text: str) -> str:
+    """The text with each letter and its accent as one character; some keyboards send them separately."""
+    if text.isascii():
+        return text
+    from unicodedata import normalize
+
     return normalize("NFC", text)
 
 
@@ -257,13 +265,14 @@ def _term(text: str, position: int, negated: bool) -> tuple[Term, int]:
         raise Invalid(f"{empty[0]} has no value", hint=f'{empty[0]}… or, to look for it as text, "{empty[0]}"')
     if text[position] == '"':
         word, end = _quoted(text, position)
+        word = _normalized(word)
         word = _BLANKS.sub(" ", word.strip())
         if not word:
             raise Invalid(f"nothing between the quotes at {text[position:]!r:.40}", hint='"an exact phrase"')
         return Term(_kind(word), word, negated), end
     match = _ITEM.match(text, position)
     assert match is not None
-    word, end = match[0], match.end()
+    word, end = _normalized(match[0]), match.end()
     bare = word.strip("*")
     if not bare:
         raise Invalid(f"{word:.40} is everything", hint='word* finds words that begin so; "*" looks for a star')
@@ -330,7 +339,7 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
             value, position = (match[0], match.end()) if match else ("", position)
         if not value:
             raise Invalid(f"{name}: has an empty value", hint=f"{name}:one,other; quotes around what has a comma")
-        values.append(_checked(name, value))
+        values.append(_checked(name, value if name in _PATHS else _normalized(value)))
         if not text.startswith(",", position):
             break
         position += 1
@@ -362,7 +371,7 @@ def _checked(name: str, value: str) -> str:
 
 
 def _show_filter(clause: Filter) -> str:
-    values = ",".join(value if re.fullmatch(r'[^\s,"]+', value) else _quote(value) for value in clause.values)
+    values = ",".join(value if _PLAIN_VALUE.fullmatch(value) else _quote(value) for value in clause.values)
     return f"{'-' if clause.negated else ''}{clause.name}:{values}"
 
 

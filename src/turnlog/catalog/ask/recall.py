@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnlog.catalog.answer import RecalledPage, RecalledPlace
 from turnlog.catalog.ask.hits import hits_of
 from turnlog.catalog.ask.listing import now_ms
-from turnlog.catalog.ask.lookup import wanted_in
+from turnlog.catalog.ask.lookup import entry_queries
 from turnlog.catalog.ask.page import matching
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.titles import title_hits
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from turnlog.catalog.answer import Hit
     from turnlog.catalog.ask.page import Matches
     from turnlog.catalog.index.index import Index
-    from turnlog.catalog.index.wanted import EntryMatch, Wanted
+    from turnlog.catalog.index.lookup import EntryMatch, EntryQuery
 
 _COUNTED, _READ = 1_000, 200
 """The maximum number of places counted that have all of the words; the second if each text has to be read."""
@@ -54,8 +54,8 @@ Skips = Callable[["EntryMatch"], bool]
 Clean = Callable[[str], str]
 
 
-def nothing(match: EntryMatch) -> bool:
-    """The default of `skips`: nothing is left out."""
+def skip_none(match: EntryMatch) -> bool:
+    """Leave out nothing: the default of `skips`."""
     return False
 
 
@@ -83,7 +83,7 @@ def recall(
     *,
     limit: int,
     offset: int = 0,
-    skips: Skips = nothing,
+    skips: Skips = skip_none,
     clean: Clean = str,
 ) -> RecalledPage:
     """The best place of each session; if there are few sessions, more places of each.
@@ -94,16 +94,16 @@ def recall(
     if limit < 1 or offset < 0:
         raise Invalid(f"{limit} places from {offset} on", hint="at least 1, from 0 on")
     parsed = parse(query)
-    wanted = wanted_in(indexes, parsed, None, now_ms=now_ms())
-    matches = matching(indexes, parsed, wanted, _COUNTED, limit_if_read=_READ, skips=skips)
+    lookups = entry_queries(indexes, parsed, None, now_ms=now_ms())
+    matches = matching(indexes, parsed, lookups, _COUNTED, limit_if_read=_READ, skips=skips)
     order, others = _one_of_each(_with_all_words(indexes, parsed, matches))
     is_sentence = not parsed.others and len([term for term in parsed.terms if not term.negated]) > 1
     if len(order) < offset + limit and is_sentence:
-        order += _Near(indexes, matches.wanted, skips).places(parsed, {place.session for place in order})
+        order += _Near(indexes, matches.lookups, skips).places(parsed, {place.session for place in order})
     if len(order) < offset + limit:
         order += others
     page = order[offset : offset + limit]
-    places = [place for place in (_recalled(indexes, matches.wanted, one, clean) for one in page) if place is not None]
+    places = [place for place in (_recalled(indexes, matches.lookups, one, clean) for one in page) if place is not None]
     return RecalledPage(
         places,
         left=max(0, len(order) - offset - limit),
@@ -120,8 +120,8 @@ def _with_all_words(indexes: Sequence[Index], query: Query, matches: Matches) ->
         for match in page.matches
     ]
     sessions = {place.session for _, place in places}
-    for number, (index, one) in enumerate(zip(indexes, matches.wanted, strict=True)):
-        for session, hit in title_hits(index, query, one, _READ).hits:
+    for number, (index, lookup) in enumerate(zip(indexes, matches.lookups, strict=True)):
+        for session, hit in title_hits(index, query, lookup, _READ).hits:
             if (number, session) not in sessions:
                 places.append((hit.cursor, _Place(number, session, None, hit)))
     places.sort(key=lambda place: place[0], reverse=True)
@@ -135,8 +135,8 @@ def _one_of_each(places: list[_Place]) -> tuple[list[_Place], list[_Place]]:
     return list(first.values()), others
 
 
-def _recalled(indexes: Sequence[Index], wanted: list[Wanted], place: _Place, clean: Clean) -> RecalledPlace | None:
-    lookup = wanted[place.number]
+def _recalled(indexes: Sequence[Index], lookups: list[EntryQuery], place: _Place, clean: Clean) -> RecalledPlace | None:
+    lookup = lookups[place.number]
     if place.hit is not None:
         from turnlog.catalog.ask.snippet import snippet
 
@@ -153,8 +153,8 @@ def _recalled(indexes: Sequence[Index], wanted: list[Wanted], place: _Place, cle
 class _Near:
     """Places with most of the rarest words, ranked by the words of the session and of its best place."""
 
-    def __init__(self, indexes: Sequence[Index], wanted: list[Wanted], skips: Skips) -> None:
-        self._indexes, self._wanted, self._skips = indexes, wanted, skips
+    def __init__(self, indexes: Sequence[Index], lookups: list[EntryQuery], skips: Skips) -> None:
+        self._indexes, self._lookups, self._skips = indexes, lookups, skips
 
     def places(self, query: Query, known: set[tuple[int, int]]) -> list[_Place]:
         """The best place of each session that is not in `known`, best session first."""
@@ -184,7 +184,9 @@ class _Near:
         texts = [term.text.lower() for term in query.terms if not term.negated]
         words = dict.fromkeys(word for text in texts for word in re.findall(r"[^\W_]+", text) if word not in _STOP)
         counts = {
-            word: sum(index.frequency(_near_term(word)) for index in self._indexes) for word in words if len(word) > 1
+            word: sum(index.engine.frequency(_near_term(word)) for index in self._indexes)
+            for word in words
+            if len(word) > 1
         }
         there = sorted((count, word) for word, count in counts.items() if count)[:_RAREST]
         most = max((count for count, _ in there), default=1) + 1
@@ -193,8 +195,8 @@ class _Near:
     def _having(self, query: Query, word: str) -> Iterator[tuple[int, EntryMatch]]:
         term = _near_term(word)
         negated = tuple(one for one in query.terms if one.negated)
-        for number, (index, one) in enumerate(zip(self._indexes, self._wanted, strict=True)):
-            for match in index.entries(one._replace(terms=(term, *negated)), limit=_LOOKED_AT):
+        for number, (index, lookup) in enumerate(zip(self._indexes, self._lookups, strict=True)):
+            for match in index.engine.entries(lookup._replace(terms=(term, *negated)), limit=_LOOKED_AT):
                 yield number, match
 
 

@@ -6,20 +6,23 @@ from typing import TYPE_CHECKING
 
 from turnlog.catalog.answer import Hits
 from turnlog.catalog.ask.hits import hits_of
-from turnlog.catalog.ask.lookup import wanted_in
+from turnlog.catalog.ask.lookup import entry_queries
 from turnlog.catalog.ask.page import Page, matching
 from turnlog.catalog.ask.query import parse
 from turnlog.catalog.ask.titles import TitlePage, title_hits
 from turnlog.errors import Invalid
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from turnlog.catalog.answer import Hit
     from turnlog.catalog.index.index import Index
-    from turnlog.catalog.index.wanted import Wanted
+    from turnlog.catalog.index.lookup import EntryQuery
 
 
 def search(
-    *indexes: Index,
+    indexes: Sequence[Index],
+    *,
     query: str,
     workspace: str | None = None,
     limit: int = 20,
@@ -30,16 +33,16 @@ def search(
     if limit < 1:
         raise Invalid(f"a page of {limit} hits", hint="at least 1")
     parsed = parse(query)
-    wanted = wanted_in(indexes, parsed, workspace, now_ms=now_ms)
-    matches = matching(indexes, parsed, wanted, limit, before=before)
-    pages = [_hits_of_page(*each) for each in zip(indexes, matches.pages, matches.wanted, strict=True)]
-    titles = [title_hits(index, parsed, one, limit, before) for index, one in zip(indexes, wanted, strict=True)]
+    lookups = entry_queries(indexes, parsed, workspace, now_ms=now_ms)
+    matches = matching(indexes, parsed, lookups, limit, before=before)
+    pages = [_hits_of_page(*each) for each in zip(indexes, matches.pages, matches.lookups, strict=True)]
+    titles = [title_hits(index, parsed, lookup, limit, before) for index, lookup in zip(indexes, lookups, strict=True)]
     pages += [_hits_of_titles(page) for page in titles if page.hits]
     return pages[0] if len(pages) == 1 else _merge_pages(pages, limit)
 
 
-def _hits_of_page(index: Index, page: Page, wanted: Wanted) -> Hits:
-    hits = Hits(hits_of(index, page.matches, wanted))
+def _hits_of_page(index: Index, page: Page, lookup: EntryQuery) -> Hits:
+    hits = Hits(hits_of(index, page.matches, lookup))
     hits.next, hits.is_cut = page.next, page.is_cut
     return hits
 

@@ -15,7 +15,7 @@ from turnlog.catalog.index.terms import Needle, fold
 if TYPE_CHECKING:
     from turnlog.catalog.ask.query import Query
     from turnlog.catalog.index.index import Index
-    from turnlog.catalog.index.wanted import Wanted
+    from turnlog.catalog.index.lookup import EntryQuery
     from turnlog.catalog.values import Card
 
 TITLE = "title"
@@ -39,21 +39,21 @@ class TitlePage(NamedTuple):
     """The `before` of the next page; None if there is none."""
 
 
-def title_hits(index: Index, query: Query, wanted: Wanted, limit: int, before: int | None = None) -> TitlePage:
+def title_hits(index: Index, query: Query, lookup: EntryQuery, limit: int, before: int | None = None) -> TitlePage:
     """A page of about `limit` sessions. Each hit has the time of the newest entry of its session.
 
     A page is empty only if it is the last one, and ends between two times: the next one continues before a time.
     """
-    both = zip(query.ways, (wanted, *wanted.others), strict=True)
-    ways = [(way, one) for way, one in both if way.terms and not of_entries(way).op]
-    if not ways:
+    both = zip(query.sides, (lookup, *lookup.others), strict=True)
+    sides = [(side, of_side) for side, of_side in both if side.terms and not of_entries(side).op]
+    if not sides:
         return TitlePage([], None)
-    matching = (one.sessions.and_(title_condition(way)).and_(active(one.span)) for way, one in ways)
+    matching = (of_side.sessions.and_(title_condition(side)).and_(active(of_side.span)) for side, of_side in sides)
     condition = _LISTED.and_(either(*matching))
-    sides = [[Needle(term) for term in way.terms if not term.negated] for way, _ in ways]
+    needles = [[Needle(term) for term in side.terms if not term.negated] for side, _ in sides]
     while True:
         cards, next = _cards(index, condition, limit, before)
-        hits = _hits(index, cards, sides)
+        hits = _hits(index, cards, needles)
         if hits or next is None:
             return TitlePage(hits, next)
         before = next

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from turnlog.catalog.answer import Spending
 from turnlog.catalog.ask.filters import of_model, of_spending, span_of
 from turnlog.catalog.ask.listing import now_ms as _now_ms
-from turnlog.catalog.ask.lookup import sessions_meant
+from turnlog.catalog.ask.lookup import session_condition
 from turnlog.catalog.ask.owner import UNKNOWN, owners
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.index.columns import path_of
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.index import Index
+from turnlog.catalog.index.lookup import Shift, SpendingQuery
 from turnlog.catalog.index.spending import DAY, QUARTER_MS
-from turnlog.catalog.index.wanted import Shift, SpendingQuery
 from turnlog.catalog.values import COUNTS, TokenSums, rounded
 from turnlog.errors import Invalid
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 PERIODS = ("day", "week", "month")
 GROUPS = (*PERIODS, "session", "model", "workspace", "agent", "user", "machine")
-TIMES = GROUPS[:3]
 LABEL = "label:"
 """Before the name of a label: a group for each of its values."""
 _COLUMNS = {"session": "name", "workspace": "workspace", "agent": "agent"}
@@ -45,7 +44,8 @@ _UNIX_EPOCH = 719_163  # as a day of `date`
 
 
 def usage(
-    *indexes: Index,
+    indexes: Sequence[Index],
+    *,
     query: str = "",
     by: str = "day",
     workspace: str | None = None,
@@ -74,7 +74,7 @@ def _ordered(groups: dict[tuple[str, ...], Sum], kinds: tuple[str, ...]) -> list
             cost[names[:depth]] = cost.get(names[:depth], 0) + group.pico
 
     def key(names: tuple[str, ...]) -> list[tuple[int, str]]:
-        return [(0 if by in TIMES else -cost[names[: depth + 1]], names[depth]) for depth, by in enumerate(kinds)]
+        return [(0 if by in PERIODS else -cost[names[: depth + 1]], names[depth]) for depth, by in enumerate(kinds)]
 
     return sorted(groups, key=key)
 
@@ -96,7 +96,7 @@ def usage_by_two(
     for session, model, names, numbers in _grouped(indexes, query, (by, and_by), workspace, timezone, _now_ms()):
         groups.setdefault(names[0], {}).setdefault(names[1], Sum()).add(session, model, numbers)
     order = sorted(groups)
-    if by not in TIMES:
+    if by not in PERIODS:
         order.sort(key=lambda name: -sum(group.pico for group in groups[name].values()))
     return {
         name: sorted((group.as_spending(part) for part, group in groups[name].items()), key=_dearest) for name in order
@@ -122,7 +122,7 @@ def _grouped(
             raise Invalid(f"no usage by {by!r:.40}", hint=f"by {', '.join(GROUPS)} or {LABEL}NAME")
     if len(set(kinds)) < len(kinds):
         raise Invalid(f"usage by the same twice: {','.join(kinds)}", hint="name each once")
-    parsed, with_days = of_spending(parse(query)), any(by in TIMES for by in kinds)
+    parsed, with_days = of_spending(parse(query)), any(by in PERIODS for by in kinds)
     labelled = {by: labelled_by(home, by.removeprefix(LABEL)) for by in kinds if by.startswith(LABEL)}
     for number, index in enumerate(indexes):
         rows = _rows(index, parsed, workspace, zone, now_ms, with_days=with_days)
@@ -163,7 +163,7 @@ def _rows(
     index: Index, query: Query, workspace: str | None, zone: tzinfo | None, now_ms: int, *, with_days: bool
 ) -> list[tuple[Any, ...]]:
     without = ("model", "since", "until")
-    sessions = sessions_meant(index, query, now_ms=now_ms, zone=zone, without=without)
+    sessions = session_condition(index, query, now_ms=now_ms, zone=zone, without=without)
     if workspace is not None:
         sessions = sessions.and_(Condition("=", "sessions.workspace", workspace))
     span = span_of(query, now_ms=now_ms, zone=zone)
@@ -202,7 +202,7 @@ class Sum:
 def _group(by: str, day: int, model: str, name: str) -> str:
     if by == "model":
         return model or UNKNOWN
-    if by not in TIMES:
+    if by not in PERIODS:
         return name
     at = date.fromordinal(_UNIX_EPOCH + int(day))
     if by == "day":

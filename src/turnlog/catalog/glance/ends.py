@@ -23,8 +23,8 @@ class SessionGlance(NamedTuple):
     workspace: str | None = None
     title: str | None = None
     preview: str = ""
-    created: int | None = None
-    updated: int | None = None
+    created_ms: int | None = None
+    updated_ms: int | None = None
     fork: str | None = None
     parent: str | None = None
     is_hidden: bool = False

@@ -9,7 +9,7 @@ from typing import Any
 
 from turnlog.catalog.glance.ends import FileEnds, SessionGlance, fields_in, ms_in, objects_in, preview_in, text_in
 
-_MARK = b'"projectHash"'
+_MARK = '"projectHash"'
 _HEADER = re.compile(r'"(sessionId|startTime|kind)": ?"([^"\\]*)"')
 _PROMPT = re.compile(r'"type": ?"user",\s*"content": ?("(?:[^"\\]|\\.)*"|\[\s*\{\s*"text": ?("(?:[^"\\]|\\.)*"))')
 
@@ -33,8 +33,8 @@ def glance(path: str, size: int) -> SessionGlance | None:
         workspace=_root(folder),
         title=text_in(header.get("summary")),
         preview=preview,
-        created=ms_in(header.get("startTime")),
-        updated=ends.last_time(),
+        created_ms=ms_in(header.get("startTime")),
+        updated_ms=ends.last_time(),
         parent=parent if is_side and parent != "chats" else None,
         is_hidden=is_side,
     )
@@ -60,7 +60,7 @@ def _log(ends: FileEnds) -> tuple[dict[str, Any], str]:
 def _document(ends: FileEnds) -> tuple[dict[str, Any], str]:
     """The fields at the beginning of a document, and its first prompt: parsing it would need all of it."""
     head = ends.head.decode(errors="replace")
-    if _MARK.decode() not in head and '"sessionId"' not in head:
+    if _MARK not in head and '"sessionId"' not in head:
         return {}, ""
     header: dict[str, Any] = {key: value for key, value in reversed(_HEADER.findall(head))}
     summary = re.search(r'"summary": ?("(?:[^"\\]|\\.)*")', ends.tail.decode(errors="replace"))

@@ -44,7 +44,7 @@ def glance(form: Format, source: Source) -> tuple[FoundFile, SessionGlance] | No
         workspace=header.workspace,
         title=header.title,
         preview=prompt,
-        created=ms_of(header.created),
+        created_ms=ms_of(header.created),
         fork=header.fork.session if header.fork is not None else None,
         parent=header.spawned.session if header.spawned is not None else None,
         is_hidden=header.hidden,

@@ -70,6 +70,10 @@ class GlanceIndex:
         """When the oldest file last changed, if there are some that were not examined."""
         return self._glances.first
 
+    def close(self) -> None:
+        """Discard the glances."""
+        self._database.close()
+
     def look_for(self, name: str) -> None:
         """Take a glance at other files whose sessions may have this name."""
         self._add(self._glances.look_up(name))

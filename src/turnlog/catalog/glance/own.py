@@ -28,6 +28,8 @@ def rows(home: Home, files: Iterable[FileStat]) -> Iterator[GlanceRow]:
         native = session_id_of(name) if is_session_file(name) else None
         if native:
             is_deleted = os.path.basename(folder) == TRASH
+            if is_deleted and (native, False) in infos:
+                continue  # of two with one id, the one in use counts
             yield row_of_info(found_file(file), native, infos.get((native, is_deleted)), is_deleted=is_deleted)
 
 

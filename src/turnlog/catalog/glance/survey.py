@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from heapq import nlargest
+from stat import S_ISREG
 from typing import NamedTuple
 
 from turnlog.catalog.glance import claude_code, codex, gemini_cli
@@ -69,6 +71,8 @@ class FileSurvey:
         for agent, root in dict.fromkeys(roots):
             if os.path.isdir(root):
                 self._count(agent, root)
+            elif agent not in QUICK and agent != OURS:
+                self._count_file(agent, root)
 
     def _count(self, agent: str, root: str) -> None:
         quick = QUICK.get(agent)
@@ -87,6 +91,16 @@ class FileSurvey:
             self.own += files_here
         elif files_here:
             self.others.add((agent, root))
+
+    def _count_file(self, agent: str, path: str) -> None:
+        """Count a file in which an agent keeps all of its sessions."""
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return
+        if S_ISREG(status.st_mode) and not (self._is_known and self._is_known(path)):
+            self.size_bytes += status.st_size
+            self.others.add((agent, path))
 
     def _listed(self, agent: str, folder: str, files_here: list[FileStat]) -> list[str]:
         """Add the new files of a folder to `files_here`. Returns the names of the folders in it."""
@@ -157,10 +171,10 @@ def _nearness(workspace: str) -> Callable[[str], bool]:
 
 
 def row_at(file: FoundFile) -> GlanceRow | None:
-    """A glance at a file; None if it is no session. If it fails, only the name is known."""
+    """A glance at a file; None if it is gone or no session. If it fails, only the name is known."""
     try:
         session = QUICK[file.agent].glance(file.path, file.size)
-    except OSError:
+    except FileNotFoundError:
         return None
     except Exception:  # no file may keep others from the list; indexing reports the reason
         session = SessionGlance(stem_of(file.path))
@@ -169,7 +183,7 @@ def row_at(file: FoundFile) -> GlanceRow | None:
 
 def row_of_glance(file: FoundFile, session: SessionGlance, key: str = "") -> GlanceRow:
     """What a glance showed, as a row of the index."""
-    updated = session.updated if session.updated is not None else file.mtime // 1_000_000
+    updated = session.updated_ms if session.updated_ms is not None else file.mtime // 1_000_000
     native, title = clean(session.native), session.title
     return GlanceRow(
         name=f"{file.agent}:{native}",
@@ -181,7 +195,7 @@ def row_of_glance(file: FoundFile, session: SessionGlance, key: str = "") -> Gla
         workspace=_workspace(session.workspace),
         title=clean(title) if title and is_title(title, session.workspace) else None,
         preview=clean(session.preview),
-        created=session.created if session.created is not None else updated,
+        created=session.created_ms if session.created_ms is not None else updated,
         updated=updated,
         fork=session.fork,
         parent=session.parent,
@@ -193,13 +207,9 @@ def row_of_glance(file: FoundFile, session: SessionGlance, key: str = "") -> Gla
     )
 
 
-_workspaces: dict[str, str | bytes] = {}
-
-
+@lru_cache(maxsize=1024)
 def _workspace(folder: str | None) -> str | bytes | None:
     if not folder:
         return None
-    if folder not in _workspaces:
-        is_path = folder.startswith("/") and "\0" not in folder
-        _workspaces[folder] = path_column(workspace_path(folder) if is_path else folder)
-    return _workspaces[folder]
+    is_path = folder.startswith("/") and "\0" not in folder
+    return path_column(workspace_path(folder) if is_path else folder)

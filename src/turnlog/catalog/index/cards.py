@@ -36,6 +36,8 @@ _LINE = (
     "ELSE CAST(substr(subagents, length(rtrim(subagents, '0123456789')) + 1) AS BIGINT) END, unpriced <> ''"
 )
 """The fields of a `ListingRow`, except the state."""
+_ROW = "row "
+"""What the state of a session with more to show begins with, before its number, while a listing is made."""
 _STATE = f"CASE WHEN ending IN {OPEN} THEN 'stopped' WHEN ending = '{WAITING}' THEN 'waiting' ELSE 'idle' END"
 
 
@@ -64,10 +66,10 @@ class ListingColumns:
     """The columns of a listing as of now, in SQL that both engines understand."""
 
     def __init__(self) -> None:
-        self.look = CardMaker()
-        self.special = f"NOT ({_SIMPLE} AND (updated IS NULL OR updated <= {self.look.now_ms - LATELY_MS}))"
-        """The condition for sessions with more to show; these have `row` and their number in the place of the state."""
-        self.lines = f"{_LINE}, CASE WHEN {self.special} THEN 'row ' || id ELSE {_STATE} END"
+        self.maker = CardMaker()
+        self.special = f"NOT ({_SIMPLE} AND (updated IS NULL OR updated <= {self.maker.now_ms - LATELY_MS}))"
+        """The condition for sessions with more to show. Instead of a state, these have `_ROW` and their number."""
+        self.lines = f"{_LINE}, CASE WHEN {self.special} THEN '{_ROW}' || id ELSE {_STATE} END"
         self.facts = "id, ending, writer, fork, parent, is_hidden, is_archived, damage, problem, tags"
 
     def listing(
@@ -76,12 +78,12 @@ class ListingColumns:
         """The rows of a listing, newest first. `facts` returns the facts of special sessions, if there are any."""
         listed: list[ListingRow] = list(map(ListingRow._make, rows))
         listed.sort(key=_newness, reverse=True)  # faster than looking up each row in the order of an index
-        special = [index for index, line in enumerate(listed) if line.state[0] == "r"]
+        special = [index for index, line in enumerate(listed) if line.state.startswith(_ROW)]
         if special:
             facts_by_id = {row[0]: row[1:] for row in facts()}
             for index in special:
                 line = listed[index]
-                listed[index] = _special(line, self.look, *facts_by_id[int(line.state[4:])])
+                listed[index] = _special(line, self.maker, *facts_by_id[int(line.state.removeprefix(_ROW))])
         odd = [index for index, line in enumerate(listed) if not isinstance(line.workspace, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
         for index in odd:
             listed[index] = listed[index]._replace(workspace=os.fsdecode(listed[index].workspace))
@@ -92,10 +94,10 @@ def _newness(line: ListingRow) -> int:
     return line.updated_ms or 0
 
 
-def _special(line: ListingRow, look: CardMaker, ending: str, writer: str, *facts: Any) -> ListingRow:
+def _special(line: ListingRow, maker: CardMaker, ending: str, writer: str, *facts: Any) -> ListingRow:
     remarks = ", ".join(_remarks(line.is_ours, *facts))
     title = " ".join(filter(None, (line.title, f"({remarks})" if remarks else "")))
-    return line._replace(title=title, state=look.state(line.is_ours, ending, writer, line.updated_ms))
+    return line._replace(title=title, state=maker.state(line.is_ours, ending, writer, line.updated_ms))
 
 
 def _remarks(

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from turnlog.catalog.index.conditions import Clause
+from turnlog.catalog.index.lookup import EntryMatch, EntryQuery
 from turnlog.catalog.index.terms import Term
-from turnlog.catalog.index.wanted import EntryMatch, Wanted
 
 
 class Engine(Protocol):
@@ -54,8 +54,8 @@ class Engine(Protocol):
         """Run a statement once for each of `rows`."""
         ...
 
-    def having(self, wanted: Wanted) -> Clause:
-        """The condition for sessions with entries that are wanted."""
+    def having(self, lookup: EntryQuery) -> Clause:
+        """The condition for sessions with entries that a lookup finds."""
         ...
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
@@ -71,7 +71,7 @@ class Engine(Protocol):
         ...
 
     def entries(
-        self, wanted: Wanted, *, before: int | None = None, limit: int | None = None, with_text: bool = False
+        self, lookup: EntryQuery, *, before: int | None = None, limit: int | None = None, with_text: bool = False
     ) -> Iterator[EntryMatch]:
         """Entries that may match, newest first: the index was checked, the text was not."""
         ...

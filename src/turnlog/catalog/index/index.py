@@ -1,4 +1,4 @@
-"""The queries to an index."""
+"""The queries about sessions in an index. Those about entries and words are methods of its engine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
 from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.ending import UNREAD
 from turnlog.catalog.index.where import where
 from turnlog.errors import Invalid
 from turnlog.session.interior import interior
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from turnlog.catalog.index.engine import Engine
-    from turnlog.catalog.index.terms import Term
-    from turnlog.catalog.index.wanted import SpendingQuery
+    from turnlog.catalog.index.lookup import SpendingQuery
     from turnlog.catalog.values import Card, ListingRow
     from turnlog.session import Home
 
@@ -25,16 +25,11 @@ _ANY = Condition()
 class Index:
     """Looks up sessions and entries, in any engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, home: Callable[[], Home] | None = None) -> None:
         self.engine = engine
-        self.sure, self.patience, self.entries = engine.sure, engine.patience, engine.entries
         self._sessions = engine.table("sessions")
-        self._home: Callable[[], Home] | None = None
-
-    def with_home(self, home: Callable[[], Home]) -> Index:
-        """Set the home whose checkpoints show which sessions wrote the lines of commits. Returns this index."""
         self._home = home
-        return self
+        """The home whose checkpoints show which sessions wrote the lines of commits."""
 
     def cards(self, sessions: Condition = _ANY, *, limit: int | None = None) -> list[Card]:
         """The cards of sessions, newest first."""
@@ -48,21 +43,21 @@ class Index:
         sql, values = where(self.engine, sessions)
         most = "" if limit is None else f" LIMIT {int(limit)}"
         sql = f"SELECT {CARD}, id FROM {self._sessions} WHERE {sql} ORDER BY updated DESC, native{most}"
-        look = CardMaker()
-        return {row[-1]: look.card(row[:-1]) for row in self.engine.rows(sql, values)}
+        maker = CardMaker()
+        return {row[-1]: maker.card(row[:-1]) for row in self.engine.rows(sql, values)}
 
     def cards_of(self, rows: Iterable[int]) -> dict[int, Card]:
         """The cards of these rows."""
-        look, sql = CardMaker(), f"SELECT {CARD}, id FROM {self._sessions} WHERE {self.engine.among_numbers('id')}"
-        return {row[-1]: look.card(row[:-1]) for row in self.engine.rows(sql, (list(rows),))}
+        maker, sql = CardMaker(), f"SELECT {CARD}, id FROM {self._sessions} WHERE {self.engine.among_numbers('id')}"
+        return {row[-1]: maker.card(row[:-1]) for row in self.engine.rows(sql, (list(rows),))}
 
     def listing(self, sessions: Condition) -> list[ListingRow]:
         """The sessions of `cards`, as rows of a listing."""
         sql, values = where(self.engine, sessions)
-        asked = ListingColumns()
-        rows = self.engine.rows(f"SELECT {asked.lines} FROM {self._sessions} WHERE {sql}", values)
-        facts = f"SELECT {asked.facts} FROM {self._sessions} WHERE {sql} AND {asked.special}"
-        return asked.listing(rows, lambda: self.engine.rows(facts, values))
+        columns = ListingColumns()
+        rows = self.engine.rows(f"SELECT {columns.lines} FROM {self._sessions} WHERE {sql}", values)
+        facts = f"SELECT {columns.facts} FROM {self._sessions} WHERE {sql} AND {columns.special}"
+        return columns.listing(rows, lambda: self.engine.rows(facts, values))
 
     def ids(self) -> list[str]:
         """The ids of all sessions."""
@@ -74,11 +69,15 @@ class Index:
         [(count,)] = self.engine.rows(f"SELECT count(*) FROM {self._sessions} WHERE {sql}", values)
         return count
 
-    def first(self, sessions: Condition = _ANY) -> int | None:
-        """When the first session began, in milliseconds since 1970."""
+    def progress(self, sessions: Condition) -> tuple[int, int, int | None]:
+        """How many sessions there are, how many of them were read, and when the first began, in ms since 1970."""
         sql, values = where(self.engine, sessions)
-        [(first,)] = self.engine.rows(f"SELECT min(created) FROM {self._sessions} WHERE created > 0 AND {sql}", values)
-        return first
+        [(count, unread, first)] = self.engine.rows(
+            f"SELECT count(*), count(CASE WHEN ending = '{UNREAD}' THEN 1 END), "
+            f"min(CASE WHEN created > 0 THEN created END) FROM {self._sessions} WHERE {sql}",
+            values,
+        )
+        return count, count - unread, first
 
     def gone(self) -> dict[str, int]:
         """The number of sessions of each other agent that are only counted, because their files are gone."""
@@ -103,16 +102,16 @@ class Index:
 
     def in_state(self, states: frozenset[str]) -> list[int]:
         """The sessions that are in one of these states now."""
-        look = CardMaker()
+        maker = CardMaker()
         rows = self.engine.rows(f"SELECT id, is_ours, ending, writer, updated FROM {self._sessions}")
-        return [id for id, *facts in rows if look.state(*facts) in states]
+        return [id for id, *facts in rows if maker.state(*facts) in states]
 
     def behind_commits(self, revisions: str) -> list[int]:
         """The sessions whose turns wrote lines of these commits, their originals, and their subagents."""
         from turnlog.blame.commit import sessions_behind
 
         if self._home is None:
-            raise Invalid(f"commit:{revisions:.80} needs a home whose checkpoints tell", hint="ask a catalog of a home")
+            raise Invalid(f"commit:{revisions:.80} needs a home with checkpoints", hint="ask a catalog of a home")
         ours = ("", *sessions_behind(interior(self._home()).store, revisions))
         sessions = self._named(Condition("in", "sessions.native", ours).or_(Condition("in", "sessions.copy_of", ours)))
         return [*sessions.values(), *self._named(Condition("in", "sessions.parent", ("", *sessions))).values()]
@@ -120,18 +119,6 @@ class Index:
     def _named(self, sessions: Condition) -> dict[str, int]:
         sql, values = where(self.engine, sessions)
         return dict(self.engine.rows(f"SELECT native, id FROM {self._sessions} WHERE {sql}", values))
-
-    def frequency(self, term: Term) -> int:
-        """See `Engine.frequency`."""
-        return self.engine.frequency(term)
-
-    def nearest(self, word: str) -> str:
-        """See `Engine.nearest`."""
-        return self.engine.nearest(word)
-
-    def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """See `Engine.texts`."""
-        return self.engine.texts(ids)
 
     def spending(self, asked: SpendingQuery) -> list[tuple[Any, ...]]:
         """For each session, day and model: requests, millionths of micro-dollars, unpriced requests, token counts."""

@@ -18,7 +18,7 @@ def sum_of(text: str) -> int:
     return crc32(data) << 31 ^ adler32(data)
 
 
-def digest(text: str) -> int:
+def hash_of(text: str) -> int:
     """A hash of a text that fits into an integer column."""
     from turnlog.log.digest import blake2b
 
@@ -28,5 +28,5 @@ def digest(text: str) -> int:
 def token_of(request: str | None, entry: str) -> int:
     """The key of a request: even if made of the id of the request, odd if of the id of its entry."""
     if request is not None:
-        return digest("r" + request) & ~OF_ENTRY
-    return digest("e" + entry) | OF_ENTRY
+        return hash_of("r" + request) & ~OF_ENTRY
+    return hash_of("e" + entry) | OF_ENTRY

@@ -50,15 +50,15 @@ class Prices:
         self._found: dict[tuple[str, date], Tariff | None] = {}
         """The tariffs that hold for a whole day, in millionths of micro-dollars."""
         self._stamp = stamp()
-        self._is_changed = True
-        self.are_changed = known_before is not None
-        """Whether the prices differ from those that were used before."""
+        self._is_unsaved = True
+        self.is_outdated = known_before is not None
+        """Whether the sums were made with other prices than those of now."""
         try:
             before = msgspec.json.decode(known_before, type=_Known) if known_before is not None else None
         except (msgspec.DecodeError, msgspec.ValidationError):
             before = None
         if before is not None and before.stamp == self._stamp:
-            self._terms, self._is_changed, self.are_changed = before.terms, False, False
+            self._terms, self._is_unsaved, self.is_outdated = before.terms, False, False
 
     @property
     def stamp(self) -> str:
@@ -89,7 +89,7 @@ class Prices:
         price_terms = terms_of(model, at)
         if price_terms.hold(at):
             self._terms.setdefault(model, []).append(price_terms)
-            self._is_changed = True
+            self._is_unsaved = True
         return price_terms
 
     def add(self, known: bytes) -> None:
@@ -99,11 +99,11 @@ class Prices:
             for model, terms in other.terms.items():
                 new = [one for one in terms if one not in self._terms.get(model, ())]
                 self._terms.setdefault(model, []).extend(new)
-                self._is_changed = self._is_changed or bool(new)
+                self._is_unsaved = self._is_unsaved or bool(new)
 
     def remember(self, db: Engine) -> None:
         """Store the prices for the next run. Inside a transaction."""
-        if self._is_changed:
+        if self._is_unsaved:
             set_note(db, PRICES, msgspec.json.encode(_Known(self._stamp, self._terms)))
             set_note(db, PRICES_OF, self._stamp)
 

@@ -13,6 +13,7 @@ from turnlog.catalog.index.columns import lines
 from turnlog.catalog.index.copies import repeated_by_copies
 from turnlog.catalog.index.keys import OF_ENTRY
 from turnlog.catalog.index.notes import DIRTY, drop_note
+from turnlog.catalog.index.origin import HOOKED, is_hooked, origins_of
 from turnlog.catalog.index.spending import QUARTER_MS, QUARTERS
 from turnlog.catalog.index.totals import book, book_copies
 from turnlog.catalog.values import COUNTS, rounded
@@ -20,8 +21,6 @@ from turnlog.catalog.values import COUNTS, rounded
 if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine
 
-HOOKED = "\x1e"
-"""Follows each origin of a session of ours whose turns hooks report: the original is not listed as a second session."""
 _FEW = 200
 _AT_ONCE = 500
 _SUMS = ", ".join(f"sum({name})" for name in COUNTS)
@@ -69,12 +68,12 @@ class _Kin(NamedTuple):
     @property
     def origins(self) -> list[str]:
         """The ids of this session in its agent."""
-        return self.origin.split(HOOKED)[:-1] if self.is_hooked else [self.origin] if self.origin else []
+        return origins_of(self.origin)
 
     @property
     def is_hooked(self) -> bool:
         """Whether hooks report its turns."""
-        return self.origin.endswith(HOOKED)
+        return is_hooked(self.origin)
 
     @property
     def name(self) -> str:
@@ -85,7 +84,7 @@ def _families(db: Engine) -> set[int]:
     """Update the family and the original of every fork and copy. Returns the sessions that changed."""
     sessions = db.table("sessions")
     hooked = db.rows(f"SELECT origin FROM {sessions} WHERE is_ours AND substr(origin, length(origin)) = '{HOOKED}'")
-    origins = [origin for (several,) in hooked for origin in several.split(HOOKED)[:-1]]
+    origins = [origin for (several,) in hooked for origin in origins_of(several)]
     rows = db.rows(
         "SELECT id, native, is_ours, agent, fork, origin, family, depth, copy_of, is_copied, is_deleted, "
         f"repeats FROM {sessions} WHERE fork IS NOT NULL OR family <> '' OR copy_of IS NOT NULL OR is_copied "
@@ -102,12 +101,13 @@ def _families(db: Engine) -> set[int]:
             above[one.name] = _name(one.is_ours, one.agent, one.fork)
         elif one.origins and one.origins[0] != one.name:
             above[one.name] = one.origins[0]
-    whole, copies = _wholes(db, kin), repeated_by_copies(db)
+    stand_ins, copies = _stand_ins(db, kin), repeated_by_copies(db)
+    roots = _roots(above, [one.name for one in kin])
     moved: dict[int, tuple[Any, ...]] = {}
     for one in kin:
-        family, depth = _root(above, one.name)
+        family, depth = roots[one.name]
         copy = one.origins[0].replace("\n", ":", 1) if one.is_ours and one.origins else None
-        other = whole.get(one.id)
+        other = stand_ins.get(one.id)
         if other is not None:
             copy = other[0].native
         is_copied, repeats = other is not None and other[1], -1
@@ -124,23 +124,37 @@ def _families(db: Engine) -> set[int]:
     return set(moved) | book_copies(db, {id: copy.owed for id, copy in copies.items()})
 
 
-def _root(above: dict[str, str], name: str) -> tuple[str, int]:
-    """The root of a family, and the distance from it. The root of a cycle is the first by name."""
-    path = [name]
-    while (up := above.get(path[-1])) is not None:
-        if up in path:
-            return min(path[path.index(up) :]), 0
-        path.append(up)
-    return path[-1], len(path) - 1
+def _roots(above: dict[str, str], names: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """The root of each family, and the distance from it. The root of a cycle is the first by name, at no distance."""
+    roots: dict[str, tuple[str, int]] = {}
+    in_cycles: set[str] = set()
+    for name in names:
+        path: dict[str, None] = {}  # in order, and searched as a set
+        at: str | None = name
+        while at is not None and at not in path and at not in roots:
+            path[at] = None
+            at = above.get(at)
+        if at is None:
+            root, depth = next(reversed(path)), -1
+        elif at in roots:
+            root, depth = roots[at]
+        else:
+            cycle = list(path)[list(path).index(at) :]
+            root, depth = min(cycle), 0
+            in_cycles.update(cycle)
+        for one in reversed(path):
+            depth = 0 if root in in_cycles else depth + 1
+            roots[one] = root, depth
+    return roots
 
 
-def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
-    """Other agents' sessions with a duplicate: each with the one that stands for it, and whether that is complete."""
+def _stand_ins(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
+    """The stand-in of each session of another agent that has one, and whether it is complete."""
     groups: dict[str, list[_Kin]] = {}
     for one in kin:
         for origin in () if one.is_ours and one.is_deleted else one.origins:
             groups.setdefault(origin, []).append(one)
-    wholes: dict[int, tuple[_Kin, bool]] = {}
+    stand_ins: dict[int, tuple[_Kin, bool]] = {}
     for group in groups.values():
         if len(group) < 2:
             continue
@@ -148,8 +162,8 @@ def _wholes(db: Engine, kin: list[_Kin]) -> dict[int, tuple[_Kin, bool]]:
         first = min(group, key=lambda one: (not one.is_ours, -len(contents[one.id]), one.id))
         for one in group:
             if one is not first and not one.is_ours:
-                wholes[one.id] = first, first.is_hooked or contents[one.id] <= contents[first.id]
-    return wholes
+                stand_ins[one.id] = first, first.is_hooked or contents[one.id] <= contents[first.id]
+    return stand_ins
 
 
 def _name(is_ours: int, agent: str | None, native: str) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from turnlog.catalog.index.engine import Engine
-    from turnlog.catalog.index.wanted import Shift, SpendingQuery, TimeSpan
+    from turnlog.catalog.index.lookup import Shift, SpendingQuery, TimeSpan
 
 QUARTER_MS = 900_000
 DAY = 96
@@ -56,7 +56,11 @@ def _table(db: Engine, span: TimeSpan) -> str:
     """The rows of a time span."""
     first = None if span.since is None else -(-span.since // QUARTER_MS)
     last = None if span.until is None else span.until // QUARTER_MS
-    conditions = [f"quarter >= {first}"] * (first is not None) + [f"quarter < {last}"] * (last is not None)
+    conditions: list[str] = []
+    if first is not None:
+        conditions.append(f"quarter >= {first}")
+    if last is not None:
+        conditions.append(f"quarter < {last}")
     quarters = db.table("quarters")
     sql = f"SELECT {QUARTERS} FROM {quarters}" + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
     edges: list[tuple[int, int]] = []

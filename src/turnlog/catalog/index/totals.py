@@ -14,6 +14,7 @@ import msgspec
 
 from turnlog.catalog.index.batch import BEYOND
 from turnlog.catalog.index.keys import token_of
+from turnlog.catalog.index.origin import origins_of
 from turnlog.catalog.index.prices import Paid, Prices
 from turnlog.catalog.values import COUNTS
 from turnlog.log.usage import Usage
@@ -48,16 +49,18 @@ def book(db: Engine, changed: set[int] | None) -> None:
     """Make the rows of `spent` for totals of the sessions that were read, or whose import was."""
     prices: Prices | None = None
     rows = db.rows(
-        f"SELECT s.id, s.native, s.totals, c.id FROM {db.table('sessions', 's')} LEFT JOIN {db.table('sessions', 'c')} "
-        "ON s.copy_of = c.native AND c.is_ours AND c.origin = s.origin WHERE s.totals <> '' AND NOT s.is_ours"
+        "SELECT s.id, s.native, s.totals, s.origin, c.id, coalesce(c.origin, '') "
+        f"FROM {db.table('sessions', 's')} LEFT JOIN {db.table('sessions', 'c')} "
+        "ON s.copy_of = c.native AND c.is_ours WHERE s.totals <> '' AND NOT s.is_ours"
     )
-    for session, native, totals, copy in list(rows):
+    for session, native, totals, origin, other, origins in list(rows):
+        copy = other if origin in origins_of(origins) else None
         if changed is not None and session not in changed and copy not in changed:
             continue
         db.run(db.drop_spent, [(session, BEYOND, BEYOND)])
         sums = msgspec.json.decode(totals)
         for model, at, *numbers in sums:
-            usage = _rest(Usage(*numbers), _booked(db, copy, None if len(sums) == 1 else model))
+            usage = _not_booked(Usage(*numbers), _booked(db, copy, None if len(sums) == 1 else model))
             if usage is None:
                 continue
             prices = prices or Prices(db)
@@ -107,7 +110,8 @@ def _booked(db: Engine, copy: int | None, model: str | None) -> Usage:
     return _usage([count or 0 for count in counts], None if cost is None else cost // 1_000_000)
 
 
-def _rest(total: Usage, booked: Usage) -> Usage | None:
+def _not_booked(total: Usage, booked: Usage) -> Usage | None:
+    """What of a total is left beside what the import has booked; None if nothing is."""
     counts = [max(0, a - b) for a, b in zip(counts_of(total), counts_of(booked), strict=True)]
     cost = None if total.cost_micros is None else max(0, total.cost_micros - (booked.cost_micros or 0))
     return _usage(counts, cost or None) if any(counts) or cost else None

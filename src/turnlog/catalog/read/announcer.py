@@ -9,6 +9,7 @@ from turnlog.catalog.glance.heading import glance
 from turnlog.catalog.glance.own import infos_of, row_of_info
 from turnlog.catalog.glance.survey import QUICK, FoundFile, row_at, row_of_glance
 from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp, Watchlist
+from turnlog.catalog.watch.discovery import DATABASES
 from turnlog.catalog.watch.sweep import ABSENT, stamp_of
 from turnlog.formats import format_of
 
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 
     from turnlog.catalog.index.batch import Batch
     from turnlog.catalog.index.rows import GlanceRow
+    from turnlog.catalog.watch.discovery import OwnFile
     from turnlog.formats import Source
     from turnlog.session import Home
 
 _AT_ONCE = 500
 _LARGE = 4 << 20
 """A document larger than this is not parsed for a glance."""
-_DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
 class Announcer:
@@ -48,15 +49,16 @@ class Announcer:
         gone = self._watchlist.number_of(source.agent, source.path, source.key)  # it was gone, and is still counted
         self._put(row, source.agent, {source.path: stamp, **stamps}, gone)
 
-    def announce_ours(self, sessions: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
-        """Announce our sessions (file, id, is deleted). Returns those that are known under another path."""
-        moved: list[tuple[str, str, bool]] = []
-        places = {is_deleted for *_, is_deleted in sessions}
+    def announce_ours(self, files: list[OwnFile]) -> list[OwnFile]:
+        """Announce our sessions. Returns those that are known under another path."""
+        moved: list[OwnFile] = []
+        places = {own.is_deleted for own in files}
         infos = infos_of(self._home(), places) if places else {}
-        for path, native, is_deleted in sessions:
+        for own in files:
+            path, native, is_deleted = own
             stamp = stamp_of(path)
             if self._watchlist.own(native) is not None:
-                moved.append((path, native, is_deleted))
+                moved.append(own)
                 continue
             if stamp is None:
                 continue
@@ -69,7 +71,7 @@ class Announcer:
         file = FoundFile(stamp.mtime, source.agent, source.path, max(stamp.size, 0))
         if source.agent in QUICK and not source.key:
             return row_at(file) if stamp.size >= 0 else row_of_glance(file, SessionGlance(stem_of(source.path)))
-        if stamp.size > _LARGE and not source.path.endswith(_DATABASES):
+        if stamp.size > _LARGE and not source.path.endswith(DATABASES):
             return row_of_glance(file, SessionGlance(stem_of(source.path)), source.key)
         session = glance(format_of(source.agent), source)
         return row_of_glance(*(session or (file, SessionGlance(stem_of(source.path)))), key=source.key)

@@ -44,15 +44,15 @@ class SessionCounts:
         self.models: tuple[str, ...] = ()
         self.git_branches: tuple[str, ...] = ()
         """The git branches at checkpoints."""
-        self.first: int | None = None
-        self.last: int | None = None
+        self.first_ms: int | None = None
+        self.last_ms: int | None = None
         self.last_spoke_ms: int | None = None
         """The time of the last message, or of the last mark of a turn."""
         self.last_role = ""
         """Who spoke last: user, assistant or tool."""
         self.waiting: frozenset[str] = frozenset()
         """The calls of the newest answer that have no result."""
-        self.turn = False
+        self.is_in_turn = False
         """Whether a turn has begun and not ended."""
         self.cursor = ""
         """The node after which the next one is added."""
@@ -67,10 +67,10 @@ class SessionCounts:
     def add(self, entry: Entry, at: int | None) -> None:
         """Count an entry."""
         if at is not None:
-            if self.first is None:
-                self.first = at
-            if self.last is None or at > self.last:
-                self.last = at
+            if self.first_ms is None:
+                self.first_ms = at
+            if self.last_ms is None or at > self.last_ms:
+                self.last_ms = at
         kind = type(entry)
         if (
             at is not None
@@ -81,9 +81,9 @@ class SessionCounts:
         if kind is Message:
             self._message(cast("Message", entry))
         elif kind is Turn:
-            self.turn = cast("Turn", entry).state == "begin"
-            self.turns += self.turn
-            if not self.turn:  # the turn is ended explicitly, even if calls have no result
+            self.is_in_turn = cast("Turn", entry).state == "begin"
+            self.turns += self.is_in_turn
+            if not self.is_in_turn:  # the turn is ended explicitly, even if calls have no result
                 self.last_role, self.waiting = "", frozenset()
         elif kind is Checkpoint:
             self._checkpoint(cast("Checkpoint", entry))
@@ -152,7 +152,7 @@ class SessionCounts:
     @property
     def ending(self) -> str:
         """Where the session stopped: in a turn, at a call, a result or a prompt, or with an answer."""
-        if self.turn:
+        if self.is_in_turn:
             return "turn"
         if self.waiting:
             return "call"
@@ -167,9 +167,9 @@ class SessionCounts:
         """The counts as plain values."""
         return (
             _RULES,
-            self.messages, self.turns, self.tool_calls, self.preview, self.model, self.models, self.first, self.last,
-            self.last_role, self.waiting, self.turn, self.cursor, self.other_heads, self.branch_points,
-            dict(self.calls), self.net_preview, self.last_spoke_ms, self.git_branches,
+            self.messages, self.turns, self.tool_calls, self.preview, self.model, self.models, self.first_ms,
+            self.last_ms, self.last_role, self.waiting, self.is_in_turn, self.cursor, self.other_heads,
+            self.branch_points, dict(self.calls), self.net_preview, self.last_spoke_ms, self.git_branches,
         )  # fmt: skip
 
     @staticmethod
@@ -183,11 +183,15 @@ class SessionCounts:
         counts = cls()
         (
             _,
-            counts.messages, counts.turns, counts.tool_calls, counts.preview, counts.model, models, counts.first,
-            counts.last, counts.last_role, waiting, counts.turn, counts.cursor, tips, inner, calls, counts.net_preview,
-            counts.last_spoke_ms, branches,
+            counts.messages, counts.turns, counts.tool_calls, counts.preview, counts.model, models, counts.first_ms,
+            counts.last_ms, counts.last_role, waiting, counts.is_in_turn, counts.cursor, other_heads, branch_points,
+            calls, counts.net_preview, counts.last_spoke_ms, git_branches,
         ) = frozen  # fmt: skip
-        counts.models, counts.git_branches = tuple(models), tuple(branches)
+        counts.models, counts.git_branches = tuple(models), tuple(git_branches)
         counts.calls = {id: (tool, at) for id, (tool, at) in calls.items()}
-        counts.waiting, counts.other_heads, counts.branch_points = frozenset(waiting), frozenset(tips), frozenset(inner)
+        counts.waiting, counts.other_heads, counts.branch_points = (
+            frozenset(waiting),
+            frozenset(other_heads),
+            frozenset(branch_points),
+        )
         return counts

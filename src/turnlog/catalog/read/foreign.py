@@ -43,15 +43,18 @@ class _SavedReading(msgspec.Struct, array_like=True):
 def read_session(
     batch: Batch, source: Source, session: int, stamp: Stamp, before: IndexedSession | None, handed: HandedOver
 ) -> SessionRow:
-    """Read a session into the batch, and return the columns of its row. `handed` knows copies without a note of it."""
+    """Read a session into the batch, and return the columns of its row.
+
+    `handed` lists the copies whose files cannot record that they are copies.
+    """
     form = format_of(source.agent)
-    kept, reading = _begin(form, source, stamp, before)
-    start = 0 if kept is None else kept.steps
+    saved, reading = _begin(form, source, stamp, before)
+    start = 0 if saved is None else saved.steps
     intake = Intake(batch, session, start=start, is_new=before is None)
     damage = _Damage(reading.problems)
-    if kept is not None:
-        intake.counts = SessionCounts.thaw(kept.counts)
-        intake.at, damage.count = kept.at, kept.damage
+    if saved is not None:
+        intake.counts = SessionCounts.thaw(saved.counts)
+        intake.at, damage.count = saved.at, saved.damage
     created = ms_of(reading.header.created)
     intake.copied = reading.header.copied
     if intake.copied is None and form.write is not None:
@@ -59,9 +62,9 @@ def read_session(
     intake.default_at = created if created is not None else stamp.mtime // 1_000_000
     recent = _steps(reading, intake, damage, start, can_grow=form.growth is not None)
     intake.finish()
-    mark = _mark(source, reading, recent, stamp)
+    mark = _resume_point(source, reading, recent, stamp)
     title = reading.header.title
-    if title is None and kept is not None and before is not None:
+    if title is None and saved is not None and before is not None:
         title = before.title  # the title may be in the part that was not read again
     return {**_row(source, reading, intake, stamp, before, title), "damage": damage.now(), "mark": mark}
 
@@ -71,11 +74,11 @@ def _begin(
 ) -> tuple[_SavedReading | None, Reading]:
     """Begin reading at the resume point if there is one that is valid, or at the beginning."""
     if before is not None and form.growth is not None:
-        kept = saved_reading(_SavedReading, before, stamp)
-        if kept is not None and stamp.size >= kept.size and proof(source.path, kept.offset) == kept.proof:
-            reading = form.growth(source, ResumePoint(kept.offset, kept.steps, kept.state))
+        saved = saved_reading(_SavedReading, before, stamp)
+        if saved is not None and stamp.size >= saved.size and proof(source.path, saved.offset) == saved.proof:
+            reading = form.growth(source, ResumePoint(saved.offset, saved.steps, saved.state))
             if reading is not None:
-                return kept, reading
+                return saved, reading
     return None, form.read(source)
 
 
@@ -118,7 +121,7 @@ def _steps(
     return dict(recent)
 
 
-def _mark(source: Source, reading: Reading, recent: dict[int, tuple[Any, ...]], stamp: Stamp) -> bytes | None:
+def _resume_point(source: Source, reading: Reading, recent: dict[int, tuple[Any, ...]], stamp: Stamp) -> bytes | None:
     mark = reading.mark
     recent_mark = recent.get(mark.steps) if mark is not None else None
     if mark is None or recent_mark is None:
@@ -145,7 +148,7 @@ def _row(
     facts = reading.facts
     model = facts.get("model")
     tags = facts.get("tags")
-    last = max(filter(None, (counts.last, ms_of(header.created))), default=stamp.mtime // 1_000_000)
+    last = max(filter(None, (counts.last_ms, ms_of(header.created))), default=stamp.mtime // 1_000_000)
     return {
         **row_of(counts),
         "model": clean(model) if counts.model is None and isinstance(model, str) else counts.model,
@@ -155,14 +158,14 @@ def _row(
         "is_archived": facts.get("archived") is True,
         "is_conversation": counts.messages > 0,
         "workspace": _workspace(facts.get("workspace")) or _workspace(header.workspace),
-        "created": ms_of(header.created) if header.created is not None else counts.first or last,
+        "created": ms_of(header.created) if header.created is not None else counts.first_ms or last,
         "updated": last,
         "tags": lines(str(tag) for tag in tags) if isinstance(tags, list) else "",  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
         "models": lines(counts.models),
         "git_branches": lines(header.git_branches),
         "totals": encode_totals(reading.totals, last),
         "size": max(stamp.size, 0),
-        "problem": _nothing(reading, counts)
+        "problem": _unreadable_reason(reading, counts)
         # A database of several sessions may be compacted by its program.
         or ("" if before is None or before.resume_point is None or source.key else shrank(stamp, before)),
     }
@@ -189,7 +192,7 @@ def _workspace(folder: Any) -> str | bytes | None:
     return path_column(workspace_path(folder))
 
 
-def _nothing(reading: Reading, counts: SessionCounts) -> str:
+def _unreadable_reason(reading: Reading, counts: SessionCounts) -> str:
     """Why nothing of a session can be read; "" if something can."""
     reason = reading.problems[0].what if reading.problems and not counts.messages else ""
     return clean(f"it cannot be read: {reason}") if reason else ""

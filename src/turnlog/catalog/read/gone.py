@@ -59,7 +59,7 @@ class GoneSessions:
             size = self._kept.size_of(source.agent, source.path)
         except TurnlogError:
             return place  # the error is reported when it is read
-        if self._watchlist.session(id).size != size:
+        if self._watchlist.session(id).size != size or self._watchlist.is_unread(id):
             return place
         self._watchlist.put_parts(self._batch, id, source.agent, {place: stamp})
         return ""

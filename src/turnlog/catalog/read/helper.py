@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from threading import Thread
 
+_LOCATION = "TURNLOG_HOME"
 _PIPE_BYTES = 1 << 20
 """The size of the pipe: how far the second process may be ahead, not counting its current piece."""
 
@@ -63,7 +64,7 @@ class HelperEnded(Exception):
     """The helper has exited without reading everything."""
 
 
-# ── who asks ──────────────────────────────────────────────────────────────────────────────────────
+# ── in the parent process ─────────────────────────────────────────────────────────────────────────
 
 
 class Helper:
@@ -112,15 +113,16 @@ class Helper:
         import subprocess
 
         if self._process is None:
-            # Without -P, modules in the current folder would be imported.
-            command = [sys.executable, "-P", "-m", "turnlog.catalog.read.helper", self._location]
+            # Without -P, modules in the current folder would be imported. The location is in the environment, because
+            # it may have a password in it, and every user can see the arguments.
+            command = [sys.executable, "-P", "-m", "turnlog.catalog.read.helper"]
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 pipesize=_PIPE_BYTES,
-                env=environment(),
+                env={**environment(), _LOCATION: self._location},
             )
         return self._process
 
@@ -168,7 +170,7 @@ def _received(pipe: IO[bytes]) -> bytes:
     return data
 
 
-# ── who reads ─────────────────────────────────────────────────────────────────────────────────────
+# ── in the helper process ─────────────────────────────────────────────────────────────────────────
 
 
 class _Sender:
@@ -236,7 +238,7 @@ def main() -> None:
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # printed text does not belong into the pipe
     with suppress(EOFError, BrokenPipeError):
-        serve(sys.stdin.buffer, pipe, sys.argv[1])
+        serve(sys.stdin.buffer, pipe, environment()[_LOCATION])
 
 
 if __name__ == "__main__":

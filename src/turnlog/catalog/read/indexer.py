@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from turnlog.catalog.index.batch import Batch
-from turnlog.catalog.index.columns import clean, ms_of, path_column
+from turnlog.catalog.index.columns import clean, path_column
 from turnlog.catalog.index.notes import DIRTY, PRICES, UNSCRUBBED, get_note, has_note
 from turnlog.catalog.index.settle import settle, shared_by, tokens_of
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
@@ -15,7 +15,7 @@ from turnlog.catalog.index.sqlite.watchlist import OURS, KnownSession, Stamp, Wa
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.read import foreign
 from turnlog.catalog.read.gone import GoneSessions
-from turnlog.catalog.read.job import Job, kept_job, problem_row, reason_of, sure
+from turnlog.catalog.read.job import Job, kept_job, problem_row, reason_of, stamp_to_record, stored_job
 from turnlog.catalog.watch.discovery import Discovered, Finder, can_read
 from turnlog.catalog.watch.sweep import ABSENT, DANGLING, SPECIAL, Changes, WatchedFile, stamp_of
 from turnlog.formats import Source, format_of
@@ -92,7 +92,7 @@ class Indexer:
             engine = SqliteEngine(db)
             if self._gone is not None:
                 self._changed |= self._gone.add_from_ledger(db)
-            if prices.are_changed:
+            if prices.is_outdated:
                 self._changed |= prices.recompute(engine)
             prices.remember(engine)
             self._marked.remember(engine)
@@ -116,6 +116,11 @@ class Indexer:
         self._announce_inner(jobs, finder)
         finder.remember()
         self._apply_marks()
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether there are sessions that had only a glance, and can be read."""
+        return bool(self._watchlist.unread(1, can_read))
 
     def update_marks(self) -> None:
         """Update the marks of other agents' sessions from a store that keeps no files."""
@@ -152,8 +157,7 @@ class Indexer:
         jobs: dict[tuple[str, str, str], Job] = {}
         moved = {native for _, native, _ in discovered.ours}
         for file in changes.files:
-            for job in self._jobs_of(file, moved, finder):
-                jobs[job.path, job.source.key if job.source else "", job.source.agent if job.source else ""] = job
+            jobs |= {job.key: job for job in self._jobs_of(file, moved, finder)}
         for source in discovered.sources:
             key = source.path, source.key, source.agent
             stamp = stamp_of(source.path)
@@ -164,30 +168,22 @@ class Indexer:
         for path, native, is_deleted in discovered.ours:
             stamp = stamp_of(path)
             if stamp is not None:
-                job = Job(None, native, path, stamp, self._watchlist.own(native))
-                job.is_deleted = is_deleted
-                jobs[path, "", OURS] = job
-        for one, is_deleted, ends in changes.grown:
-            before, at = self._watchlist.own(one.id), one.last.at if one.last is not None else None
-            known_ends = "" if before is None else self._watchlist.stamp_of(before.id)
-            is_same = (
-                known_ends.startswith(f"{one.first} ") and known_ends.rpartition(" ")[2] == ends.rpartition(" ")[2]
-            )
-            # The index has inode 0 for what is no file, so any other number means that the log was rewritten.
-            inode = int(before is not None and not is_same)
-            job = Job(None, one.id, "", Stamp(one.size_bytes, (ms_of(at) or 0) * 1_000_000, inode), before)
-            job.is_deleted, job.version, job.parts = is_deleted, ends, {}
-            jobs["", one.id, OURS] = job
+                job = Job(None, native, path, stamp, self._watchlist.own(native), is_deleted=is_deleted)
+                jobs[job.key] = job
+        for session in changes.grown:
+            before = self._watchlist.own(session.listed.id)
+            job = stored_job(session, before, "" if before is None else self._watchlist.version_of(before.id))
+            jobs[job.key] = job
         for number in changes.gone:
             self._remove(number, is_ours=1)
-        for known in () if most is None else self._watchlist.unread(most):
-            job = self._job(known)
+        for known in () if most is None else self._watchlist.unread(most, can_read):
+            agent = OURS if known.is_ours else known.agent or ""
+            job = jobs.get((known.path, known.key, agent)) or self._job(known)
             if job is not None:
-                agent = OURS if known.is_ours else known.agent or ""
-                jobs.setdefault((known.path, known.key, agent), job).is_unread = True
+                jobs[job.key], job.is_unread = job, True
         for source, place in self._gone.only_kept() if self._gone is not None else ():
-            before = self._watchlist.source(source.agent, source.path, source.key)
-            jobs[source.path, source.key, source.agent] = kept_job(source, place, before)
+            job = kept_job(source, place, self._watchlist.source(source.agent, source.path, source.key))
+            jobs[job.key] = job
         for job in jobs.values():
             if job.source is not None and not job.is_kept:
                 job.parts |= {part: stamp_of(part) or Stamp(ABSENT, 0, 0) for part in finder.parts(job.source)}
@@ -201,10 +197,10 @@ class Indexer:
         if job.path not in self._stamps:
             self._stamps[job.path] = stamps(job.path)
         job.version = self._stamps[job.path].get(job.source.key, "")
-        if job.before is None or not job.version or job.version != self._watchlist.stamp_of(job.before.id):
+        if job.before is None or not job.version or job.version != self._watchlist.version_of(job.before.id):
             return False
         for path, stamp in job.parts.items():
-            self._watchlist.put_file(self._batch, path, job.source.agent, sure(stamp, False))
+            self._watchlist.put_file(self._batch, path, job.source.agent, stamp_to_record(stamp))
         return True
 
     def _jobs_of(self, file: WatchedFile, moved: set[str], finder: Finder) -> list[Job]:
@@ -213,15 +209,9 @@ class Indexer:
         jobs: list[Job] = []
         for known in sessions:
             id, native, is_ours, agent, own, key = known
-            stamp = stamp_of(own)
-            if stamp is None:
-                if self._gone is not None and agent is not None and not is_ours:
-                    source = Source(agent, own, key)
-                    place = self._gone.kept_at(id, source, file.path)
-                    if place is None:
-                        self._remove(id, is_ours)
-                    elif place:
-                        jobs.append(kept_job(source, place, self._watchlist.session(id)))
+            if stamp_of(own) is None:
+                if self._gone is not None and not is_ours:
+                    jobs += self._jobs_of_gone(self._gone, known, file.path)
                 elif own == file.path and native not in moved:
                     self._remove(id, is_ours)
                 continue
@@ -236,22 +226,33 @@ class Indexer:
         if stamp is None:
             self._watchlist.drop_file(self._batch, file.id)
         elif not sessions:
-            self._watchlist.put_stamp(self._batch, file.id, sure(stamp, False))
+            self._watchlist.put_stamp(self._batch, file.id, stamp_to_record(stamp))
         return jobs
+
+    def _jobs_of_gone(self, gone: GoneSessions, known: KnownSession, changed: str) -> list[Job]:
+        """The job for a session whose file is gone, if it is kept and new. Removes it if it is not kept."""
+        source = Source(known.agent or "", known.path, known.key)
+        place = gone.kept_at(known.id, source, changed)
+        if place is None:
+            self._remove(known.id, known.is_ours)
+        return [kept_job(source, place, self._watchlist.session(known.id))] if place else []
 
     def _job(self, known: KnownSession) -> Job | None:
         """The job for a known session; None if it cannot be read."""
         id, native, is_ours, agent, path, key = known
+        if not path:
+            return None  # its store reports what has changed
         stamp = stamp_of(path)
         if stamp is None:
+            if self._gone is not None and not is_ours:
+                return next(iter(self._jobs_of_gone(self._gone, known, path)), None)
             self._remove(id, is_ours)
             return None
         if not is_ours and (agent is None or not can_read(agent)):
             return None
         source = None if is_ours or agent is None else Source(agent, path, key)
-        job = Job(source, native, path, stamp, self._watchlist.session(id))
-        job.is_deleted = bool(is_ours) and os.path.basename(os.path.dirname(path)) == TRASH
-        return job
+        is_deleted = bool(is_ours) and os.path.basename(os.path.dirname(path)) == TRASH
+        return Job(source, native, path, stamp, self._watchlist.session(id), is_deleted=is_deleted)
 
     def _announce(self, discovered: Discovered, finder: Finder) -> Discovered:
         """Announce new sessions, to be read later. Returns those that have to be read now."""
@@ -332,7 +333,7 @@ class Indexer:
         if "title" in row:
             forget_own_values(self._batch, session)
         is_sure = row.get("mark") is not None
-        parts = {path: sure(stamp, is_sure) for path, stamp in job.parts.items()}
+        parts = {path: stamp_to_record(stamp, is_sure=is_sure) for path, stamp in job.parts.items()}
         self._watchlist.put_parts(self._batch, session, job.source.agent if job.source is not None else OURS, parts)
 
     def _count(self, job: Job, total: int) -> None:
@@ -375,7 +376,7 @@ class Indexer:
         """Whether a session is another agent's, in a file, and has no texts in the index."""
         if job.source is None or job.is_kept or job.stamp.size < 0:
             return False
-        return job.before is None or (job.is_unread and not any(True for _ in self._batch.docs(job.before.id)))
+        return job.before is None or (job.is_unread and next(iter(self._batch.docs(job.before.id)), None) is None)
 
     def _begin(self, session: int, job: Job) -> None:
         self._batch.mark_dirty()

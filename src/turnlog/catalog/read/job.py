@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.index.columns import clean
-from turnlog.catalog.index.sqlite.watchlist import Stamp
+from turnlog.catalog.index.columns import clean, ms_of
+from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp
 from turnlog.catalog.watch.sweep import ABSENT, YOUNG_NS, stamp_of
 from turnlog.errors import TurnlogError
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.batch import IndexedSession
     from turnlog.catalog.index.rows import SessionRow
+    from turnlog.catalog.watch.sweep import GrownSession
     from turnlog.formats import Source
 
 
@@ -20,29 +21,56 @@ class Job:
     """A session to read: its location, how that looked, and what the index has."""
 
     def __init__(
-        self, source: Source | None, native: str, path: str, stamp: Stamp, before: IndexedSession | None
+        self,
+        source: Source | None,
+        native: str,
+        path: str,
+        stamp: Stamp,
+        before: IndexedSession | None,
+        *,
+        is_deleted: bool = False,
+        is_kept: bool = False,
+        version: str = "",
+        parts: dict[str, Stamp] | None = None,
     ) -> None:
         self.source = source
         self.native = native
         self.path = path
         self.stamp = stamp
         self.before = before
-        self.is_deleted = False
+        self.is_deleted = is_deleted
         self.is_unread = False
-        """Whether a glance was all that was taken of it."""
-        self.version = ""
-        """What its database says of when it changed."""
-        self.parts: dict[str, Stamp] = {path: stamp}
-        self.is_kept = False
-        """Whether its file is gone, and is read from where it is kept."""
+        """Whether the index has only a glance at it."""
+        self.version = version
+        """The version of the session in its database; "" if there is none."""
+        self.parts = {path: stamp} if parts is None else parts
+        """The files that it is read from, and how they looked."""
+        self.is_kept = is_kept
+        """Whether its file is gone, and the copy that was kept is read."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """File, key in that file, and agent. Of a session of ours in no file, its id is the key."""
+        if self.source is None:
+            return self.path, "" if self.path else self.native, OURS
+        return self.path, self.source.key, self.source.agent
 
 
 def kept_job(source: Source, place: str, before: IndexedSession | None) -> Job:
     """The job for a session whose file is gone, but was kept."""
     stamp = stamp_of(place) or Stamp(ABSENT, 0, 0)
-    job = Job(source, "", source.path, stamp, before)
-    job.is_kept, job.parts = True, {place: stamp}
-    return job
+    return Job(source, "", source.path, stamp, before, is_kept=True, parts={place: stamp})
+
+
+def stored_job(session: GrownSession, before: IndexedSession | None, known_ends: str) -> Job:
+    """The job for a session of ours in a store without files; `known_ends` are those of its log when it was read."""
+    listed, ends = session.listed, session.ends
+    at = listed.last.at if listed.last is not None else None
+    is_same_log = known_ends.startswith(f"{listed.first} ") and known_ends.rpartition(" ")[2] == ends.rpartition(" ")[2]
+    # The index has inode 0 for what is no file, so any other number means that the log was rewritten.
+    inode = int(before is not None and not is_same_log)
+    stamp = Stamp(listed.size_bytes, (ms_of(at) or 0) * 1_000_000, inode)
+    return Job(None, listed.id, "", stamp, before, is_deleted=session.is_deleted, version=ends, parts={})
 
 
 def reason_of(error: Exception) -> str:
@@ -61,7 +89,7 @@ def problem_row(job: Job, reason: str) -> SessionRow:
     return row
 
 
-def sure(stamp: Stamp, is_sure: bool) -> Stamp:
+def stamp_to_record(stamp: Stamp, *, is_sure: bool = False) -> Stamp:
     """The stamp to record: one that differs next time if the file is so young that a change might not show."""
     if is_sure or stamp.size < 0 or time.time_ns() - stamp.mtime > YOUNG_NS:
         return stamp

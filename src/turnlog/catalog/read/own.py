@@ -11,7 +11,7 @@ import msgspec
 from turnlog.catalog.index.batch import Batch, IndexedSession
 from turnlog.catalog.index.columns import clean, lines, ms_of, path_column
 from turnlog.catalog.index.ending import WAITING
-from turnlog.catalog.index.settle import HOOKED
+from turnlog.catalog.index.origin import HOOKED
 from turnlog.catalog.index.sqlite.outlines import OutlineIntake
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.totals import counts_of
@@ -74,24 +74,24 @@ def _read(
     batch: Batch, history: History, native: str, path: str, session: int, stamp: Stamp, before: IndexedSession | None
 ) -> SessionRow:
     history.load()
-    kept = saved_reading(_SavedReading, before, stamp)
-    if kept is not None and (stamp.size < kept.size or _proof(path, kept.size) != kept.proof):
-        kept = None
-    intake, damage = _entries(batch, history, session, kept, is_new=before is None)
-    if kept is not None and damage:
+    saved = saved_reading(_SavedReading, before, stamp)
+    if saved is not None and (stamp.size < saved.size or _proof(path, saved.size) != saved.proof):
+        saved = None
+    intake, damage = _entries(batch, history, session, saved, is_new=before is None)
+    if saved is not None and damage:
         # Reading can be resumed only in an undamaged log: counting damage needs a complete pass. The second
         # reading compares with what is in the tables, so what the first one added has to be there.
         batch.write_out()
-        kept = None
+        saved = None
         intake, damage = _entries(batch, history, session, None, is_new=False)
     intake.finish()
     counts, state = intake.counts, history.state
-    origin, spent = (_origin(history), _before(history)) if kept is None else (kept.origin, kept.before)
+    origin, spent = (_origin(history), _spent_before_fork(history)) if saved is None else (saved.origin, saved.before)
     mark = None
     if not damage:
         proven = _proof(path, stamp.size)
-        kept = _SavedReading(state.seq, counts.freeze(), stamp.size, origin, spent, proven, intake.copied)
-        mark = msgspec.msgpack.encode(kept)
+        saved = _SavedReading(state.seq, counts.freeze(), stamp.size, origin, spent, proven, intake.copied)
+        mark = msgspec.msgpack.encode(saved)
     row: SessionRow = {
         **_row(native, state, counts),
         **copy_of(intake),
@@ -110,13 +110,13 @@ def _read(
 
 
 def _entries(
-    batch: Batch, history: History, session: int, kept: _SavedReading | None, *, is_new: bool
+    batch: Batch, history: History, session: int, saved: _SavedReading | None, *, is_new: bool
 ) -> tuple[Intake, int]:
     """Take every entry after those read before. Returns the intake, and the number of damaged places."""
-    start = kept.seq + 1 if kept is not None else 0
+    start = saved.seq + 1 if saved is not None else 0
     intake = Intake(batch, session, start=start, is_new=is_new)
-    if kept is not None:
-        intake.counts, intake.copied = SessionCounts.thaw(kept.counts), kept.copied
+    if saved is not None:
+        intake.counts, intake.copied = SessionCounts.thaw(saved.counts), saved.copied
     else:
         _inherit(intake.counts, history)
         first = _first(history)
@@ -124,7 +124,8 @@ def _entries(
         intake.counts.git_branches = _imported_from(first) if first is not None else ()
     outline = OutlineIntake(batch, session, start)
     damage = 0
-    for item in history.log.read(after=start - 1 if start else 0):
+    # What is appended while this reads belongs to the next reading: the saved one continues after `state.seq`.
+    for item in history.log.read(after=start - 1 if start else 0, before=history.state.seq + 1):
         if isinstance(item, Damage):
             damage += 1
             continue
@@ -197,7 +198,7 @@ def _origins(origin: str, state: State) -> str:
     return "".join(f"{clean(one)}{HOOKED}" for one in dict.fromkeys([origin, *state.aliases]))
 
 
-def _before(history: History) -> str:
+def _spent_before_fork(history: History) -> str:
     """The spending before the fork, which never changes."""
     from turnlog.pricing import cost_of
 

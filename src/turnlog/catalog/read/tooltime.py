@@ -47,7 +47,7 @@ def tools_used(entry: Entry, calls: OpenCalls, at: int) -> dict[str, tuple[int, 
             sums[block.name] = count + 1, errors, took
         elif type(block) is ToolResult:
             name, since = calls.get(block.call, (block.name or "", at))
-            waited = block.duration_ms if block.duration_ms is not None else at - since
+            waited = block.duration_ms if block.duration_ms is not None else min(at - since, _LONGEST_MS)
             count, errors, took = sums.get(name, (0, 0, 0))
-            sums[name] = count, errors + block.is_error, took + min(max(waited, 0), _LONGEST_MS)
+            sums[name] = count, errors + block.is_error, took + max(waited, 0)
     return sums

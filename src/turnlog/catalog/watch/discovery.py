@@ -10,7 +10,7 @@ from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.watch.sweep import DANGLING, YOUNG_NS, Changes, WatchedFile, stamp_of
 from turnlog.errors import NotFound, Unsupported
 from turnlog.formats import Source, format_of
-from turnlog.layout import TRASH
+from turnlog.layout import SESSIONS, TRASH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,14 +24,23 @@ _PASSING = (".lock", ".tmp", ".bak", ".log")
 _INDEX = "index.json"
 """A list of all sessions that some agents write: it changes with each session, and has nothing else."""
 _NEAR = 50
-_DATABASES = (".db", ".sqlite", ".sqlite3")
+DATABASES = (".db", ".sqlite", ".sqlite3")
+"""How the names of files end in which an agent may keep several sessions."""
+
+
+class OwnFile(NamedTuple):
+    """A file with a session of ours."""
+
+    path: str
+    id: str
+    is_deleted: bool
 
 
 class Discovered(NamedTuple):
-    """What has to be read: other agents' sessions, and ours as file, id, is deleted."""
+    """What has to be read: other agents' sessions, and ours."""
 
     sources: list[Source]
-    ours: list[tuple[str, str, bool]]
+    ours: list[OwnFile]
 
 
 def can_read(agent: str) -> bool:
@@ -64,13 +73,13 @@ class Finder:
                 self._examine_new_file(agent, home)
             else:
                 self._examine_folder(agent, home, home)
-        for number, agent, home, path in changes.folders:
-            if not can_read(agent):
+        for folder in changes.folders:
+            if not can_read(folder.agent):
                 continue
-            if os.path.isdir(path):
-                self._examine_folder(agent, home, path)
+            if os.path.isdir(folder.path):
+                self._examine_folder(folder.agent, folder.home, folder.path)
             else:
-                self._watchlist.drop_folder(self._batch, number)
+                self._watchlist.drop_folder(self._batch, folder.id)
         for file in changes.files:
             self._examine_changed_file(file)
         for agent, home in self._homes_to_list:
@@ -87,7 +96,7 @@ class Finder:
         form = format_of(source.agent)
         if form.watch.sidecars is not None:
             paths = form.watch.sidecars(source)
-        elif source.path.endswith(_DATABASES):
+        elif source.path.endswith(DATABASES):
             paths = [source.path + "-wal"]
         else:
             paths = [] if form.watch.by_file else self._files_beside(source.path)
@@ -139,14 +148,18 @@ class Finder:
                 self._examine_new_file(agent, entry.path)
 
     def _find_own(self, folder: str, entries: list[os.DirEntry[str]]) -> None:
+        """Find new sessions of ours. If a session in the trash and one in use have the same id, only the latter is."""
         from turnlog.store.files.names import is_session_file, session_id_of
 
         is_deleted = os.path.basename(folder) == TRASH
+        in_use = os.path.join(os.path.dirname(folder), SESSIONS)
         paths = {path for _, path in self._watchlist.files_of(OURS)}
         for entry in entries:
             if is_session_file(entry.name) and entry.path not in paths:
+                if is_deleted and os.path.lexists(os.path.join(in_use, entry.name)):
+                    continue
                 native = session_id_of(entry.name) or _id_in_first_line(entry.path) or entry.name
-                self._discovered.ours.append((entry.path, native, is_deleted))
+                self._discovered.ours.append(OwnFile(entry.path, native, is_deleted))
 
     def _examine_new_file(self, agent: str, path: str) -> None:
         """Examine a new file."""
@@ -176,10 +189,10 @@ class Finder:
         if not agent or not can_read(agent) or stamp is None or stamp.size < 0:
             return
         form = format_of(agent)
-        if form.watch.by_file or path.endswith(_DATABASES):
+        if form.watch.by_file or path.endswith(DATABASES):
             sources = list(form.find(path))
             # A database without keys may be damaged.
-            if not path.endswith(_DATABASES) or any(source.key for source in sources):
+            if not path.endswith(DATABASES) or any(source.key for source in sources):
                 self.keys[agent, path] = {source.key for source in sources}
             self._discovered.sources.extend(self._not_read_yet(sources))
 

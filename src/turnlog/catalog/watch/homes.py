@@ -1,7 +1,8 @@
-"""Where the agents keep their sessions. Asking loads every format, so the answer is cached.
+"""Where the agents keep their sessions, and whether a home of ours has a known layout.
 
-The answer is valid as long as the variables that were read have the same values, and the formats are the same. A
-workspace, or a folder in one, is stored for any workspace, and resolved for the current one.
+Asking the agents loads every format, so their answer is cached. It is valid as long as the variables that were read
+have the same values, and the formats are the same. A workspace, or a folder in one, is stored for any workspace, and
+resolved for the current one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 
+from turnlog.layout import HOME_FILE, LAYOUT_LINES
 from turnlog.version import __version__
 
 _ANYWHERE = "/\x01workspace"
@@ -100,3 +102,14 @@ def resolve(homes: list[tuple[str, str]], workspace: str) -> list[tuple[str, str
         (agent, workspace + path.removeprefix(_ANYWHERE) if path.startswith(_ANYWHERE) else path)
         for agent, path in homes
     ]
+
+
+def has_known_layout(folder: str) -> bool:
+    """Whether this version knows how a home in a folder is laid out. A folder without a home counts as known."""
+    try:
+        with open(os.path.join(folder, HOME_FILE), "rb") as file:
+            return file.read(1000) in LAYOUT_LINES
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.ask.query import FILTERS, parse
-from turnlog.catalog.ask.recall import nothing, recall
+from turnlog.catalog.ask.recall import recall, skip_none
 from turnlog.errors import Invalid
 from turnlog.mcp.caller import is_call, left_out
 from turnlog.mcp.page import SEARCH_BYTES, fitted, minute, offset_of, result
@@ -37,7 +37,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     asked = library.scope.narrowed(query, *hidden)
 
     def ask() -> RecalledPage:
-        skips, clean = is_call if without_calls else nothing, library.quotes.passage
+        skips, clean = is_call if without_calls else skip_none, library.quotes.passage
         return library.catalog.ask(recall, asked, limit=limit, offset=offset, skips=skips, clean=clean)
 
     page = ask()

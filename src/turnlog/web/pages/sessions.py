@@ -203,7 +203,7 @@ def _short(folder: str, names: Counter[str]) -> str:
 
 
 def _chip(chosen: Filter, text: str, asked: Query) -> str:
-    is_on = all(chosen in way.filters for way in asked.ways)
+    is_on = all(chosen in side.filters for side in asked.sides)
     rest = asked.without(chosen) if is_on else asked.within(chosen)
     pressed = ' aria-current="true"' if is_on else ""
     return f'<a href="{esc(_address(str(rest)))}"{pressed} title="{esc(str(Query((), (chosen,))))}">{esc(text)}</a>'

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.conditions import Clause, Condition
 from turnlog.catalog.index.keys import SHIFT
+from turnlog.catalog.index.lookup import EntryMatch, EntryQuery
 from turnlog.catalog.index.postgres.texts import unpack
 from turnlog.catalog.index.terms import LONGEST_WORD, Term, phrases_of, words_of
-from turnlog.catalog.index.wanted import EntryMatch, Wanted
 from turnlog.catalog.index.where import where
 from turnlog.catalog.waiter import still_wanted
 
@@ -58,19 +58,19 @@ class PostgresEngine:
         return f"{column} = any(%s)"
 
     def entries(
-        self, wanted: Wanted, *, before: int | None = None, limit: int | None = None, with_text: bool = False
+        self, lookup: EntryQuery, *, before: int | None = None, limit: int | None = None, with_text: bool = False
     ) -> Iterator[EntryMatch]:
         """See `Engine.entries`."""
-        first, last = wanted.ids(before)
-        within = self._within(wanted)
-        words = _words(wanted)
+        first, last = lookup.ids(before)
+        within = self._within(lookup)
+        words = _words(lookup)
         left = limit
         chunk = _CHUNK // 16
         while left is None or left > 0:
             still_wanted()
             chunk = min(2 * chunk, _CHUNK)  # most matches are among the newest entries
-            ids = self._ids(wanted, words, first, last, within, chunk)
-            for match in self._these(ids, wanted, with_text):
+            ids = self._ids(lookup, words, first, last, within, chunk)
+            for match in self._matches_of(ids, lookup, with_text):
                 yield match
                 left = None if left is None else left - 1
                 if left == 0:
@@ -79,23 +79,23 @@ class PostgresEngine:
                 return
             last = ids[-1]
 
-    def _within(self, wanted: Wanted) -> list[int] | None:
+    def _within(self, lookup: EntryQuery) -> list[int] | None:
         """The sessions that may match; None if naming them does not help."""
-        if not wanted.sessions.op:
+        if not lookup.sessions.op:
             return None
-        sql, values = where(self, Condition("not", "sessions.is_deleted"), wanted.sessions)
+        sql, values = where(self, Condition("not", "sessions.is_deleted"), lookup.sessions)
         rows = self.rows(f"select sessions.id from {_SESSIONS} where {sql} limit {_MANY}", values)
         return [row[0] for row in rows] if len(rows) < _MANY else None
 
     def _ids(
-        self, wanted: Wanted, words: str, first: int, last: int, within: list[int] | None, chunk: int
+        self, lookup: EntryQuery, words: str, first: int, last: int, within: list[int] | None, chunk: int
     ) -> list[int]:
         if within == []:
             return []
         if words:
             sql = "select turnlog.own_found(%s::tsquery, %s, %s, %s::bigint[], %s)"
             return [row[0] for row in self.rows(sql, (words, first, last, within, chunk))]
-        sql, values = where(self, *_SHOWN, wanted.entries, wanted.sessions)
+        sql, values = where(self, *_SHOWN, lookup.entries, lookup.sessions)
         rows = self.rows(
             f"select docs.id from turnlog.own_docs as docs join {_SESSIONS} on sessions.id = docs.session "
             f"where docs.id >= %s and docs.id < %s and {sql} order by docs.id desc limit {chunk}",
@@ -103,10 +103,10 @@ class PostgresEngine:
         )
         return [row[0] for row in rows]
 
-    def _these(self, ids: list[int], wanted: Wanted, with_text: bool) -> Iterator[EntryMatch]:
+    def _matches_of(self, ids: list[int], lookup: EntryQuery, with_text: bool) -> Iterator[EntryMatch]:
         if not ids:
             return
-        sql, values = where(self, *_SHOWN, wanted.entries, wanted.sessions)
+        sql, values = where(self, *_SHOWN, lookup.entries, lookup.sessions)
         join = "join turnlog.own_texts as texts on texts.id = docs.id " if with_text else ""
         rows = self.rows(
             "select docs.id, docs.session, docs.step, docs.entry, docs.role, docs.tool, "
@@ -125,19 +125,19 @@ class PostgresEngine:
 
     def frequency(self, term: Term) -> int:
         """See `Engine.frequency`."""
-        return sum(1 for _ in self.entries(Wanted((term,)), limit=_CHUNK))
+        return sum(1 for _ in self.entries(EntryQuery((term,)), limit=_CHUNK))
 
     def nearest(self, word: str) -> str:
         """See `Engine.nearest`."""
         return ""  # the list of words would show words of other tenants
 
-    def having(self, wanted: Wanted) -> Clause:
+    def having(self, lookup: EntryQuery) -> Clause:
         """See `Engine.having`."""
-        span = wanted.ids()
-        words = _words(wanted)
-        if words and not wanted.entries.op:
+        span = lookup.ids()
+        words = _words(lookup)
+        if words and not lookup.entries.op:
             return Clause("sessions.id in (select turnlog.own_having(%s::tsquery, %s, %s))", (words, *span))
-        sql, values = where(self, wanted.entries)
+        sql, values = where(self, lookup.entries)
         times = "docs.id >= %s and docs.id < %s"
         if words:
             times, span = "docs.id in (select turnlog.own_found(%s::tsquery, %s, %s, null, 2147483647))", (words, *span)
@@ -145,10 +145,10 @@ class PostgresEngine:
         return Clause(f"sessions.id in ({inside})", (*span, *values))
 
 
-def _words(wanted: Wanted) -> str:
+def _words(lookup: EntryQuery) -> str:
     """The terms as a `tsquery`, as far as words can express them. Only letters and digits, in quotes."""
     parts: list[str] = []
-    for term in wanted.terms:
+    for term in lookup.terms:
         if term.negated and term.kind not in PostgresEngine.sure:
             continue
         for words, goes_on in phrases_of(term):

@@ -44,9 +44,10 @@ class Database:
     def __init__(self, path: str, *, statements: int = 128) -> None:
         self.path = path
         self._statements = statements
-        """How many of them are kept for the next time, each with the values that it had the last time."""
+        """How many prepared statements SQLite keeps for reuse; each keeps its last values in memory."""
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._closings = 0
         self.terms: dict[object, list[tuple[str, int]]] = {}
         """A cache of words: see `SqliteEngine`."""
         self.is_new = False
@@ -63,6 +64,7 @@ class Database:
     def close(self) -> None:
         """Close the connection."""
         self.terms.clear()
+        self._closings += 1
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -120,10 +122,14 @@ class Database:
             raise Damaged(f"without {', '.join(sorted(_TABLES - names))}")
 
     @property
-    def version(self) -> int:
-        """A number that changes whenever another connection has written."""
+    def version(self) -> tuple[int, int]:
+        """A value that changes whenever another connection has written, or the file was opened again.
+
+        SQLite counts the writes for each connection, so the number of one says nothing about another.
+        """
         with reporting_damage():
-            return self.connection.execute("PRAGMA data_version").fetchone()[0]
+            written: int = self.connection.execute("PRAGMA data_version").fetchone()[0]
+        return self._closings, written
 
     @property
     def is_unfinished(self) -> bool:
@@ -161,10 +167,16 @@ class Database:
         self._connection, self._identity, self.is_new = connection, self._file_identity(), True
 
     def lock(self, waiting: Callable[[], None] | None = None) -> AbstractContextManager[object]:
-        """Acquire the write lock. `waiting` is called repeatedly while another process holds it."""
+        """Acquire the write lock. `waiting` is called repeatedly while another process holds it.
+
+        A connection to a file that was replaced meanwhile is closed: what was read from it before is not valid.
+        """
         path = self.path.removesuffix(".sqlite") + ".lock"
         with reporting_disk_errors(path):
-            return locked(path, waiting)
+            held = locked(path, waiting)
+        if not self.is_current:
+            self.close()
+        return held
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection]:

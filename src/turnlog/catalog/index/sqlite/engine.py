@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
+    from turnlog.catalog.index.lookup import EntryMatch, EntryQuery, TimeSpan
     from turnlog.catalog.index.sqlite.bundle import Bundle
     from turnlog.catalog.index.terms import Term
-    from turnlog.catalog.index.wanted import EntryMatch, TimeSpan, Wanted
 
 
 _MANY = 10_000
@@ -37,9 +37,9 @@ class SqliteEngine:
     def __init__(self, db: sqlite3.Connection, terms: dict[object, list[tuple[str, int]]] | None = None) -> None:
         self.db = db
         self._terms = {} if terms is None else terms
-        """The words with one first letter, as of one state of the index: kept by whoever asks again."""
+        """A cache of words by their first letter, for one state of the index. The caller shares it between engines."""
         self._bundles: dict[int, Bundle] = {}
-        """Those that texts were last taken from."""
+        """The bundles that were unpacked last."""
 
     def table(self, name: str, alias: str = "") -> str:
         """See `Engine.table`."""
@@ -62,16 +62,16 @@ class SqliteEngine:
         self.db.executemany(sql, rows)
 
     def entries(
-        self, wanted: Wanted, *, before: int | None = None, limit: int | None = None, with_text: bool = False
+        self, lookup: EntryQuery, *, before: int | None = None, limit: int | None = None, with_text: bool = False
     ) -> Iterator[EntryMatch]:
         """See `Engine.entries`."""
+        from turnlog.catalog.index.lookup import EntryMatch
         from turnlog.catalog.index.sqlite.rowid import ID, newest_first
-        from turnlog.catalog.index.wanted import EntryMatch
 
-        tables, inside = self._matching(wanted, before)
+        tables, inside = self._matching(lookup, before)
         tables += " CROSS JOIN sessions ON sessions.id = docs.session"
         flags = [Condition("not", name) for name in ("sessions.is_deleted", "sessions.is_copied", "docs.is_repeat")]
-        sql, values = where(self, *flags, wanted.entries, wanted.sessions)
+        sql, values = where(self, *flags, lookup.entries, lookup.sessions)
         rows = self.db.execute(
             f"SELECT {ID}, docs.session, docs.step, docs.entry, docs.role, docs.tool, docs.bundle, docs.number, "
             f"docs.id FROM {tables} WHERE {inside.sql} AND {sql} ORDER BY {tables.split()[0]}.rowid DESC",
@@ -152,17 +152,17 @@ class SqliteEngine:
             self._terms[state] = words
         return self._terms[state]
 
-    def having(self, wanted: Wanted) -> Clause:
+    def having(self, lookup: EntryQuery) -> Clause:
         """See `Engine.having`."""
-        tables, inside = self._matching(wanted, None)
-        sql, values = where(self, wanted.entries)
+        tables, inside = self._matching(lookup, None)
+        sql, values = where(self, lookup.entries)
         sql = f"sessions.id IN (SELECT docs.session FROM {tables} WHERE {inside.sql} AND {sql})"
         return Clause(sql, inside.values + values)
 
-    def _matching(self, wanted: Wanted, before: int | None) -> tuple[str, Clause]:
+    def _matching(self, lookup: EntryQuery, before: int | None) -> tuple[str, Clause]:
         """The tables to search, and the condition of words and times."""
-        times, within = _times(wanted.span, before)
-        matches, misses = self._expressions(wanted)
+        times, within = _times(lookup.span, before)
+        matches, misses = self._expressions(lookup)
         # CROSS JOIN: in this order, so that the newest come first without sorting.
         if matches:
             whole = " NOT ".join([f"({matches})", *misses])
@@ -174,13 +174,13 @@ class SqliteEngine:
         sql += " AND docs.id NOT IN (SELECT words.rowid FROM words WHERE words MATCH ?)"
         return "docs", Clause(sql, (*within, " OR ".join(misses)))
 
-    def _expressions(self, wanted: Wanted) -> tuple[str, list[str]]:
+    def _expressions(self, lookup: EntryQuery) -> tuple[str, list[str]]:
         """The FTS5 expression of required terms, and those of negated ones. Only words, each in quotes."""
         from turnlog.catalog.index.terms import phrases_of
 
         matches: list[str] = []
         misses: list[str] = []
-        for term in wanted.terms:
+        for term in lookup.terms:
             for words, goes_on in phrases_of(term):
                 phrase = _phrase(words, goes_on)
                 if not term.negated:
@@ -193,8 +193,8 @@ class SqliteEngine:
 def _times(span: TimeSpan, before: int | None) -> tuple[str, tuple[int, ...]]:
     """The condition on the time: on the rowid, so that other rows are not read, and on the time itself."""
     from turnlog.catalog.index.keys import SHIFT
+    from turnlog.catalog.index.lookup import bounded
     from turnlog.catalog.index.sqlite.rowid import LAST, first_at
-    from turnlog.catalog.index.wanted import bounded
 
     asked = ["TRUE"]
     within: list[int] = []

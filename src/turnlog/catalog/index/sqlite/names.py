@@ -16,6 +16,10 @@ AND NOT is_deleted AND NOT is_copied AND NOT is_hidden AND parent IS NULL ORDER 
 def names_in(path: str, start: str, most: int) -> list[tuple[str, str]] | None:
     """Names that begin with `start`, newest first, each with what it is about; None if the file cannot be read."""
     try:
+        start.encode()
+    except UnicodeEncodeError:
+        return []  # bytes that are not UTF-8: no name has them
+    try:
         database = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_WAIT_S)
         try:
             rows = database.execute(_NAMES, (len(start), start, most)).fetchall()

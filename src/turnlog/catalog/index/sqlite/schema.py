@@ -61,14 +61,14 @@ CREATE TABLE sessions (
     family TEXT NOT NULL DEFAULT '',       -- one name for all forks of a session, and what was imported from it
     depth INTEGER NOT NULL DEFAULT 0,      -- how many forks lie between it and the first of them
     totals TEXT NOT NULL DEFAULT '',       -- what it spent according to itself, in JSON
-    stamp TEXT NOT NULL DEFAULT '',        -- its version when it was read, as its store or database reported it
+    stamp TEXT NOT NULL DEFAULT '',        -- the version that its store or database reported when it was read
     mark BLOB                              -- the saved state of reading: see `read/intake.py`
 );
 CREATE INDEX sessions_by_time ON sessions (updated DESC);
 CREATE INDEX sessions_by_id ON sessions (native);
 CREATE UNIQUE INDEX sessions_by_place ON sessions (path, key, agent, native);
 
--- Another agent's sessions that were given a title, tags or notes: what each said itself of title, tags, if archived.
+-- Sessions of other agents with a title, tags or notes given here: the title, tags and archived state of their own.
 CREATE TABLE marked (session INTEGER PRIMARY KEY, title TEXT, tags TEXT NOT NULL, is_archived INTEGER NOT NULL);
 
 -- One row per entry that has text. Its id is a time, so the newest comes first almost without sorting: see `rowid.py`.
@@ -76,7 +76,7 @@ CREATE TABLE docs (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     session INTEGER NOT NULL,
-    step INTEGER NOT NULL,     -- seq in a session of ours, which number it has in another agent's
+    step INTEGER NOT NULL,     -- seq in a session of ours, number of the record in another agent's
     entry TEXT NOT NULL,       -- the id of the entry
     role TEXT NOT NULL,        -- user, assistant, tool, system, note, summary
     tool TEXT NOT NULL,        -- names of tools that were called or answered, each with a line feed before and after it
@@ -85,7 +85,7 @@ CREATE TABLE docs (
     number INTEGER NOT NULL
 );
 CREATE INDEX docs_by_session ON docs (session, step);
--- Bundles, see `bundle.py`. No number comes again: who found one may look for it when it is gone.
+-- Bundles, see `bundle.py`. A number is never used again: a reader may ask for a bundle that was removed meanwhile.
 CREATE TABLE texts (id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5 (
     text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 2"
@@ -96,7 +96,7 @@ CREATE TABLE paths (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
 CREATE TABLE touched (path INTEGER, doc INTEGER, PRIMARY KEY (path, doc)) WITHOUT ROWID;
 CREATE INDEX touched_by_doc ON touched (doc);
 
--- What a reader comes by in a session of ours, without what was said: in pieces, the first entry of each.
+-- Outlines of our sessions, without texts, in pieces: the number of the first entry of each.
 CREATE TABLE outlines (id INTEGER PRIMARY KEY, session INTEGER NOT NULL, first INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE UNIQUE INDEX outlines_by_session ON outlines (session, first);
 

@@ -10,7 +10,7 @@ from turnlog.catalog.index.ending import UNREAD
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from turnlog.catalog.index.batch import Batch, IndexedSession
     from turnlog.catalog.index.rows import GlanceRow
@@ -143,6 +143,10 @@ class Watchlist:
         ).fetchone()
         return IndexedSession(*row)
 
+    def is_unread(self, session: int) -> bool:
+        """Whether a session had only a glance."""
+        return self._one("SELECT ending FROM sessions WHERE id = ?", session) == UNREAD
+
     def growth(self, file: int, path: str) -> int:
         """By how many bytes a file has grown; its whole size if it is shorter now."""
         try:
@@ -152,21 +156,23 @@ class Watchlist:
         before = self._one("SELECT size FROM files WHERE id = ?", file) or 0
         return size - before if 0 <= before <= size else size
 
-    def unread(self, most: int) -> list[KnownSession]:
-        """Sessions that had only a glance: the newest ones, up to `most` bytes in total."""
+    def unread(self, most: int, can_read: Callable[[str], bool]) -> list[KnownSession]:
+        """Sessions that had only a glance, of agents that can be read: the newest ones, up to `most` bytes in total."""
         rows = self._db.execute(
             "SELECT id, native, is_ours, agent, path, key, size FROM sessions WHERE ending = ? ORDER BY updated DESC",
             (UNREAD,),
         )
         sessions: list[KnownSession] = []
         for id, native, ours, agent, path, key, size in rows:
+            if not ours and not can_read(agent):
+                continue
             sessions.append(KnownSession(id, native, ours, agent, path_of(path), key))
             most -= size
             if most <= 0:
                 break
         return sessions
 
-    def stamp_of(self, session: int) -> str:
+    def version_of(self, session: int) -> str:
         """The version of a session that its database reported when it was read."""
         return self._one("SELECT stamp FROM sessions WHERE id = ?", session)
 
@@ -198,7 +204,7 @@ class Watchlist:
         )
 
     def put_stamp(self, batch: Batch, file: int, stamp: Stamp) -> None:
-        """Record how a file looks from which nothing was read."""
+        """Record how a file looks that has no session."""
         batch.execute("UPDATE files SET size = ?, mtime = ?, inode = ? WHERE id = ?", (*stamp, file))
 
     def drop_file(self, batch: Batch, file: int) -> None:
@@ -250,7 +256,9 @@ class Watchlist:
         for table in ("parts", "used", "marked"):
             batch.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
         batch.execute(
-            "UPDATE sessions SET is_deleted = 1, title = NULL, preview = '', mark = NULL WHERE id = ?", (session,)
+            "UPDATE sessions SET is_deleted = 1, title = NULL, preview = '', mark = NULL, "
+            "ending = CASE ending WHEN ? THEN '' ELSE ending END WHERE id = ?",
+            (UNREAD, session),
         )
 
     def drop_session(self, batch: Batch, session: int) -> None:

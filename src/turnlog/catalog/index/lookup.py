@@ -30,14 +30,14 @@ class TimeSpan(NamedTuple):
     until: int | None = None
 
 
-class Wanted(NamedTuple):
-    """A lookup: terms and conditions."""
+class EntryQuery(NamedTuple):
+    """A lookup of entries in an index: terms and conditions."""
 
     terms: tuple[Term, ...] = ()
     sessions: Condition = Condition()
     entries: Condition = Condition()
     span: TimeSpan = TimeSpan()
-    others: tuple[Wanted, ...] = ()
+    others: tuple[EntryQuery, ...] = ()
     """The other sides of an OR. Engines are queried for each in turn."""
 
     @property
