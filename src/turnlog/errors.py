@@ -80,7 +80,7 @@ class Conflict(TurnlogError):
         self.by = by
         """Who wrote: `process 4711 on box`; None if unknown."""
         self.expected = expected
-        """The entry that the caller took to be the last one, or the head; of a call, the question about it."""
+        """The last entry, or the head, that the caller expected; in a conflict about a call, the expected question."""
 
 
 class Corrupt(TurnlogError):

@@ -55,6 +55,18 @@ def test_a_session_that_others_purged_is_none_and_then_the_next_one(home, tmp_pa
     assert not sessions.purge("a")
 
 
+def test_a_session_that_its_caller_closed_is_opened_again(home, tmp_path):
+    sessions = AdapterSessions(home, "test")
+    with sessions.create("a") as made:
+        made.user("one")
+    sessions.find("a").user("two")
+    assert sessions.find("a") is sessions.find("a") is not made
+    assert len(sessions.find("a", fresh=False).messages()) == 2
+    other = again(home, tmp_path).resume("a")
+    assert sessions.hold(other) is sessions.find("a")
+    assert other.is_closed, "it lost the race"
+
+
 def test_refused_input_leaves_no_session_behind(home):
     sessions = AdapterSessions(home, "test")
     with pytest.raises(Invalid):

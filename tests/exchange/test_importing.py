@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import turnlog
+from turnlog.exchange.exporting import handover
 from turnlog.exchange.exporting.handover import hand_over
 from turnlog.exchange.importing.run import OpenedSource, import_all, parents_first
 from turnlog.exchange.keeping.keptfile import KeptFiles
@@ -66,3 +68,43 @@ def test_a_copy_that_its_agent_deleted_is_still_known_as_one(person: Path, tmp_p
         os.unlink(path)
         [item] = import_all(interior(home).creator, list(kept.gone("codex")))
         assert (item.copy_of, item.problems) == ("one", [])
+
+
+def recorded(person: Path, name: str = "ses-1") -> Path:
+    path = person / f".claude/projects/-work/{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = {"type": "user", "uuid": "u", "sessionId": name, "message": {"role": "user", "content": "hello"}}
+    path.write_text(json.dumps(line) + "\n")
+    return path
+
+
+def test_a_session_whose_first_line_is_damaged_is_not_imported_a_second_time(person: Path, tmp_path: Path):
+    source = Source("claude-code", str(recorded(person)))
+    with turnlog.open(str(tmp_path / "home")) as home:
+        creator = interior(home).creator
+        [imported] = import_all(creator, [source])
+    log = next(path for path in (tmp_path / "home").rglob("*.jsonl") if imported.id in str(path))
+    data = bytearray(log.read_bytes())
+    data[10:14] = b"####"
+    log.write_bytes(data)
+    with turnlog.open(str(tmp_path / "home")) as home:
+        [again] = import_all(interior(home).creator, [source])
+        assert [problem.what for problem in again.problems] == [
+            f"the first line of session {imported.id} cannot be read"
+        ]
+        assert [info.id for info in home.sessions()] == [imported.id]
+
+
+def test_a_file_of_an_agent_that_cannot_be_read_is_reported_with_its_path(
+    person: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(path: str, mode: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    with turnlog.open(str(tmp_path / "home")) as home, home.create(id="one", workspace=str(tmp_path)) as session:
+        session.user("where is the needle?")
+        session.assistant("in the haystack")
+        path = hand_over(session, "codex").path
+        monkeypatch.setattr(handover, "open", fail, raising=False)
+        with pytest.raises(turnlog.Unavailable, match=f"{path} cannot be read: Permission denied"):
+            hand_over(session, "codex")

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnlog.errors import Corrupt
+import turnlog
+from turnlog.errors import Corrupt, Unsupported
+from turnlog.exchange.exporting.handover import hand_over
 from turnlog.exchange.keeping import keptframe, run
 from turnlog.exchange.keeping.keptfile import KeptFiles
 from turnlog.exchange.keeping.run import Keeping
@@ -315,3 +317,83 @@ def test_what_its_agent_deletes_while_it_is_looked_at_is_passed_over(
     report = Keeping(home).run()
     assert (report.files, report.problems) == (1, {})
     assert KeptFiles(home).has("claude-code", str(folder / "stays.jsonl"))
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for variable in ("CLAUDE_CONFIG_DIR", "RHO_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    return tmp_path / "person"
+
+
+def session_of(person: Path, name: str = "s") -> Path:
+    path = person / f".claude/projects/-work/{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    recorded = (RECORDED / "claude-code/recorded/projects").rglob("*.jsonl")
+    path.write_bytes(min(recorded, key=os.path.getsize).read_bytes())
+    os.utime(path, (1, 1))
+    return path
+
+
+def test_a_copy_that_is_gone_is_made_again(person: Path, kept: KeptFiles, tmp_path: Path) -> None:
+    path = session_of(person)
+    (path.parent / "other.txt").write_text("nothing of a session")
+    home = str(tmp_path / "home")
+    KeepState(home).choose(["claude-code"])
+    assert Keeping(home).run().files == 1
+    assert Keeping(home).run().files == 0
+    os.unlink(kept.path_of("claude-code", str(path)))
+    assert Keeping(home).run().files == 1
+    assert kept.has("claude-code", str(path))
+
+
+def test_what_is_kept_does_not_depend_on_the_current_folder(
+    person: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = str(tmp_path / "home")
+    with turnlog.open(home) as opened:
+        for name in ("a", "b"):
+            (person / name).mkdir(parents=True)
+            with opened.create(id=name, workspace=person / name) as session:
+                session.user("where is the needle?")
+                session.assistant("in the haystack")
+                hand_over(session, "rho")
+    KeepState(home).choose(["rho"])
+    monkeypatch.chdir(tmp_path)
+    assert Keeping(home).run().files == 2
+
+
+@pytest.mark.parametrize("agent", ["aider", "owlen", "sofos"])
+def test_an_agent_with_sessions_in_every_workspace_is_refused(person: Path, agent: str) -> None:
+    with pytest.raises(Unsupported, match="the folders that it works in"):
+        run.check_keepable(agent)
+
+
+def test_the_name_of_a_copy_is_durable_before_it_counts_as_kept(
+    kept: KeptFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.jsonl"
+    write(path, b"one line\n")
+    synced: list[tuple[int, bool]] = []
+    target, fsync = Path(kept.path_of("a", str(path))), os.fsync
+
+    def sync(fd: int) -> None:
+        fsync(fd)
+        synced.append((os.fstat(fd).st_ino, target.exists()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    assert kept.keep("a", str(path))
+    assert synced[-1] == (target.parent.stat().st_ino, True)
+    assert {folder.stat().st_ino for folder in target.parents if tmp_path in folder.parents} <= {
+        ino for ino, _ in synced
+    }
+
+
+def test_a_file_without_a_suffix_has_no_family_in_a_folder_above_it(kept: KeptFiles, tmp_path: Path) -> None:
+    notes, other = tmp_path / "john.doe/notes", tmp_path / "john/s.jsonl"
+    for path in (notes, other):
+        path.parent.mkdir()
+        write(path, b"one line\n")
+        kept.keep("a", str(path))
+    assert kept.family("a", str(notes)) == [str(notes)]

@@ -35,6 +35,7 @@ from tests.formats.test_claw_faults import damaged
 from turnlog import ToolCall, Usage
 from turnlog.exchange.exporting.writing import render
 from turnlog.formats import Problem, Record, Source, a3s
+from turnlog.interop.rust import pretty
 
 
 @pytest.fixture
@@ -255,6 +256,18 @@ def test_nesting_is_bounded(tmp_path: Path) -> None:
     reading = a3s.read(Source("a3s", str(path)))
     assert len(list(reading.steps)) <= 1
     assert reading.problems
+
+
+def test_a_text_that_looks_like_a_number_changes_no_number(home: Any, tmp_path: Path) -> None:
+    whole = document()
+    call = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1e16}}
+    said = {"type": "text", "text": 'a quote \\" and : 1e+5'}
+    whole["messages"] = [{"role": "assistant", "content": [said, call]}]
+    for plus in (False, True):
+        path = tmp_path / f"{plus}.json"
+        path.write_bytes(pretty(whole, plus=plus))
+        reading = a3s.read(Source("a3s", str(path)))
+        assert bool((reading.header.origin or {}).get("plus")) is plus
 
 
 if (SPECIFIED := public.SEEDS / "a3s").is_dir():

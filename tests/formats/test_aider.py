@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from time import tzset
 
 import pytest
 
+import turnlog
 from tests.catalog.machine import Machine
 from turnlog import Message, Note, Text, Usage
 from turnlog.formats import Record, format_of
@@ -77,6 +79,23 @@ def test_chats_of_one_second_are_two(tmp_path: Path):
     found = entries(tmp_path)
     assert list(found) == ["2026-01-02T03:04:05", "2026-01-02T03:04:05.2", "2026-99-99T03:04:05"]
     assert [said(one) for one in found.values()] == [[("user", "one")], [("user", "two")], []]
+
+
+@pytest.mark.parametrize("time", ["0001-01-01 00:00:00", "9999-12-31 23:59:59", "1000-01-01 00:00:00"])
+@pytest.mark.parametrize("zone", ["UTC+14", "UTC-14"])
+def test_a_chat_of_a_time_that_no_log_takes_is_read_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, time: str, zone: str
+):
+    monkeypatch.setenv("TZ", zone)
+    tzset()
+    (tmp_path / FILE).write_text(f"# aider chat started at {time}\n\n#### one  \n\nhello\n\n")
+    try:
+        with turnlog.open("memory:") as home:
+            [done] = home.import_sessions(tmp_path, agent="aider")
+            assert (done.added, done.problems) == (2, [])
+    finally:
+        monkeypatch.undo()
+        tzset()
 
 
 def test_it_is_found_in_the_project_and_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -15,8 +15,8 @@ from tests.formats.checkers import owlen as first_owlen
 from turnlog import AlreadyExists, Image, Invalid, Note, Text, Thinking, ToolCall, Usage
 from turnlog.exchange.exporting.writing import render
 from turnlog.formats import OutputFile, Places, Rendered, Source, owlen
-from turnlog.formats.owlen.checkfile import rust_time, time_of
 from turnlog.interop.rust import pretty
+from turnlog.interop.rusttime import rust_time_in, rust_time_of
 from turnlog.testing import FormatContract
 from turnlog.testing.format.writing import sample_conversation, visible_parts
 
@@ -173,7 +173,7 @@ def test_an_estimate_of_tokens_is_never_counted_as_spent(home: Any) -> None:
     ],
 )
 def test_a_time_has_two_forms(raw: Any, time: Any) -> None:
-    assert time_of(raw) == time
+    assert rust_time_in(raw) == time
 
 
 def test_two_starts_are_two_sessions(home: Any, tmp_path: Path) -> None:
@@ -428,8 +428,8 @@ def test_a_session_read_back_has_what_both_can_say(home: Any, tmp_path: Path) ->
 def test_rust_knows_no_time_before_1970() -> None:
     from datetime import UTC, datetime
 
-    assert rust_time(datetime(1969, 1, 1, tzinfo=UTC)) == [0, 0]
-    assert rust_time(datetime(1970, 1, 2, 0, 0, 0, 250, tzinfo=UTC)) == [86400, 250_000]
+    assert rust_time_of(datetime(1969, 1, 1, tzinfo=UTC)) == [0, 0]
+    assert rust_time_of(datetime(1970, 1, 2, 0, 0, 0, 250, tzinfo=UTC)) == [86400, 250_000]
 
 
 # ── where they lie ────────────────────────────────────────────────────────────────────────────────

@@ -461,7 +461,7 @@ def test_every_loss_is_told_once_with_its_count(home):
     model = load(session).model
     assert complete(model) == model
     assert model[-1]["ToolResult"] == {"id": "u", "ok": False, "content": "[no result: the tool call was interrupted]"}
-    assert model[0] == {"User": [{"Text": "[file: a.pdf]"}, {"Text": "[picture: https://x/y.png]"}]}
+    assert model[0] == {"User": [{"Text": "[file: a.pdf, 4 bytes]"}, {"Text": "[image: https://x/y.png]"}]}
 
 
 def test_a_fork_of_a_session_of_rho_is_a_session_of_its_own(home):
@@ -518,7 +518,7 @@ def spoken(session: Any) -> list[Any]:
     found: list[Any] = []
     for message in session.context():
         for block in message.blocks:
-            if isinstance(block, Text) and not block.text.startswith(("[picture: ", "[file: ")):
+            if isinstance(block, Text) and not block.text.startswith(("[image: ", "[file: ")):
                 found.append((message.role, block.text))
             elif isinstance(block, Image) and block.url is None:
                 found.append(("image", block.media_type, block.blob))
@@ -528,7 +528,7 @@ def spoken(session: Any) -> list[Any]:
                 parts = block.content.split("\n") if isinstance(block.content, str) else [
                     line for part in block.content if isinstance(part, Text) for line in part.text.split("\n")
                 ]  # fmt: skip
-                said = [line for line in parts if not line.startswith(("[picture: ", "[file: "))]
+                said = [line for line in parts if not line.startswith(("[image: ", "[file: "))]
                 found.append(("result", block.call, said, block.is_error))
     return found
 

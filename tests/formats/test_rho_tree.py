@@ -16,7 +16,7 @@ from tests.formats.rho_maker import Maker, line
 from tests.formats.rho_rules import ZERO, Loaded, complete
 from tests.formats.test_rho import bring, load, name_of, session_of, written
 from turnlog import Text, Thinking, ToolCall
-from turnlog.formats.rho.message import RhoTally, tell
+from turnlog.formats.rho.message import RhoTally, to_messages
 from turnlog.formats.rho.path import no_result, open_calls
 from turnlog.log.entry import Compaction, Edit, Message
 
@@ -48,7 +48,7 @@ def plain(messages: list[Json]) -> list[str]:
 def must_agree(session: Any, loaded: Loaded) -> None:
     """Whether rho's model sees what a model sees here."""
     ear = RhoTally(session._home.get_blob)
-    seen = [said for message in session.context() for said in tell(message, ear)]
+    seen = [said for message in session.context() for said in to_messages(message, ear)]
     waiting = open_calls(loaded.model)
     assert waiting is not None  # nothing that was said is hidden
     assert open_calls(loaded.display) is not None

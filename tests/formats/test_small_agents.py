@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +19,7 @@ from tests.public import public
 from turnlog import Home, Message, Session, Text, Thinking, ToolCall, ToolResult
 from turnlog.exchange.importing.run import import_all
 from turnlog.exchange.importing.sessionimport import Imported
-from turnlog.formats import Places, Source, find, format_of
+from turnlog.formats import Places, Record, Source, find, format_of
 from turnlog.log.block import File, Image
 from turnlog.log.entry import Compaction, Note, Spent, Start
 from turnlog.log.part import Spawned
@@ -445,6 +445,34 @@ def test_kimi_code_keeps_the_tail_behind_a_summary_of_an_earlier_version(home: H
         assert seen(session)[-1] == ("user", "one")
 
 
+@pytest.mark.parametrize("is_spliced", [False, True])
+def test_kimi_code_keeps_prompts_behind_a_summary_however_they_came_in(tmp_path: Path, is_spliced: bool):
+    said = [{"role": "user", "content": [{"type": "text", "text": word}]} for word in ("one", "two", "three")]
+    rows: list[dict[str, Any]] = [{"type": "metadata", "protocol_version": "1.1", "created_at": 1780000000000}]
+    if is_spliced:
+        rows += [{"type": "context.splice", "start": 0, "deleteCount": 0, "messages": [3, *said]}]
+    else:
+        rows += [{"type": "context.append_message", "message": message} for message in said]
+    rows += [{"type": "context.apply_compaction", "summary": "so far", "keptUserMessageCount": 2}]
+    path = tmp_path / "wire.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reading = format_of("kimi").read(Source("kimi", str(path)))
+    entries = [step.entry for step in reading.steps if isinstance(step, Record)]
+    replacement = [words(entry) for entry in cast("Compaction", entries[-1]).replacement]
+    assert (replacement, reading.problems) == (["two", "three", "so far"], [])
+
+
+def test_kimi_code_names_a_prompt_that_it_cannot_read_again(tmp_path: Path):
+    said = {"type": "context.append_message", "message": {"role": "user", "content": "one"}}
+    compacted = {"type": "context.apply_compaction", "summary": "so far", "keptUserMessageCount": 1}
+    path = tmp_path / "wire.jsonl"
+    first = json.dumps({"type": "metadata", "protocol_version": "1.1", "created_at": 1780000000000})
+    path.write_text(f'{first}\n{json.dumps(said)}{{"torn": \n{json.dumps(compacted)}\n')
+    reading = format_of("kimi").read(Source("kimi", str(path)))
+    list(reading.steps)
+    assert "a prompt that a compaction keeps cannot be read again" in [problem.what for problem in reading.problems]
+
+
 def test_kimi_code_tells_what_a_request_took_before_the_answer_that_carries_it(home: Home, tmp_path: Path):
     """As 2.1.0 writes it, which also repeats every message and turn as an event."""
 
@@ -711,6 +739,15 @@ def test_cline_task_of_the_extension_leaves_out_what_it_truncated(home: Home, tm
         assert ("assistant", "It is green.") not in seen(session)
 
 
+def test_cline_task_of_the_extension_may_have_any_digits_for_a_name(home: Home, tmp_path: Path):
+    shutil.copytree(HERE / "cline" / "globalStorage", tmp_path / "globalStorage")
+    path = next(tmp_path.rglob("api_conversation_history.json"))
+    next(tmp_path.rglob("ui_messages.json")).unlink()
+    path.parent.rename(path.parent.parent / "²")
+    with only(home, tmp_path) as session:
+        assert seen(session)
+
+
 def test_cline_file_that_breaks_off_is_read_as_far_as_it_goes(home: Home, tmp_path: Path):
     folder = tmp_path / FENCE.name
     folder.mkdir()
@@ -758,6 +795,31 @@ def test_a_fork_and_a_subagent_of_droid_know_where_they_come_from(home: Home):
         spawned = started(child).spawned
         assert spawned is not None
         assert (spawned.session, spawned.call) == (done[FIRST], "toolu_2")
+
+
+def test_droid_with_a_new_title_adds_no_record_again(home: Home, tmp_path: Path):
+    def message(text: str, **fields: Any) -> dict[str, Any]:
+        return {"type": "message", "message": {"role": "assistant", "content": text}, **fields}
+
+    records = [message("one", id="m1"), message("two"), message("two"), {"type": "of_next_year", "id": "m1", "x": 1}]
+    path = tmp_path / f"{FIRST}.jsonl"
+    for title in ("short", "a much longer title"):
+        start = {"type": "session_start", "id": FIRST, "title": title, "owner": "ada", "cwd": "/w"}
+        path.write_text("".join(json.dumps(record) + "\n" for record in [start, *records, message("three", id="m3")]))
+        with only(home, tmp_path) as session:
+            assert [words(entry) for entry in session.messages()] == ["one", "two", "two", "three"]
+            assert sum(isinstance(entry, Note) for entry in session.entries()) == 1
+
+
+def test_a_time_that_no_log_takes_costs_only_itself(home: Home, tmp_path: Path):
+    rows = [{"type": "session_start", "id": FIRST, "title": "t", "owner": "ada", "cwd": "/w"}]
+    for id, at in (("m1", "0001-01-01T00:00:00Z"), ("m2", "2026-01-01T00:00:00Z"), ("m3", "9999-12-31T23:59:59-14:00")):
+        rows += [{"type": "message", "id": id, "timestamp": at, "message": {"role": "user", "content": id}}]
+    (tmp_path / f"{FIRST}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    [done] = bring(home, tmp_path)
+    assert done.problems == []
+    with home.resume(done.id) as session:
+        assert [words(entry) for entry in session.messages()] == ["m1", "m2", "m3"]
 
 
 def test_droid_sessions_without_their_settings_are_read_and_cost_nothing_known(home: Home, tmp_path: Path):

@@ -1,14 +1,14 @@
 """Files of ours among those of other programs: never over theirs, never past their locks."""
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 
 import pytest
 
-from turnlog.errors import Unavailable
-from turnlog.interop.place import Taken, locked, put_file
-from turnlog.interop.value import micros
+from turnlog.errors import OutOfSpace, Unavailable
+from turnlog.interop.place import Taken, appending, locked, private_folders, put_file
 
 
 def test_a_lock_that_cannot_be_opened_is_not_free(tmp_path: Path) -> None:
@@ -33,6 +33,32 @@ def test_a_file_system_without_hard_links_gets_the_file_too(tmp_path: Path, monk
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"content"]
 
 
-@pytest.mark.parametrize("amount", [True, False, None, "1", 0, -1, 1e9, float("nan")])
-def test_what_is_no_amount_is_not_counted_as_one(amount: object) -> None:
-    assert micros(amount) is None
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_appending_to_a_full_disk_says_so() -> None:
+    with pytest.raises(OutOfSpace, match="could not be written"), appending("/dev/full") as append:
+        append(b"content")
+
+
+def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data[:3])))
+    with appending(str(tmp_path / "file")) as append:
+        append(b"one line\n")
+        append(b"another\n")
+    assert (tmp_path / "file").read_bytes() == b"one line\nanother\n"
+
+
+def test_a_lock_that_the_file_system_cannot_give_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(fd: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(Unavailable, match="cannot be locked"), locked(str(tmp_path / "lock"), Unavailable("busy")):
+        pass
+
+
+def test_the_current_folder_needs_no_making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    private_folders("")
+    private_folders(os.path.join("a", "b"))
+    assert (tmp_path / "a" / "b").is_dir()

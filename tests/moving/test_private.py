@@ -12,8 +12,11 @@ import zstandard
 
 import turnlog
 from tests.faces import location
-from turnlog import Home
+from tests.moving.scene import make
+from turnlog import Home, NotFound
 from turnlog.cli.program import run
+from turnlog.session.interior import interior
+from turnlog.transfer.mover import Mover
 
 _FRAME = b"\x28\xb5\x2f\xfd"
 """What compressed content begins with."""
@@ -164,3 +167,32 @@ def test_no_export_has_them(source: Home, tmp_path: Path, form: str):
     assert "turn 2" in text
     assert SECRET not in text
     assert LOCAL not in text
+
+
+def test_a_session_in_the_trash_there_gets_no_ignored_files(tmp_path: Path, place: Path):
+    """It was left alone: they would belong to nothing that can be restored as it was."""
+    here, there = make("files", tmp_path), make("files", tmp_path)
+    with here.create(id="s", workspace=place) as session:
+        session.checkpoint()
+    here.push(there)
+    there.delete("s")
+    [row] = here.push(there, include_ignored=True)
+    assert (row.outcome, row.blobs) == ("deleted", 0)
+
+
+def test_a_session_that_goes_away_before_its_ignored_files_are_sent_is_one_failed_row(tmp_path: Path, place: Path):
+    here, there = make("files", tmp_path), make("files", tmp_path)
+    for name in ("a", "b"):
+        with here.create(id=name, workspace=place) as session:
+            session.checkpoint()
+    here.push(there)
+    mover = Mover(interior(here).store, interior(there).store, include_ignored=True)
+
+    def purge(number: int, total: int, session_id: str) -> None:
+        del number, total
+        if session_id == "a":
+            here.purge("a")
+
+    rows = {row.id: row for row in mover.run(None, purge)}
+    assert rows["a"].outcome == "failed" and isinstance(rows["a"].error, NotFound)
+    assert rows["b"].outcome == "grown" and rows["b"].blobs

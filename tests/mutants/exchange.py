@@ -66,9 +66,9 @@ MUTANTS = [
     ),
     Mutant(
         "export: ignored files of any folder are taken for those of another",
-        "exchange/exporting/touchedfile.py",
-        "one.is_private and one.path == before.path",
-        "one.is_private",
+        "log/part.py",
+        "other.is_private and other.path == path",
+        "other.is_private",
         ("tests/exchange/test_transcript.py",),
     ),
     Mutant(

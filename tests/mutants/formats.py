@@ -36,7 +36,7 @@ MUTANTS = [
     Mutant(
         "what opencode clears later in its database is not noticed",
         "formats/opencode/storage.py",
-        'touched.add(_touched(row))',
+        "touched.add(_touched(row))",
         'touched.add("")',
         ("tests/formats/test_opencode_growth.py",),
     ),

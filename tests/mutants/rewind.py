@@ -32,15 +32,15 @@ MUTANTS = [
     Mutant(
         "only sessions of the very same folder are asked",
         "rewind/others.py",
-        "        if any(here.startswith(other) or other.startswith(here) for other in places):\n",
-        "        if here in places:\n",
+        "return any(folder.startswith(other) or other.startswith(folder) for other in self._folders)",
+        "return folder in self._folders",
         ("tests/rewind/test_cut_short.py",),
     ),
     Mutant(
         "a killed turn of another session counts as over at its last word",
         "rewind/others.py",
-        "if not is_before or theirs.state.turn is not None:",
-        "if not is_before:",
+        "if _is_since(row, since) or theirs.state.turn is not None:",
+        "if _is_since(row, since):",
         ("tests/rewind/test_cut_short.py",),
     ),
     Mutant(

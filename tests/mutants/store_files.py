@@ -90,8 +90,8 @@ MUTANTS = [
     Mutant(
         "a session is moved while others look for what is needed",
         TRASH,
-        "            with self._blobs.keeping(), self._disk.hold(old) as held:",
-        "            with self._disk.hold(old) as held:",
+        "            with self._blobs.keeping(), self._locked(session_id, old) as held:",
+        "            with self._locked(session_id, old) as held:",
         (PROCESSES,),
     ),
     Mutant(
@@ -111,7 +111,7 @@ MUTANTS = [
     Mutant(
         "a pack that a dead process wrote is taken for synced",
         PACKS,
-        "                self._packs.make_sure()  # blobs may have been left out because another pack has them\n",
+        "                self._packs.sync_names()  # blobs may have been left out because another pack has them\n",
         "                pass\n",
         (CRASHES,),
     ),
@@ -234,7 +234,7 @@ MUTANTS = [
     Mutant(
         "a pack of a newer version is taken for a damaged one",
         "store/files/packs.py",
-        "            if footer[-1] in NEWER:\n",
+        "            if footer.end in NEWER:\n",
         "            if False:\n",
         (NEWER,),
     ),

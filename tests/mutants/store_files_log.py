@@ -18,7 +18,7 @@ ERASING = "tests/session/test_erasing.py"
 MUTANTS = [
     Mutant(
         "erasing: what a writer gave up stays as it was",
-        "store/files/erasing.py",
+        "store/files/rewriting.py",
         "counted[before - 1][1] > offset):",
         "counted[before - 1][1] <= offset):",
         (f"{ERASING}::test_what_was_left_of_writes_and_repairs_goes_as_well",),
@@ -40,8 +40,8 @@ MUTANTS = [
     Mutant(
         "the line that seals is not synced before others",
         LOGFILE,
-        "            self._sync_or_give_up()\n\n    def _be_sure_of",
-        "            pass\n\n    def _be_sure_of",
+        "            self._sync_or_give_up()\n\n    def _sync_before_append",
+        "            pass\n\n    def _sync_before_append",
         (CRASHES,),
     ),
     Mutant(
@@ -86,7 +86,7 @@ MUTANTS = [
     Mutant(
         "a descriptor is used again after a failed sync",
         LOGFILE,
-        "        self.tail = None\n        self.handle.leave()\n        self._try_to_cut()\n",
+        "        self.tail = None\n        self.handle.abandon()\n        self._try_to_cut()\n",
         "        self.tail = None\n        self._try_to_cut()\n",
         (ERRORS,),
     ),
@@ -107,8 +107,8 @@ MUTANTS = [
     Mutant(
         "the lock is kept when the sync of a seal fails",
         HANDLE,
-        "            self._disk.unlock(self.fd)\n            self.old.append(self.fd)\n",
-        "            self.old.append(self.fd)\n",
+        "            self._disk.unlock(self.fd)\n            self.abandoned.append(self.fd)\n",
+        "            self.abandoned.append(self.fd)\n",
         (f"{ERRORS}::test_a_failed_sync_of_a_line_that_seals_does_not_keep_the_lock",),
     ),
     Mutant(
@@ -135,8 +135,8 @@ MUTANTS = [
     Mutant(
         "the lock of a log stays held after an interrupt",
         LOGFILE,
-        "        except BaseException:\n            self.tail = None\n            handle.leave()\n            raise\n",
-        "        except BaseException:\n            self.tail = None\n            raise\n",
+        "        except BaseException:\n            self.tail = None\n            handle.abandon()\n",
+        "        except BaseException:\n            self.tail = None\n",
         (INTERRUPTS,),
     ),
     Mutant(
@@ -169,7 +169,7 @@ MUTANTS = [
     ),
     Mutant(
         "the newest file has the newest entry",
-        "store/files/newest.py",
+        "store/files/listing.py",
         "not is_wrong and rows[-1].order.at_ms / 1000 > changed[-1][0]",
         "not is_wrong",
         ("tests/store/test_listing.py",),

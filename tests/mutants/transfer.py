@@ -23,8 +23,8 @@ MUTANTS = [
     Mutant(
         "erasing: lines on their way bring it back",
         "transfer/erased.py",
-        "if item.entry.id in gone and not item.entry.void:",
-        "if item.entry.id in gone and item.entry.void:",
+        "if item.entry.id in erased_ids and not item.entry.void:",
+        "if item.entry.id in erased_ids and item.entry.void:",
         (ERASED_COPIES,),
     ),
     Mutant(
@@ -51,8 +51,8 @@ MUTANTS = [
     Mutant(
         "what another sync brought meanwhile is taken for somebody's work",
         "transfer/agreement.py",
-        "        if meeting.mine is None or not meeting.has_theirs or not _agree(outgoing, theirs, meeting.last):\n",
-        "        if True:\n",
+        " or not _agree(outgoing, theirs, divergence.last):\n",
+        " or True:\n",
         (MOVING_AT_ONCE,),
     ),
     Mutant(
@@ -86,8 +86,8 @@ MUTANTS = [
     Mutant(
         "what is only in the trash there comes back",
         MOVER,
-        "        if key in self._deleted_there and key in self._live_keys:\n",
-        "        if False:\n",
+        "            if self._is_in_trash_there(key):\n",
+        "            if False:\n",
         (MOVING,),
     ),
     Mutant(

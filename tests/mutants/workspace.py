@@ -18,7 +18,7 @@ MUTANTS = [
     Mutant(
         "what somebody else changed is no conflict",
         PLAN,
-        "    broken = _conflict(path, given.target, given.now, mine, given.get)\n",
+        "    broken = _conflict(path, request.target, request.now, mine, request.get)\n",
         '    broken = ""\n',
         (REWINDS,),
     ),

@@ -145,7 +145,7 @@ def test_a_pack_that_cannot_be_read_is_kept(tmp_path: Path, place: Path):
 
 def test_what_somebody_collected_is_kept_anew_and_not_taken_for_known(tmp_path: Path, place: Path, monkeypatch):
     """A scan remembers what it saw; what it saw may have gone with the session that held it."""
-    monkeypatch.setattr(scan, "_YOUNG_NS", -(1 << 60))  # nothing is too young to be relied on
+    monkeypatch.setattr(scan, "YOUNG_NS", -(1 << 60))  # nothing is too young to be relied on
     (place / "sub").mkdir()
     for name in ("a", "sub/b"):
         (place / name).write_text(name * 500)
@@ -322,7 +322,7 @@ def test_a_session_cannot_give_up_what_another_one_holds(tmp_path: Path, place: 
 
 def test_a_damaged_memory_of_the_last_scan_is_not_relied_on(tmp_path: Path, place: Path, monkeypatch):
     """It is not synced: after a crash, any part of it may be zeros."""
-    monkeypatch.setattr(scan, "_YOUNG_NS", -(1 << 60))
+    monkeypatch.setattr(scan, "YOUNG_NS", -(1 << 60))
     for number in range(20):
         (place / f"file{number}").write_text(str(number) * 100)
     with turnlog.open(tmp_path / "home") as home:

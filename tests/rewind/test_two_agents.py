@@ -220,3 +220,34 @@ def test_checkpoints_of_one_millisecond_have_no_order(tmp_path: Path, place: Pat
             session.rewind(turns=1)
             assert (place / "a").read_text() == "whose is it?"
             session.undo()
+
+
+@pytest.mark.parametrize("covered", ["before", "since its first edit"])
+def test_what_a_session_in_another_folder_declared_is_left_alone(home, place: Path, tmp_path: Path, covered: str):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    one, other = Worker(home, place, "one", 1), Worker(home, elsewhere, "two", 1)
+    if covered == "before":
+        other.session.track(place / "b")
+    one.hook("begin", "t1")
+    other.hook("begin", "t2")
+    one.edits("a", "one\n")
+    other.writes(str(place / "b"), "two\n")
+    other.hook("record_tool", None, [str(place / "b")], [str(place / "b")])
+    other.hook("end", "t2")
+    one.hook("end", "t1")
+    assert one.plan() == {"a": "modify"}
+    assert one.diff() == ["a"]
+
+
+def test_a_session_that_tracks_nothing_here_has_no_part_in_it(home, place: Path, tmp_path: Path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    one, other = Worker(home, place, "one", 1), Worker(home, elsewhere, "two", 1)
+    one.hook("begin", "t1")
+    other.hook("begin", "t2")
+    one.writes("a", "one\n")
+    other.edits("b", "two\n")
+    other.hook("end", "t2")
+    one.hook("end", "t1")
+    assert one.plan() == {"a": "modify"}

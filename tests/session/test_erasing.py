@@ -434,11 +434,11 @@ def test_a_file_that_gets_its_name_meanwhile_is_not_abandoned(tmp_path: Path):
     with home_at(str(tmp_path), disk) as home:
         session = home.create(id="s")
         entry = session.user(SECRET)
-        new = tmp_path / "sessions" / ".new-file"
+        new = tmp_path / "sessions" / ".new-0123456789abcdef"
         new.write_text("being made")
         disk.new = str(new)
         session.erase(entry)
-        assert new.with_name("named-file").read_text() == "being made"
+        assert new.with_name("named-0123456789abcdef").read_text() == "being made"
 
 
 def test_somebody_appends_and_somebody_else_erases_meanwhile(tmp_path: Path):

@@ -303,7 +303,7 @@ class Contents(Explorer):
 @pytest.fixture
 def contents(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Contents, str]]:
     """An explorer, and a workspace that no crash touches."""
-    monkeypatch.setattr(scan, "_YOUNG_NS", -(1 << 60))  # what was seen once is relied on at once
+    monkeypatch.setattr(scan, "YOUNG_NS", -(1 << 60))  # what was seen once is relied on at once
     with fast_folder() as folder, fast_folder() as workspace:
         os.mkdir(os.path.join(workspace, "sub"))
         for name in ("a", "sub/b"):

@@ -20,6 +20,8 @@ from turnlog.log.draft import prepare
 from turnlog.log.entry import AnyEntry
 from turnlog.log.written import WrittenLine
 from turnlog.session.interior import interior
+from turnlog.store import derived
+from turnlog.store.files import connect
 from turnlog.store.files import disk as disk_module
 
 ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES]
@@ -275,3 +277,17 @@ except turnlog.OutOfSpace:
     assert [entry.id for entry in session.entries(kind="note")] == done
     assert not session.damage
     session.note("the limit was another process's")
+
+
+def test_health_says_what_is_wrong_in_a_word_and_in_a_sentence(tmp_path: Path):
+    """With the same fields as PostgreSQL."""
+
+    class Full(disk_module.Disk):
+        def write(self, fd: int, data: bytes) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = connect(str(tmp_path), disk=Full())
+    health = derived.health(store)
+    assert (health["ok"], health["reason"]) == (False, OutOfSpace.code)
+    assert "No space left" in health["problem"] and health["hint"]
+    assert derived.health(connect(str(tmp_path)))["ok"] is True

@@ -9,7 +9,7 @@ import pytest
 import turnlog
 from turnlog import Message, Note, Set, Text
 from turnlog.session.interior import interior
-from turnlog.store import files
+from turnlog.store import derived, files
 from turnlog.store.files.disk import Disk
 from turnlog.testing import ManualClock
 from turnlog.testing.build import start
@@ -219,3 +219,22 @@ def test_where_a_clock_was_wrong_all_files_are_looked_into(many):
     for name in expected:
         touch(many, name, LONG_AGO - HOUR)
     assert [found.id for found in many.newest()] == expected
+
+
+@pytest.mark.parametrize("how", ["delete", "restore"])
+def test_a_session_whose_move_a_crash_interrupted_is_live_whichever_way_it_is_listed(tmp_path: Path, how: str):
+    """The file has both names: the new one came before the old one went."""
+    store = files.connect(str(tmp_path))
+    store.create("s", [start("s")]).close()
+    store.create("other", [start("other")]).close()
+    store.delete("other")
+    if how == "delete":
+        os.link(tmp_path / "sessions/s.jsonl", tmp_path / "trash/s.jsonl")
+    else:
+        store.delete("s")
+        os.link(tmp_path / "trash/s.jsonl", tmp_path / "sessions/s.jsonl")
+    for ids in (None, ["s", "other"]):
+        assert [row.id for row in store.listing(ids=ids)] == ["s"]
+        assert [row.id for row in store.listing("deleted", ids=ids)] == ["other"]
+    assert [row.id for row in store.newest(deleted=True)] == list(store.ids(deleted=True)) == ["other"]
+    assert not derived.exists(store, "s", deleted=True)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,10 @@ from turnlog import Conflict, Corrupt, Home, NotFound, Session, TurnlogError, Un
 from turnlog.log.ids import imported_id
 from turnlog.session.interior import interior
 from turnlog.store.files import connect, disk
-from turnlog.store.files.disk import Disk
+from turnlog.store.files.disk import Disk, Held
+from turnlog.testing import message_draft, undamaged_entries
+from turnlog.testing.build import fork, note, start
+from turnlog.testing.store.erasing import erasing_plan, erasure
 from turnlog.thread.home.alias import session_of
 
 
@@ -259,3 +263,91 @@ def test_a_session_on_a_network_file_system_can_be_read_but_not_appended_to(tmp_
 
 def test_the_file_system_of_a_folder_has_a_name(tmp_path: Path):
     assert Disk().file_system(str(tmp_path))
+
+
+# ── files that are moved or replaced meanwhile ────────────────────────────────────────────────────
+
+
+class Interrupted(Disk):
+    """Does something once, just before a file is locked or just after it was opened to be locked."""
+
+    def __init__(self, path: Path, meanwhile: Callable[[], object], *, is_open: bool) -> None:
+        self._path = str(path)
+        self._meanwhile: Callable[[], object] | None = meanwhile
+        self._is_open = is_open
+
+    def _interrupt(self, path: str) -> None:
+        if path == self._path and self._meanwhile is not None:
+            meanwhile, self._meanwhile = self._meanwhile, None
+            meanwhile()
+
+    def hold(self, path: str, *, shared: bool = False, create: bool = False) -> Held:
+        if not self._is_open:
+            self._interrupt(path)
+        held = super().hold(path, shared=shared, create=create)
+        if self._is_open:
+            self._interrupt(path)
+        return held
+
+
+def test_a_parent_that_is_deleted_while_it_is_forked_may_be_forked(tmp_path: Path):
+    path = tmp_path / "sessions/s.jsonl"
+    other = connect(str(tmp_path))
+    [first] = undamaged_entries(other.create("s", [start("s")]))
+    store = connect(str(tmp_path), disk=Interrupted(path, lambda: other.delete("s"), is_open=False))
+    fork(store, "s", first, "child").close()
+    assert list(store.ids()) == ["child"]
+
+
+def test_a_parent_that_is_purged_while_it_is_forked_is_gone(tmp_path: Path):
+    path = tmp_path / "sessions/s.jsonl"
+    other = connect(str(tmp_path))
+    [first] = undamaged_entries(other.create("s", [start("s")]))
+    store = connect(str(tmp_path), disk=Interrupted(path, lambda: other.purge("s"), is_open=False))
+    with pytest.raises(NotFound):
+        fork(store, "s", first, "child")
+    assert list(store.ids()) == []
+
+
+@pytest.mark.parametrize("how", ["delete", "purge"])
+def test_what_is_removed_is_the_file_that_is_locked(tmp_path: Path, how: str):
+    """A repair replaces the file while another process waits for its lock: then a writer of the new file is seen."""
+    path = tmp_path / "sessions/s.jsonl"
+    other = connect(str(tmp_path))
+    other.create("s", [start("s")]).close()
+
+    def replace() -> None:
+        shutil.copy(path, tmp_path / "new")
+        os.rename(tmp_path / "new", path)
+
+    class Watched(Interrupted):
+        locked: list[bool] = []
+
+        def unlink(self, path: str) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+            if path == self._path:
+                fd = os.open(path, os.O_RDONLY)
+                self.locked.append(not self.try_lock(fd))
+                os.close(fd)
+            os.unlink(path)
+
+    watched = Watched(path, replace, is_open=True)
+    store = connect(str(tmp_path), disk=watched)
+    (store.delete if how == "delete" else store.purge)("s", after=1)
+    assert watched.locked == [True]
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_log_that_is_read_while_others_erase_keeps_no_file_open(tmp_path: Path, read_only: bool):
+    store = connect(str(tmp_path), durability="flush")
+    log = store.create("s", [start("s")])
+    for index in range(20):
+        log.append([message_draft(f"said {index}", id=f"m{index}")], after=99, head=0)
+    reader = store.open("s", read_only=read_only)
+    before = len(os.listdir("/dev/fd"))
+    for index in range(20):
+        store.erase(erasing_plan("s", erasure(index + 2, f"m{index}")))
+        assert undamaged_entries(reader)[index + 1].void
+        if not read_only:
+            log.append([note()], after=99, head=0)
+    assert len(os.listdir("/dev/fd")) <= before + 2

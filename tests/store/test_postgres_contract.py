@@ -9,6 +9,7 @@ import pytest
 from tests.pgserver import Server
 from turnlog.store import Clock, postgres
 from turnlog.testing import StoreContract
+from turnlog.testing.store.tenants import Tenants
 
 
 class OnServer(StoreContract):
@@ -40,3 +41,15 @@ class TestPostgresOnOneConnection(OnServer):
 
     def connect(self, folder: Path, clock: Clock) -> postgres.PostgresStore:
         return postgres.connect(self.location(), clock=clock, connections=1)
+
+
+class TestPostgresWithTenants(Tenants):
+    """A database of its own: the home of a tenant has no tenants."""
+
+    @pytest.fixture(autouse=True)
+    def on_server(self, postgres: Server) -> Iterator[None]:
+        self.server = postgres
+        yield
+
+    def connect(self, folder: Path, clock: Clock) -> postgres.PostgresStore:
+        return postgres.connect(self.server.database(f"host-{uuid.uuid4()}"), clock=clock)

@@ -564,3 +564,15 @@ def test_an_interrupt_at_the_lock_of_the_blobs_locks_nobody_out(
         store.collect(lambda: {name})
     assert store.get(name) == b"one"
     store.close()
+
+
+def test_a_server_that_goes_away_does_not_hide_why_a_write_was_given_up(location: str, admin: psycopg.Connection):
+    """The tables of a caller: its own error comes out, not that of the rollback."""
+    store = store_postgres.connect(location)
+    tables = store.dedicated("test")
+    with pytest.raises(ZeroDivisionError), tables.writing():
+        [(pid,)] = tables.rows("select pg_backend_pid()")
+        admin.execute("select pg_terminate_backend(%s, 5000)", (pid,))
+        raise ZeroDivisionError
+    assert tables.rows("select 1") == [(1,)]
+    store.close()

@@ -13,10 +13,10 @@ from tests.pgserver import Server
 from turnlog.session.interior import interior
 from turnlog.store import postgres as store_postgres
 from turnlog.store.broadcast import Delta
-from turnlog.store.postgres import log as postgres_log
 from turnlog.store.postgres import watch
 from turnlog.store.postgres.background import Watched
 from turnlog.store.postgres.broadcast import NoticeInbox
+from turnlog.thread import reader
 from turnlog.thread.reader import history_of
 
 
@@ -34,7 +34,7 @@ def homes(location: str) -> Iterator[tuple[turnlog.Home, turnlog.Home]]:
 @pytest.fixture
 def only_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks for himself: what comes, comes by a message."""
-    monkeypatch.setattr(postgres_log, "_LOOK_S", 60.0)
+    monkeypatch.setattr(reader, "LOOK_S", 60.0)
 
 
 @pytest.fixture

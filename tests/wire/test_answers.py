@@ -248,3 +248,27 @@ def test_what_is_no_response_is_refused():
             anthropic.draft(wrong)
     with pytest.raises(Invalid, match="the api 'completions'"):
         openai.Stream(api="completions")
+
+
+def nested(levels):
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("levels", [1, 180, 300])
+def test_an_input_that_nests_deeper_than_a_log_takes_is_its_text(levels):
+    arguments = {"a": nested(levels)}
+    text = msgspec.json.encode(arguments).decode()
+    output = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": text}]
+    parts = [{"functionCall": {"name": "f", "args": arguments}}]
+    for message in (
+        openai.draft({"status": "completed", "output": output}),
+        anthropic.draft({"stop_reason": "tool_use", "content": [{"type": "tool_use", "id": "c", "input": arguments}]}),
+        gemini.draft({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}),
+    ):
+        s = session()
+        s.user("hi")
+        s.append(message)
+        assert s.pending()[0].input == (text if levels > 180 else arguments)

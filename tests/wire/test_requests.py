@@ -497,3 +497,12 @@ def test_the_guide_shows_python_that_is_python():
     assert len(shown) == 4
     for code in shown:
         compile(code, "providers.md", "exec")
+
+
+def test_a_choice_among_tools_that_chat_completions_does_not_take_is_reported():
+    s = session()
+    s.user("hi")
+    s.set("tools", [{"type": "web_search"}])
+    request = openai.request(s.context(), model="gpt-5", api="chat", tool_choice="required")
+    assert "tool_choice" not in request
+    assert ("left out", "tool choice") in [(one.change, one.what) for one in request.report]

@@ -10,7 +10,7 @@ from tests.wire import official, rules
 from tests.wire.recorded import RECORDED
 from tests.wire.scene import KINDS, answer, ask, session, stream
 from turnlog import Message, Text, Thinking, ToolCall
-from turnlog.wire import Request
+from turnlog.wire import Request, anthropic, openai
 
 COMPLETE = {"anthropic": 2, "responses": 1, "chat": 2, "gemini": 1}
 """With at most so many events missing at the end, everything has been said (of the usage, not all)."""
@@ -178,3 +178,77 @@ def test_a_first_chunk_that_says_nothing_is_no_token(kind, empty, full):
     reader.feed(empty)
     reader.feed(full)
     assert reader.finish().first_token_ms == 500
+
+
+HALF = '{"path": "/a'
+CUT = {
+    "anthropic": [
+        {"type": "message_start", "message": {"id": "m", "content": [], "model": "c"}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "so"}},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t", "name": "rm"}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": HALF}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}},
+    ],
+    "responses": [
+        {
+            "type": "response.incomplete",
+            "response": {
+                "id": "r",
+                "status": "incomplete",
+                "incomplete_details": {"reason": "max_output_tokens"},
+                "output": [
+                    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "so"}]},
+                    {"type": "function_call", "call_id": "c", "name": "rm", "arguments": HALF},
+                ],
+            },
+        }
+    ],
+    "chat": [
+        {"id": "x", "choices": [{"delta": {"content": "so"}}]},
+        {"choices": [{"delta": {"tool_calls": [{"id": "a", "function": {"name": "rm", "arguments": HALF}}]}}]},
+        {"choices": [{"delta": {}, "finish_reason": "length"}]},
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", CUT)
+def test_a_call_that_a_limit_cut_off_is_kept_for_people_only(kind):
+    stream = anthropic.Stream() if kind == "anthropic" else openai.Stream(api=kind)
+    for event in CUT[kind]:
+        stream.feed(event)
+    message = stream.finish()
+    assert [block.text for block in message.blocks] == ["so"]
+    assert message.stop == "length"
+    [meta] = message.meta.values()
+    assert "/a" in str(meta["partial"])
+
+
+def test_a_whole_call_before_a_limit_stays_one():
+    whole = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    text = {"type": "custom_tool_call", "call_id": "d", "name": "g", "input": "whole"}
+    cut = {"type": "custom_tool_call", "call_id": "e", "name": "g", "input": "ha"}
+    message = openai.draft({"status": "incomplete", "output": [whole, text, cut]})
+    assert [call.id for call in message.blocks] == ["c", "d"]
+    called = [
+        {"id": "c", "function": {"name": "f", "arguments": "{}"}},
+        {"id": "d", "custom": {"name": "g", "input": "ha"}},
+    ]
+    message = openai.draft({"choices": [{"finish_reason": "length", "message": {"tool_calls": called}}]})
+    assert [call.id for call in message.blocks] == ["c"]
+
+
+@pytest.mark.parametrize("index", [{}, {"index": None}])
+def test_parallel_calls_without_an_index_stay_apart(index):
+    stream = openai.Stream(api="chat")
+    for part in (
+        {"id": "a", "function": {"name": "f", "arguments": ""}},
+        {"function": {"arguments": '{"x": 1}'}},
+        {"id": "b", "function": {"name": "g", "arguments": "{}"}},
+    ):
+        stream.feed({"choices": [{"index": 0, "delta": {"tool_calls": [{**index, **part}]}}]})
+    stream.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    assert [(call.id, call.name, call.input) for call in stream.finish().blocks] == [
+        ("a", "f", {"x": 1}),
+        ("b", "g", {}),
+    ]

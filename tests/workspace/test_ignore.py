@@ -1,6 +1,7 @@
 """What is left out, beside git itself."""
 
 import os
+import random
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 import turnlog
 from turnlog.session.interior import interior
+from turnlog.workspace.ignorerule import rules_of_tree
 from turnlog.workspace.tree import decode_tree, files
 
 PATHS = [
@@ -30,6 +32,13 @@ RULES = {
     "not ASCII": "ümlaut/\n",
     "with its line ends": "*.log\r\nbuild/\r\n",
     "with a mark in front": "\ufeff*.log\nfoo/\n",
+    "only a negation": "!\n*.log\n",
+    "with a backslash at the end": "build\\\n\\/\n*.log\n",
+    "a range backwards": "[z-a].py\n*.log\n",
+    "not closed": "[a.py\n*.log\n",
+    "named classes": "[[:alpha:]].py\n[[:nothing:]].txt\n[[:digit:]\n",
+    "negated in brackets": "b[!a]ild\nfo[!a]\nfo[^o]/\nfo[^o]\nlog[!a]\n",
+    "escaped in brackets": "[\\a].py\nsrc/[\\]b].log\na[[b]\n",
 }
 
 
@@ -60,6 +69,43 @@ def test_the_same_files_as_with_git(tmp_path: Path, name: str, inner: str):
     wanted = {path for path in listed.split(b"\0") if path}
     rule_files = {b".gitignore", b"src/.gitignore"}  # always covered, even where they leave out themselves
     assert found - rule_files == wanted - rule_files
+
+
+def test_any_line_means_what_it_means_to_git(tmp_path: Path):
+    """Lines of random pieces, among them many that are malformed."""
+    paths = [
+        "a", "b", "ab", "a.x", "b/a", "b/a.x", "b/b", "b/b/ab", "b/b/ab/c-d", ".x", "]x", "a]", "[x", "!a", "#a", "a b",
+        "a ", "\\a", "b/^a", "A1", "-", "aXb", "aXb/b", "aXb/b/a", "é",
+    ]  # fmt: skip
+    folders = {"b", "b/b", "b/b/ab", "aXb", "aXb/b"}
+    pieces = [
+        "a", "b", "x", "ab", "é", ".", "!", "#", " ", "-", "]", "[", "/", "/", "*", "*", "?", "**", "**/", "/**", "\\",
+        "\t", "\r", "[a-c]", "[!a]", "[^b]", "[]a]", "[!]a]", "[a-]", "[a\\-c]", "[\\]]", "[z-a]", "[[b]", "[:",
+        "[[:alpha:]]", "[[:no:]]", "[[:digit:]-x]",
+    ]  # fmt: skip
+    env = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    env["HOME"] = str(tmp_path)
+    git = ["git", "-c", "core.ignorecase=false", "check-ignore", "--no-index", "-v", "-n", "-z", "--stdin"]
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, env=env, check=True)
+    for path in paths:
+        (tmp_path / path).mkdir(parents=True) if path in folders else (tmp_path / path).touch()
+    choose = random.Random(1)
+    for _ in range(150):
+        lines = ("".join(choose.choices(pieces, k=choose.randint(1, 5))) for _ in range(choose.randint(1, 3)))
+        text = "\n".join(lines).encode()
+        (tmp_path / ".git/info/exclude").write_bytes(text)
+        told = subprocess.run(git, cwd=tmp_path, env=env, input="\0".join(paths).encode(), capture_output=True)
+        fields = told.stdout.decode().split("\0")[:-1]
+        wanted = {path for rule, path in zip(fields[2::4], fields[3::4], strict=True) if rule and rule[0] != "!"}
+        rules = rules_of_tree([(b"", text)])
+        found = {path for path in paths if rules.ignores(path.encode(), is_folder=path in folders)}
+        found |= {path for path in paths for folder in found if path.startswith(f"{folder}/")}
+        assert found == wanted, text
+
+
+def test_a_line_of_many_stars_takes_no_time():
+    rules = rules_of_tree([(b"", b"*a" * 40 + b"b\n")])
+    assert not rules.ignores(b"a" * 255, is_folder=False)
 
 
 @pytest.mark.parametrize("where", ["linked", "main", "below", "submodule"])

@@ -239,7 +239,7 @@ def test_what_is_not_covered_and_changed_is_in_the_diff_of_the_turn(
 def test_where_nothing_changed_nothing_is_read_and_no_tree_is_made(home: Home, place: Path, monkeypatch):
     for path in place.rglob("*"):
         os.utime(path, (1, 1))
-    monkeypatch.setattr(ignoredscan, "_YOUNG_NS", -(10**10))
+    monkeypatch.setattr(ignoredscan, "YOUNG_NS", -(10**10))
     s = home.create(workspace=place)
     one = s.checkpoint()
 

@@ -191,3 +191,23 @@ def test_what_is_tracked_in_a_repository_in_the_workspace_is_covered_and_nothing
     found, sink = scan(place, tracked=frozenset([b"pkg1"]))
     inside = {b"pkg1/inner/a.py", b"pkg1/inner/b.py", b"pkg1/inner/c.log"}
     assert {path for path in names(found, sink) if path.startswith(b"pkg1/inner/")} == inside
+
+
+@pytest.mark.parametrize("frames", [0, 400, 700])
+def test_a_deep_folder_is_left_out_where_the_stack_of_the_caller_is_deep(tmp_path: Path, frames: int):
+    (tmp_path / "a.py").write_text("a")
+    below = tmp_path
+    for _ in range(199):
+        below /= "d"
+        below.mkdir()
+
+    def called(depth: int) -> tuple[Scan, Kept]:
+        return called(depth - 1) if depth else scan(tmp_path, seen)
+
+    seen: cache.Seen | None = None
+    first, _ = called(frames)
+    assert b"a.py" in names(first, _)
+    assert [s.reason[:11] for s in first.skipped] == (["nested more"] if frames else [])
+    seen = called(0)[0].seen
+    again, _ = called(frames)  # with what a scan with more of the stack remembers
+    assert [s.path for s in again.skipped] == [s.path for s in first.skipped]

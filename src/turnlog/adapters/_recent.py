@@ -38,13 +38,6 @@ class Recent(Generic[_K, _V]):
             self._values[key] = value
             self._trim(key)
 
-    def setdefault(self, key: _K, value: _V) -> _V:
-        """The value of a key; this one if it has none yet."""
-        with self._mutex:
-            value = self._values.setdefault(key, value)
-            self._trim(key)
-            return value
-
     def pop(self, key: _K) -> _V | None:
         """Take a value out; None if it is not here."""
         with self._mutex:

@@ -169,8 +169,15 @@ class AdapterSessions:
             ) from error
 
     def hold(self, session: Session) -> Session:
-        """Keep a session open for later calls; if one of that id is held already, return that one."""
-        return self._sessions.setdefault(session.id, session)
+        """Keep a session open for later calls; if one of that id is held open already, return that one."""
+        with self._mutex:
+            held = self._sessions.get(session.id)
+            if held is None or held.is_closed:  # its caller may have closed it
+                self._sessions.put(session.id, session)
+                held = session
+        if held is not session:
+            session.close()
+        return held
 
     def forget(self, session_id: str) -> None:
         """Hold that session no longer: the next call looks for it again."""

@@ -6,8 +6,7 @@ import os
 from functools import lru_cache
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.log.part import Root
-from turnlog.rewind.overlay import private_root
+from turnlog.log.part import Root, private_root
 from turnlog.rewind.snapshot import WORKSPACE, load_rules
 from turnlog.rewind.timeline import NOT_RECORDED, Sighting
 from turnlog.store import Store
@@ -74,7 +73,7 @@ class Versions:
         return decode_one(self._blob(tree), name)
 
     def _ignored(self, sighting: Sighting, root: Root, inside: bytes) -> TreeNode | None:
-        private = private_root(sighting.checkpoint, root)
+        private = private_root(sighting.checkpoint.roots, root)
         if private is None:
             return None
         try:

@@ -34,9 +34,9 @@ class Origin(Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         """The origin as the first line of a log has it."""
-        told = {"agent": self.agent, "id": self.id, "identity": self.identity, "path": self.path}
-        told |= {} if self.header is None else {"header": self.header}
-        return told if self.copied is None else {**told, "copied": to_builtins(self.copied)}
+        values = {"agent": self.agent, "id": self.id, "identity": self.identity, "path": self.path}
+        values |= {} if self.header is None else {"header": self.header}
+        return values if self.copied is None else {**values, "copied": to_builtins(self.copied)}
 
 
 class SourceHeader(Struct, frozen=True):
@@ -53,28 +53,34 @@ class SourceHeader(Struct, frozen=True):
 
 def decode_origin(start: Start) -> Origin:
     """The origin in a first line. A field of the wrong type counts as missing: anybody may have written it."""
-    told = fields(start.origin)
+    values = fields(start.origin)
     return Origin(
-        agent=_text(told.get("agent")),
-        id=_text(told.get("id")),
-        identity=_text(told.get("identity")),
-        path=_text(told.get("path")),
-        header=told.get("header"),
-        copied=copied_in(told, "copied"),
+        agent=_text(values.get("agent")),
+        id=_text(values.get("id")),
+        identity=_text(values.get("identity")),
+        path=_text(values.get("path")),
+        header=values.get("header"),
+        copied=copied_in(values, "copied"),
     )
 
 
-def origin_of(history: History) -> Origin:
-    """The origin of a session."""
+def start_of(history: History) -> Start | None:
+    """The first line of a log; None if it is damaged."""
     first = next(iter(history.log.read()), None)
-    return decode_origin(first) if isinstance(first, Start) else Origin()
+    return first if isinstance(first, Start) else None
+
+
+def origin_of(history: History) -> Origin:
+    """The origin of a session; an empty one if its first line is damaged."""
+    start = start_of(history)
+    return Origin() if start is None else decode_origin(start)
 
 
 def source_header_of(session: SessionReader) -> SourceHeader:
     """The newest source header of a session, whatever was rewound since. What is invalid in it counts as missing."""
     facts = (entry for entry in session.entries(kind="set", reverse=True) if isinstance(entry, Set))
-    told = fields(next((entry.value for entry in facts if entry.key == SOURCE_HEADER), None))
-    return SourceHeader(told.get("origin"), _aware(told.get("created")))
+    values = fields(next((entry.value for entry in facts if entry.key == SOURCE_HEADER), None))
+    return SourceHeader(values.get("origin"), _aware(values.get("created")))
 
 
 def _text(value: Any) -> str | None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-
-from msgspec.structs import replace
 
 from turnlog.errors import NotFound, TurnlogError, Unavailable
 from turnlog.formats import Format, Source, every, format_of, is_known
 from turnlog.machine.folder import absolute, workspace_path
-from turnlog.machine.formatplaces import lies_in_home, places_of
+from turnlog.machine.formatplaces import lies_in_home, places_of, places_of_person
 
 _FOLDERS = 2000
 """So many folders are searched for sessions at most."""
-_PASSED_OVER = (".git", "node_modules", ".venv", "__pycache__")
+_SKIPPED_FOLDERS = (".git", "node_modules", ".venv", "__pycache__")
 
 
 def sources(
@@ -47,7 +47,7 @@ def _sources_of_agents(forms: dict[str, Format], workspace: str | None) -> list[
     found: list[Source] = []
     for form in forms.values():
         # Some keep all sessions together, some in the workspace: without a workspace it is both.
-        everywhere = [] if workspace is not None else form.homes(replace(places, workspace=None))
+        everywhere = [] if workspace is not None else form.homes(places_of_person())
         for home in dict.fromkeys([*everywhere, *form.homes(places)]):
             if os.path.isdir(home):
                 found += form.find(home)
@@ -55,8 +55,15 @@ def _sources_of_agents(forms: dict[str, Format], workspace: str | None) -> list[
 
 
 def _check_readable(path: str) -> None:
-    try:
+    with mapped_read_errors(path):
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+
+
+@contextmanager
+def mapped_read_errors(path: str) -> Generator[None]:
+    """Report what the system says while a file of an agent is read as `Unavailable`."""
+    try:
+        yield
     except OSError as error:
         raise Unavailable(
             f"{path} cannot be read: {error.strerror or error}", hint="check its owner and mode"
@@ -75,7 +82,7 @@ def _sources_below(path: str, form: Format) -> list[Source]:
         except OSError:
             continue
         for folder in inner:
-            if os.path.basename(folder) in _PASSED_OVER:
+            if os.path.basename(folder) in _SKIPPED_FOLDERS:
                 continue
             sessions = list(form.find(folder))
             found += sessions
@@ -115,7 +122,7 @@ def source_of(agent: str, native: str, path: str) -> Source | None:
             sources = form.find(path) if os.path.exists(path) else iter(())
             source = next((source for source in sources if source.key in ("", native)), None)
             return source if source is not None and lies_at_home(source) else None
-        for home in form.homes(replace(places_of(None), workspace=None)):
+        for home in form.homes(places_of_person()):
             for source in form.find(home) if os.path.isdir(home) else ():
                 if source.key == native or (not source.key and native in source.path and _id_of(source) == native):
                     return source

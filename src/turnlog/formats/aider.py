@@ -54,11 +54,19 @@ def _read(source: Source) -> Reading:
     if chat is None:
         raise FileNotFoundError(f"no chat of {source.key} in {source.path}")
     folder = os.path.dirname(os.path.abspath(source.path))
-    began = moment(source.key[:19])
-    at = began and began.replace(tzinfo=None).astimezone()  # aider writes the machine's own time
+    at = _local_time(source.key[:19])
     header = SessionHeader(id=source.key, identity=f"{source.key} {folder}", workspace=folder, created=at)
     facts: dict[str, Any] = {}
     return Reading(header=header, steps=_steps(chat, at, facts), facts=facts)
+
+
+def _local_time(text: str) -> datetime | None:
+    """A time of this machine, as aider writes it; None for one that no log takes."""
+    time = moment(text)
+    try:
+        return time and moment(time.replace(tzinfo=None).astimezone())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _steps(chat: str, at: datetime | None, facts: dict[str, Any]) -> Iterator[Step]:

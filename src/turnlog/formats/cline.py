@@ -160,7 +160,8 @@ class _Task:
         self._task = next((item for item in tasks if str(item.get("id")) == id), fields(None))
         first = next((text(item.get("text")) for item in self._shown if item.get("say") in ("task", "text")), None)
         title = text(self._task.get("task")) or first
-        started = self._shown[0].get("ts") if self._shown else int(id) if id.isdigit() and len(id) < 16 else None
+        is_number = id.isascii() and id.isdigit() and len(id) < 16
+        started = self._shown[0].get("ts") if self._shown else int(id) if is_number else None
         header = SessionHeader(
             id=id,
             workspace=text(self._task.get("cwdOnTaskInitialization")),
@@ -244,7 +245,7 @@ def _entries(raw: dict[str, Any], problems: Problems, at: datetime | None = None
 
 def _usage(raw: dict[str, Any]) -> Usage | None:
     about, cached = fields(raw.get("metrics")), ("cacheReadTokens", "cacheWriteTokens")
-    usage = usage_in(about, "inputTokens", "outputTokens", *cached, cost="cost", holds_cached=True)
+    usage = usage_in(about, "inputTokens", "outputTokens", *cached, cost="cost", input_includes_cache=True)
     return usage if usage != Usage() else None
 
 

@@ -299,7 +299,7 @@ def _result(data: dict[str, Any], names: dict[str, str]) -> ToolResult:
 def _usage(raw: dict[str, Any]) -> Usage:
     """Copilot counts cached input as input."""
     cached = ("cacheReadTokens", "cacheWriteTokens")
-    return usage_in(raw, "inputTokens", "outputTokens", *cached, "reasoningTokens", holds_cached=True)
+    return usage_in(raw, "inputTokens", "outputTokens", *cached, "reasoningTokens", input_includes_cache=True)
 
 
 FORMAT = Format(

@@ -17,7 +17,7 @@ from turnlog.formats._shared.finding import folder_of, opened_for, read_from, re
 from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.interop.base64 import from_base64
 from turnlog.interop.folder import files_under, is_plain_file
-from turnlog.interop.json import decoded
+from turnlog.interop.json import decoded, json_or_text
 from turnlog.interop.problem import Problems, report
 from turnlog.interop.records import load_sidecar
 from turnlog.interop.sqlite import ERRORS, is_database, opened
@@ -144,9 +144,8 @@ def _block(raw: Any, row: dict[str, Any]) -> AnyBlock:
         case "reasoning" if isinstance(data.get("thinking"), str):
             return thinking(data["thinking"], data.get("signature") if row.get("provider") == "anthropic" else None)
         case "tool_call" if text(data.get("id")) and text(data.get("name")):
-            given = decoded(data.get("input"))
-            given, by = data.get("input") if given is None else given, data.get("provider_executed") is True
-            return ToolCall(id=data["id"], name=data["name"], input=given, by="provider" if by else None)
+            by = "provider" if data.get("provider_executed") is True else None
+            return ToolCall(id=data["id"], name=data["name"], input=json_or_text(data.get("input")), by=by)
         case "tool_result":
             return _result(data)
         case "image_url" if text(data.get("url")):

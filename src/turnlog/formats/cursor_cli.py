@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from hashlib import md5
 from typing import Any
 
@@ -20,7 +20,7 @@ from turnlog.formats._shared.blocks import unknown
 from turnlog.formats._shared.finding import folder_of, read_from, resume_command
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.interop.folder import files_under, names_in
-from turnlog.interop.json import decoded
+from turnlog.interop.json import decoded, json_or_text
 from turnlog.interop.problem import Problems, report
 from turnlog.interop.protobuf import length_fields
 from turnlog.interop.records import first_records, load_sidecar, rows
@@ -218,7 +218,7 @@ def _moment(whole: str) -> datetime | None:
     hours, minutes = int(match[2] or 0), int(match[3] or 0)
     try:
         zone = timezone(timedelta(hours=hours, minutes=-minutes if hours < 0 else minutes))
-        return datetime.strptime(match[1], "%b %d, %Y, %I:%M %p").replace(tzinfo=zone).astimezone(UTC)
+        return moment(datetime.strptime(match[1], "%b %d, %Y, %I:%M %p").replace(tzinfo=zone))
     except (ValueError, OverflowError):
         return None
 
@@ -255,8 +255,7 @@ def _image(part: dict[str, Any]) -> Image | None:
 def _call(function: dict[str, Any], id: Any) -> AnyBlock:
     if text(function.get("name")) is None or text(id) is None:
         return unknown(_NAME, {"type": "tool_call", "id": id, "function": function})
-    given = decoded(function.get("arguments"))
-    return ToolCall(id=id, name=function["name"], input=function.get("arguments") if given is None else given)
+    return ToolCall(id=id, name=function["name"], input=json_or_text(function.get("arguments")))
 
 
 def _transcript(source: Source) -> Reading:

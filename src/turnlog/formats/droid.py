@@ -1,13 +1,13 @@
 """Factory Droid: a JSON line per record under `~/.factory/sessions/-<folder>/<session>.jsonl`. Only read.
 
-The first line is rewritten when the title changes, so nothing is taken from the middle of a file. What was spent is a
-total in the settings; no message says it.
+The first line is rewritten when the title changes: then all offsets change, and nothing is taken from the middle of a
+file. What was spent is a total in the settings; no message says it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,13 +16,14 @@ from msgspec.structs import replace
 from turnlog.formats import Forked, Format, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared.blocks import redacted, results_apart, thinking, unknown, worded
 from turnlog.formats._shared.finding import find_files, homes_under_variable, resume_command
+from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.interop.base64 import from_base64
 from turnlog.interop.problem import Problems
 from turnlog.interop.records import first_records, load_sidecar, rows
 from turnlog.interop.value import as_list, fields, items, moment, text, token_count, usage_in, without_none
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Message, Note
+from turnlog.log.entry import AnyEntry, Compaction, Message, Note
 from turnlog.log.usage import Usage
 
 _NAME = "droid"
@@ -79,27 +80,35 @@ def _read(source: Source) -> Reading:
 
 
 def _steps(source: Source, problems: Problems) -> Iterator[Step]:
-    seen, unknown_records = dict[str, None](), UnknownRecords(_NAME)
+    keys, unknown_records = Keys(), UnknownRecords(_NAME)
+    messages = dict[str, None]()
+    """Their keys, in the order of the file."""
     for row in rows(source.path, problems):
         kind, at = row.data.get("type"), moment(row.data.get("timestamp"))
-        id = text(row.data.get("id")) or f"at {row.offset}"
+        id, names = text(row.data.get("id")), dict[str, str]()
+        if kind in _QUIET or (kind == "message" and id in messages):
+            continue
         if kind == "message":
-            for number, entry in enumerate(_messages(row.data, at) if id not in seen else ()):
-                yield Record(entry=entry, key=f"{id}#{number}" if number else id)
-            seen[id] = None
+            entries: Sequence[AnyEntry] = [*_messages(row.data, at)]
         elif kind == "compaction_state":
-            yield _compaction(id, row.data, list(seen), at)
+            entry, names = _compaction(row.data, list(messages), at)
+            entries = [entry]
         elif kind == "todo_state":
-            yield Record(entry=Note(text="todo state", data=row.data.get("todos"), at=at), key=id)
-        elif kind not in _QUIET:
-            yield Record(entry=unknown_records.note(str(kind), row.data), key=f"at {row.offset}")
+            entries = [Note(text="todo state", data=row.data.get("todos"), at=at)]
+        else:
+            entries, id = [unknown_records.note(str(kind), row.data)], None
+        key = id or keys.of(entries[0])
+        if kind == "message":
+            messages[key] = None
+        for number, entry in enumerate(entries):
+            yield Record(entry=entry, key=f"{key}#{number}" if number else key, names=names)
     unknown_records.report(problems)
 
 
-def _compaction(key: str, raw: dict[str, Any], seen: list[str], at: datetime | None) -> Record:
+def _compaction(raw: dict[str, Any], messages: list[str], at: datetime | None) -> tuple[Compaction, dict[str, str]]:
     """A summary stands for all up to a message; what follows that one stays."""
     anchor = fields(raw.get("anchorMessage")).get("id")
-    kept = seen[seen.index(anchor) + 1 :][:1] if anchor in seen else []
+    kept = messages[messages.index(anchor) + 1 :][:1] if anchor in messages else []
     summary = text(raw.get("summaryText")) or text(fields(raw.get("summary")).get("body")) or ""
     entry = Compaction(
         replacement=[Message(role="user", blocks=[Text(text=summary)])],
@@ -107,7 +116,7 @@ def _compaction(key: str, raw: dict[str, Any], seen: list[str], at: datetime | N
         trigger=text(raw.get("summaryKind")),
         at=at,
     )
-    return Record(entry=entry, key=key, names={"keep": kept[0]} if kept else {})
+    return entry, {"keep": kept[0]} if kept else {}
 
 
 def _messages(raw: dict[str, Any], at: datetime | None) -> list[Message | Note]:

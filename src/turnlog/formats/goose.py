@@ -169,7 +169,7 @@ def _read(source: Source) -> Reading:
 def _usage(raw: dict[str, Any], prefix: str, cost_name: str) -> Usage:
     """goose counts what a cache answered or took as input."""
     names = (f"{prefix}{name}_tokens" for name in ("input", "output", "cache_read", "cache_write"))
-    return usage_in(raw, *names, cost=cost_name, holds_cached=True)
+    return usage_in(raw, *names, cost=cost_name, input_includes_cache=True)
 
 
 def _steps(shelf: _StoredSession, problems: Problems) -> Iterator[Step]:

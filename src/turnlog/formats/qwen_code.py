@@ -126,8 +126,8 @@ class _Reader:
         if type(record.get("gitBranch")) is str:
             self._branches[record["gitBranch"]] = None
         is_known = uuid in self._places
-        # The offset of the record before a mark is unknown; offset 0 stands in for it.
-        if is_known and record_at(self._source.path, self._offsets.get(uuid, 0)) == record:
+        # The offset of the record before a mark is not known: then this is another record.
+        if uuid in self._offsets and record_at(self._source.path, self._offsets[uuid]) == record:
             return
         self._offsets.setdefault(uuid, offset)
         arriving = self._open

@@ -28,6 +28,11 @@ def is_plain_file(path: str) -> bool:
     return os.path.isfile(path) and not os.path.islink(path)
 
 
+def is_plain_folder(path: str) -> bool:
+    """Whether a path is a folder, and not a link to one."""
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
 def head_of(path: str, size: int = 1 << 16) -> bytes | None:
     """The beginning of a file; None if it cannot be read."""
     try:
@@ -51,7 +56,7 @@ _DEEP = 3
 
 
 def homes_under(folder: str, outer: str, inner: str, depth: int = 0) -> Iterator[str]:
-    """A folder, and all `outer/inner` in folders at most three down, in a steady order."""
+    """A folder, and every folder `outer/inner` in it whose parent is at most three levels down, in a steady order."""
     yield folder
     is_outer = os.path.basename(folder) == outer
     for name in [entry.name for entry in entries_in(folder) if entry.is_dir(follow_symlinks=False)]:

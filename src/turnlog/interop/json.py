@@ -34,6 +34,16 @@ def decoded(value: Any) -> Any:
         return None
 
 
+def json_or_text(value: Any) -> Any:
+    """The value of a JSON text inside another value; what is no JSON stays as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return decode(value.encode())
+    except (ValueError, UnicodeEncodeError):
+        return value
+
+
 def is_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
     """Whether it is nested more than so many levels deep."""
     if type(value) is dict:

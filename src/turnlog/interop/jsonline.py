@@ -38,12 +38,20 @@ def lines(path: str, *, limit: int = MAX_LINE, start: int = 0) -> Iterator[JsonL
     with open(path, "rb") as raw:
         bounds = _Unpacked(raw) if path.endswith(".zst") else None
         file = raw if bounds is None else cast("BinaryIO", io.BufferedReader(bounds, _CHUNK))
-        offset = file.seek(start) if start else 0
+        offset = _skipped(file, start) if bounds is not None else file.seek(start)
         for line in _lines(file, offset, limit):
             offset = line.offset + line.length + line.is_ended
             yield line
         if bounds is not None and bounds.problem is not None:
             yield JsonLine(offset, 0, b"", False, bounds.problem)
+
+
+def _skipped(file: BinaryIO, start: int) -> int:
+    """Read on to an offset, in a file that cannot be sought; how far that went."""
+    offset = 0
+    while offset < start and (data := file.read(min(start - offset, _CHUNK))):
+        offset += len(data)
+    return offset
 
 
 def _lines(file: BinaryIO, offset: int, limit: int) -> Iterator[JsonLine]:

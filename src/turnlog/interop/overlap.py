@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 
-def overlap(before: list[str], now: list[str]) -> tuple[int, int]:
-    """Where the longest end of what was there stands in what is there now, and how long it is.
 
-    Both are looked at from their ends, so that it is the search of a beginning: Knuth, Morris and Pratt.
+class Overlap(NamedTuple):
+    """Where a common part begins in a list, and how long it is; a length of 0 if there is none."""
+
+    start: int
+    length: int
+
+
+def overlap(before: list[str], now: list[str]) -> Overlap:
+    """The longest end of `before` that occurs in `now`.
+
+    Both are searched backwards, so that it is the search for a beginning: Knuth, Morris and Pratt.
     """
     if not before:
-        return 0, 0
-    wanted = before[::-1]
-    fall = [0] * len(wanted)
-    for index in range(1, len(wanted)):
-        length = fall[index - 1]
-        while length and wanted[index] != wanted[length]:
-            length = fall[length - 1]
-        fall[index] = length + (wanted[index] == wanted[length])
+        return Overlap(0, 0)
+    pattern = before[::-1]
+    prefix_lengths = [0] * len(pattern)
+    for index in range(1, len(pattern)):
+        length = prefix_lengths[index - 1]
+        while length and pattern[index] != pattern[length]:
+            length = prefix_lengths[length - 1]
+        prefix_lengths[index] = length + (pattern[index] == pattern[length])
     best, end, length = 0, 0, 0
     for index, digest in enumerate(reversed(now)):
-        while length and (length == len(wanted) or digest != wanted[length]):
-            length = fall[length - 1]
-        length += digest == wanted[length]
+        while length and (length == len(pattern) or digest != pattern[length]):
+            length = prefix_lengths[length - 1]
+        length += digest == pattern[length]
         if length > best:
             best, end = length, index + 1
-    return len(now) - end, best
+    return Overlap(len(now) - end, best)

@@ -1,4 +1,8 @@
-"""The difference between an object in a file and our type for it: unknown keys, odd values, the order of keys."""
+"""The difference between an object in a file and our object for it: unknown keys, odd values, the order of keys.
+
+A flat patch is for an object whose values are replaced whole (rho, owlen). A deep patch finds the differences within
+values, too, and leaves alone what was changed since then (a3s, claw, sofos). Both are kept in logs.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,23 @@ from turnlog.interop.value import as_list, fields, in_order
 from turnlog.log.digest import sha256
 
 
-def patch_for(rebuilt: dict[str, Any], raw: dict[str, Any]) -> dict[str, Any] | None:
-    """The patch that turns one object into the other, with its order of keys; None if they are the same."""
+def flat_patch(rebuilt: dict[str, Any], original: dict[str, Any]) -> dict[str, Any] | None:
+    """What turns the rebuilt object into the original, with its order of keys; None if they are the same."""
     patch: dict[str, Any] = {}
     changed = {
-        key: value for key, value in raw.items() if key not in rebuilt or compact(rebuilt[key]) != compact(value)
+        key: value for key, value in original.items() if key not in rebuilt or compact(rebuilt[key]) != compact(value)
     }
     if changed:
         patch["set"] = changed
-    if gone := [key for key in rebuilt if key not in raw]:
+    if gone := [key for key in rebuilt if key not in original]:
         patch["drop"] = gone
-    if list(_patched(rebuilt, patch)) != list(raw):
-        patch["order"] = list(raw)
+    if list(_patched(rebuilt, patch)) != list(original):
+        patch["order"] = list(original)
     return patch or None
 
 
-def apply(rebuilt: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """Restore the original object."""
+def apply_flat(rebuilt: dict[str, Any], patch: Any) -> dict[str, Any]:
+    """The original object."""
     return in_order(_patched(rebuilt, fields(patch)), as_list(fields(patch).get("order")))
 
 
@@ -34,57 +38,64 @@ def _patched(rebuilt: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in rebuilt.items() if key not in gone}, **changed}
 
 
-_DEEP = 6
-"""How far a difference is looked for: what lies deeper is one value, so no patch is much deeper than its object."""
+_DEEPEST = 6
+"""How far differences are looked for: what lies deeper is one value, so no patch is much deeper than its object."""
 
 
-def difference(made: Any, original: Any, deep: int = _DEEP, *, mends: bool = False) -> Any:
-    """What `restored` needs to make the original of a copy, wherever in it they differ; None if they do not.
+def deep_patch(rebuilt: Any, original: Any, depth: int = _DEEPEST, *, keeps_additions: bool = False) -> Any:
+    """What turns the rebuilt value into the original, wherever they differ; None if they are the same.
 
-    With `mends`, fields that only the copy has stay, and text where the original has none: its agent misses both. The
-    order of fields is the copy's then.
+    With `keeps_additions`, fields that only the rebuilt value has stay, as does its text where the original has none:
+    the agent needs both. Then the order of fields is that of the rebuilt value.
     """
-    if mends and made == original:
+    if keeps_additions and rebuilt == original:
         return None  # as it mostly is
-    if deep and type(made) is dict and type(original) is dict:
-        ours, theirs = fields(made), fields(original)
-        inner = {
-            key: difference(ours[key], value, deep - 1, mends=mends) for key, value in theirs.items() if key in ours
+    if depth and type(rebuilt) is dict and type(original) is dict:
+        ours, theirs = fields(rebuilt), fields(original)
+        inner: dict[str, Any] = {
+            key: deep_patch(ours[key], value, depth - 1, keeps_additions=keeps_additions)
+            for key, value in theirs.items()
+            if key in ours
         }
         added = {key: value for key, value in theirs.items() if key not in ours}
-        is_sorted = mends or [*(key for key in ours if key in theirs), *added] == list(theirs)
+        is_sorted = keeps_additions or [*(key for key in ours if key in theirs), *added] == list(theirs)
+        dropped = {} if keeps_additions else {key: value for key, value in ours.items() if key not in theirs}
         patch: dict[str, Any] = {
             "in": {key: one for key, one in inner.items() if one is not None},
             "add": added,
-            "drop": {key: _sum(value) for key, value in ours.items() if key not in theirs and not mends},
+            "drop": {key: _sum(value) for key, value in dropped.items()},
             "order": [] if is_sorted else list(theirs),
         }
         return {name: value for name, value in patch.items() if value} or None
-    ours_listed, theirs_listed = as_list(made), as_list(original)
-    if deep and made is ours_listed and original is theirs_listed and len(ours_listed) == len(theirs_listed):
-        pairs = enumerate(zip(ours_listed, theirs_listed, strict=True))
-        inner = {str(index): difference(*pair, deep - 1, mends=mends) for index, pair in pairs}
-        items = {index: one for index, one in inner.items() if one is not None}
-        return {"in": items} if items else None
-    if isinstance(made, str):
-        is_same = made == original or (mends and not isinstance(original, str))
+    our_items, their_items = as_list(rebuilt), as_list(original)
+    are_lists = isinstance(rebuilt, list) and isinstance(original, list)
+    if depth and are_lists and len(our_items) == len(their_items):
+        pairs = enumerate(zip(our_items, their_items, strict=True))
+        inner = {str(index): deep_patch(*pair, depth - 1, keeps_additions=keeps_additions) for index, pair in pairs}
+        patches = {index: one for index, one in inner.items() if one is not None}
+        return {"in": patches} if patches else None
+    if isinstance(rebuilt, str):
+        is_same = rebuilt == original or (keeps_additions and not isinstance(original, str))
     else:
-        is_same = compact(made) == compact(original)
-    return None if is_same else {"is": original, "for": _sum(made)}
+        is_same = compact(rebuilt) == compact(original)
+    if is_same:
+        return None
+    change: dict[str, Any] = {"is": original, "for": _sum(rebuilt)}
+    return change
 
 
-def restored(made: Any, patch: Any) -> Any:
-    """Restore the original object. Where the copy says something else by now, that stays."""
+def apply_deep(rebuilt: Any, patch: Any) -> Any:
+    """The original value. What was changed in the rebuilt one since the patch was made stays changed."""
     changes = fields(patch)
     if "is" in changes:
-        return changes["is"] if changes.get("for") == _sum(made) else made
+        return changes["is"] if changes.get("for") == _sum(rebuilt) else rebuilt
     inner = fields(changes.get("in"))
-    if isinstance(made, list):
-        return [restored(item, inner.get(str(index))) for index, item in enumerate(cast("list[Any]", made))]
-    if not changes or not isinstance(made, dict):
-        return made
+    if isinstance(rebuilt, list):
+        return [apply_deep(item, inner.get(str(index))) for index, item in enumerate(cast("list[Any]", rebuilt))]
+    if not changes or not isinstance(rebuilt, dict):
+        return rebuilt
     gone = fields(changes.get("drop"))
-    ours = {key: restored(value, inner.get(key)) for key, value in fields(made).items()}
+    ours = {key: apply_deep(value, inner.get(key)) for key, value in fields(rebuilt).items()}
     ours = {key: value for key, value in ours.items() if key not in gone or gone[key] != _sum(value)}
     return in_order({**fields(changes.get("add")), **ours}, as_list(changes.get("order")) or ours)
 

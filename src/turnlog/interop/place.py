@@ -26,8 +26,12 @@ class OutputFile(Struct, frozen=True):
 
 
 def private_folders(path: str) -> None:
-    """Make a folder, and those above it that are missing: for nobody else to look into, whatever the umask."""
+    """Make a folder, and those above it that are missing: for nobody else to look into, whatever the umask.
+
+    They are durable when this returns.
+    """
     missing: list[str] = []
+    path = os.path.abspath(path)
     while not os.path.isdir(path):
         missing.append(path)
         path = os.path.dirname(path)
@@ -39,6 +43,7 @@ def private_folders(path: str) -> None:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
             continue  # another process was quicker
         os.chmod(folder, 0o700)
+        sync_folder(os.path.dirname(folder))
 
 
 def put_files(files: Iterable[OutputFile], folder: str, *, force: bool = False) -> list[str]:
@@ -72,24 +77,27 @@ def put_file(path: str, data: bytes, *, mode: int = 0o644, force: bool = False) 
         finally:
             if os.path.lexists(temporary):
                 os.unlink(temporary)
-        _sync_folder(folder)
+        sync_folder(folder)
 
 
 @contextmanager
 def appending(path: str, *, mode: int = 0o644) -> Generator[Callable[[bytes], None]]:
     """A function that appends to a file and syncs it. It is open before anything else is done, or that is refused."""
     with _mapped_errors(path):
-        private_folders(os.path.dirname(os.path.abspath(path)))
+        private_folders(os.path.dirname(path))
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
 
     def append(data: bytes) -> None:
         with _mapped_errors(path):
-            file.write(data)
-            file.flush()
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
             os.fsync(fd)
 
-    with open(fd, "ab") as file:
+    try:
         yield append
+    finally:
+        os.close(fd)
 
 
 @contextmanager
@@ -128,7 +136,7 @@ def locked(path: str, busy: TurnlogError, *, create: bool = True, wait_s: float 
 
     try:
         if create:
-            private_folders(os.path.dirname(os.path.abspath(path)))
+            private_folders(os.path.dirname(path))
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         fd = os.open(path, flags, 0o644)
     except (OSError, ValueError) as error:
@@ -146,6 +154,8 @@ def locked(path: str, busy: TurnlogError, *, create: bool = True, wait_s: float 
                 if time.monotonic() >= deadline:
                     raise busy from None
                 time.sleep(0.01)
+            except OSError as error:
+                raise Unavailable(f"{path} cannot be locked: {error.strerror}") from None
         yield
     finally:
         os.close(fd)
@@ -175,7 +185,8 @@ def _target(folder: str, path: str) -> str:
     return os.path.join(folder, *parts)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -25,7 +25,7 @@ Problems = list[Problem]
 def tell(
     problems: list[Problem], problem: Problem, most: int = _MAX_PROBLEMS, rest: str = "more problems than are told here"
 ) -> None:
-    """Add a problem; beyond a number, the rest becomes one problem."""
+    """Add a problem that was found elsewhere. Beyond `most` there is only one more, with `rest` as its text."""
     if len(problems) < most:
         problems.append(problem)
     elif len(problems) == most:
@@ -35,5 +35,5 @@ def tell(
 def report(
     problems: list[Problem], what: str, *, where: str = "", offset: int | None = None, length: int | None = None
 ) -> None:
-    """Add a problem with its place."""
+    """Add a problem of these words and this place."""
     tell(problems, Problem(what, where, offset, length))

@@ -8,7 +8,10 @@ _PIECE = 4096
 
 
 def proof(path: str, size: int) -> bytes:
-    """What the beginning of a file and the end of its first `size` bytes come to: the same as long as it only grows."""
+    """A digest of the first 4 KiB of a file and of the last 4 KiB of its first `size` bytes.
+
+    It is unchanged as long as the file only grows.
+    """
     with open(path, "rb") as file:
         return proof_of(file, size)
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import cache
 from itertools import islice
 from typing import Annotated, Any, TypeVar, cast
 
@@ -26,6 +27,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 """A time as most programs write it, for types; others are left to `moment`."""
 Tokens = Annotated[int, Meta(ge=0, lt=1 << 53)]
 """A number of tokens, for types; what is none is left to `count`."""
+_FIRST_KEYS = ("type", "uuid", "parentUuid", "timestamp", "id")
 _OBJECT = pattern(rb'\{\s*"')
 _MOST = MAX_LINE + 1
 _T = TypeVar("_T")
@@ -46,16 +48,16 @@ def rows(path: str, problems: list[Problem], *, marks: tuple[str, ...] = ("type"
 def typed_records(
     path: str,
     problems: list[Problem],
-    typed: Callable[[bytes], Any] | None = None,
+    decode_line: Callable[[bytes], Any] | None = None,
     *,
     marks: tuple[str, ...] = ("type",),
     start: int = 0,
 ) -> Iterator[tuple[int, Any]]:
-    """Where each record begins, and as much of it as a decoder for a type tells. What is not of it is a dict.
+    """The offset of each record, and what `decode_line` makes of it: a dict without it, and for a line that it refuses.
 
-    Bytes that are no text damage a line only where it is looked at.
+    Bytes that are not UTF-8 damage a line only in fields that are decoded.
     """
-    decode_line = typed or _decode
+    decode_line = decode_line or _decode
     if not path.endswith(".zst"):
         with open(path, "rb", buffering=_CHUNK) as file:
             read = file.readline
@@ -66,7 +68,7 @@ def typed_records(
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     if len(data) == _MOST and data[-1:] != b"\n":
                         break
-                    yield from _odd(data, start, problems, marks)
+                    yield from _refused_line(data, start, problems, marks)
                 else:
                     yield start, value
                 start += len(data)
@@ -76,15 +78,17 @@ def typed_records(
         if line.problem is not None:
             tell(problems, line.problem)
         else:
-            yield from _odd(line.data, line.offset, problems, marks)
+            yield from _refused_line(line.data, line.offset, problems, marks)
 
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 """Without a look at how deep it goes: what is too deep for the log costs itself there."""
 
 
-def _odd(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
-    """A line that is empty, damaged, or none of the usual."""
+def _refused_line(
+    data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]
+) -> Iterator[tuple[int, Any]]:
+    """The records in a line that the decoder refused: it is empty, damaged, or unusual."""
     data = data.removesuffix(b"\n")
     if not data.strip():
         return
@@ -102,7 +106,7 @@ def _odd(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ..
 def _in_damaged(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
     """The records in a torn line, or in two lines that were written into each other."""
     readable = 0
-    for start, value in whole_objects(data):
+    for start, value in whole_objects(data, marks):
         if any(mark in value for mark in marks):
             readable += 1
             yield offset + start, value
@@ -111,8 +115,12 @@ def _in_damaged(data: bytes, offset: int, problems: list[Problem], marks: tuple[
     tell(problems, Problem(what + kept, offset=offset, length=len(data)))
 
 
-def whole_objects(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Objects that are complete somewhere in damaged bytes, with where they begin. Looks at each byte a few times."""
+def whole_objects(data: bytes, marks: tuple[str, ...] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Objects that are complete somewhere in damaged bytes, with where they begin. Looks at each byte a few times.
+
+    After a torn object, the next one is looked for where it follows a brace, or begins with a usual key or a mark.
+    """
+    next_record = _record_begin(marks)
     at, tries = 0, 0
     while (match := _OBJECT.search(data, at)) is not None and tries < 200:
         start = match.start()
@@ -130,13 +138,17 @@ def whole_objects(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
             tries += 1
             at = start + 1
             # The next one that can be whole begins a record: a brace in the middle of a torn one is none.
-            jump = data.find(b"}{", at)
-            at = jump + 1 if jump >= 0 and jump < _next(data, at) else _next(data, at)
+            begin = next_record.search(data, at)
+            if begin is None:
+                return
+            at = begin.start()
 
 
-def _next(data: bytes, at: int) -> int:
-    match = re.compile(rb'\{"(?:type|uuid|parentUuid|timestamp|id)"').search(data, at)
-    return match.start() if match is not None else len(data)
+@cache
+def _record_begin(marks: tuple[str, ...]) -> re.Pattern[bytes]:
+    """Where a record may begin: behind the end of another one, or with a usual first key or one of the marks."""
+    keys = "|".join(map(re.escape, (*_FIRST_KEYS, *marks)))
+    return re.compile(rf'(?<=\}})\{{|\{{\s*"(?:{keys})"'.encode())
 
 
 _TOKENS = pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}]', re.DOTALL)

@@ -35,10 +35,13 @@ def claw(value: Any) -> bytes:
 
 
 def by_key(value: Any) -> Any:
-    """A copy as `serde_json::Value` holds it: keys sorted, and integers beyond 64 bits as floats."""
+    """A copy as `serde_json::Value` holds it: keys sorted, and integers beyond 64 bits as floats.
+
+    Rust sorts by the bytes of UTF-8, which is the order of the code points.
+    """
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value)
-        return {key: by_key(items[key]) for key in _sorted(items)}
+        return {key: by_key(items[key]) for key in sorted(items)}
     if isinstance(value, (list, tuple)):
         return [by_key(item) for item in cast("list[Any]", value)]
     if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 64:
@@ -69,11 +72,6 @@ def fnv1a64(data: bytes) -> int:
     for byte in data:
         total = (total ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
     return total
-
-
-def _sorted(value: dict[str, Any]) -> list[str]:
-    # By code point is the order of the UTF-8 bytes, too.
-    return sorted(value)
 
 
 def _bytes(text: str) -> bytes:
@@ -109,7 +107,7 @@ def _scalar(value: Any, string: Any, plus: bool) -> str:
 def _plain(value: Any, string: Any, plus: bool, *, is_sorted: bool) -> str:
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value)
-        keys = _sorted(items) if is_sorted else items
+        keys = sorted(items) if is_sorted else items
         return "{" + ",".join(f"{string(k)}:{_plain(items[k], string, plus, is_sorted=is_sorted)}" for k in keys) + "}"
     if isinstance(value, (list, tuple)):
         parts = (_plain(item, string, plus, is_sorted=is_sorted) for item in cast("list[Any]", value))

@@ -29,11 +29,11 @@ _PRAGMAS = ("trusted_schema = off", "query_only = on", "cell_size_check = on", "
 _TABLES = 1000
 _STEP = 10_000
 _STEPS, _STEPS_PER_BYTE = 50_000_000, 20
-"""What SQLite may do for one file: its own steps, of which it makes a hundred million in a second or two."""
+"""How many steps of its virtual machine SQLite may take for one file. It takes a hundred million in a second or two."""
 _ROWS, _BYTES_PER_ROW = 100_000, 4
 _BYTES, _BYTES_PER_BYTE = 16 << 20, 20
 _WHILE_S = 60
-"""The same file may take as much again after so long."""
+"""After so long, a file has its whole budget again."""
 
 
 class TooMuch(sqlite3.OperationalError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -11,6 +11,9 @@ import msgspec
 from turnlog.log.usage import Usage
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST, _LATEST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+"""The times that a log takes."""
+_LATEST_MS = 253_402_300_799_999
 
 
 def fields(value: Any) -> dict[str, Any]:
@@ -48,18 +51,27 @@ def text(value: Any) -> str | None:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time: ISO 8601, or seconds or milliseconds since 1970, or one that was decoded already."""
+    """A time: ISO 8601, or seconds or milliseconds since 1970, or a decoded one. None for one that no log takes."""
     try:
         if isinstance(value, str):
             time = datetime.fromisoformat(value)
-            return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+            if time.tzinfo is None:
+                time = time.replace(tzinfo=UTC)
+            return time if "1001" < value < "9999" or _EARLIEST <= time <= _LATEST else None
         if isinstance(value, datetime):
-            return value
+            return value if _EARLIEST <= value <= _LATEST else None
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
             return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
     except (ValueError, OverflowError, OSError):
         return None
     return None
+
+
+def from_ms(value: Any) -> datetime | None:
+    """The time so many milliseconds after the beginning of 1970; None for one that no log takes."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LATEST_MS:
+        return None
+    return EPOCH + timedelta(milliseconds=int(value))
 
 
 def token_count(value: Any, *path: str) -> int:
@@ -73,20 +85,23 @@ def token_count(value: Any, *path: str) -> int:
 
 def usage_in(
     raw: dict[str, Any],
-    given: str,
+    input: str,
     output: str,
     cache_read: str = "",
     cache_write: str = "",
     thoughts: str = "",
     cost: str = "",
     *,
-    holds_cached: bool = False,
+    input_includes_cache: bool = False,
 ) -> Usage:
-    """What an object says of spending, by the names of its fields; `holds_cached`: input has what a cache did in it."""
+    """The usage in an object, by the names of its fields; "" is a field that it does not have.
+
+    `input_includes_cache`: what a cache answered or took is counted as input, too.
+    """
     cached, written = token_count(raw.get(cache_read)), token_count(raw.get(cache_write))
-    fresh = token_count(raw.get(given))
+    fresh = token_count(raw.get(input))
     return Usage(
-        input_tokens=max(0, fresh - cached - written) if holds_cached else fresh,
+        input_tokens=max(0, fresh - cached - written) if input_includes_cache else fresh,
         cache_read_tokens=cached,
         cache_write_tokens=written,
         output_tokens=token_count(raw.get(output)),

@@ -61,3 +61,15 @@ class Git(Struct, frozen=True, omit_defaults=True):
     index: str | None = None
     stash: str | None = None
     log_bytes: Number = 0
+
+
+def same_root(roots: list[Root], root: Root) -> Root | None:
+    """The same folder among the roots of another checkpoint. Its path may differ, because a project can move."""
+    return next((other for other in roots if other.name == root.name and not other.is_private), None)
+
+
+def private_root(roots: list[Root], root: Root) -> Root | None:
+    """The root of the ignored files of that folder; all such roots have one name."""
+    own = same_root(roots, root)
+    path = None if own is None else own.path
+    return next((other for other in roots if other.is_private and other.path == path), None)

@@ -19,10 +19,15 @@ def places_of(workspace: str | None) -> Places:
     return Places(home=user_folder(), workspace=named_here(workspace or "."), environ=dict(environment()))
 
 
-def lies_in_home(form: Format, there: str) -> bool:
-    """Whether a path is in a folder where the agent keeps this user's sessions; folders in a workspace do not count."""
+def places_of_person() -> Places:
+    """The same without a workspace: then formats name only the folders with all sessions of this person."""
     from msgspec.structs import replace
 
+    return replace(places_of(None), workspace=None)
+
+
+def lies_in_home(form: Format, there: str) -> bool:
+    """Whether a path is in a folder where the agent keeps this user's sessions; folders in a workspace do not count."""
     path = os.path.realpath(absolute(there)).rstrip("/") + "/"
-    homes = form.homes(replace(places_of(None), workspace=None))
+    homes = form.homes(places_of_person())
     return any(path.startswith(os.path.realpath(home).rstrip("/") + "/") for home in homes)

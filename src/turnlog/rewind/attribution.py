@@ -8,8 +8,9 @@ from functools import cached_property, lru_cache, partial
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.rewind.files import Files
+from turnlog.rewind.snapshot import workspace_prefix
 from turnlog.rewind.timeline import NOT_RECORDED, Seen, Sighting, Timeline
-from turnlog.rewind.timelinereader import folder_path, timeline_of
+from turnlog.rewind.timelinereader import timeline_of
 from turnlog.workspace.tree import TreeNode, lookup
 
 
@@ -26,9 +27,7 @@ class Attribution:
     @cached_property
     def _timeline(self) -> Timeline:
         timeline = timeline_of(self._store, {self._ours.id, *self._others})
-        timeline.sightings.append(
-            Sighting(self._ends[1], folder_path(str(self._ours.state.wide.get("workspace") or "/")))
-        )
+        timeline.sightings.append(Sighting(self._ends[1], workspace_prefix(self._ours.state)))
         return timeline
 
     @cached_property
@@ -44,11 +43,11 @@ class Attribution:
         The path is absolute and has no link in it.
         """
         seen: Seen = lru_cache(None)(partial(self._node_at, path))
-        whose = [self._whose(*step, path, seen) for step in self._timeline.changes(self._numbers, seen)]
+        whose = [self._author(*step, path, seen) for step in self._timeline.changes(self._numbers, seen)]
         answers = {session == self._ours.id for session in whose if session}
         return answers.pop() if len(answers) == 1 and None not in whose else None
 
-    def _whose(self, first: int, last: int, path: bytes, seen: Seen) -> str | None:
+    def _author(self, first: int, last: int, path: bytes, seen: Seen) -> str | None:
         """The session that changed a file between two sightings; empty if none did, None if that is unknown."""
         rewind = self._timeline.rewind(first, last, path)
         if rewind is not None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 from turnlog.errors import Invalid, NotFound, OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint
 from turnlog.machine.workspacetop import refuses_checkpoints
-from turnlog.rewind.snapshot import Progress, Snapshots
+from turnlog.rewind.snapshot import Progress, Snapshots, workspace_folder, workspace_of
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.thread.home.settings import Settings
 from turnlog.workspace.rootfolder import permissions_of
 from turnlog.workspace.sink import DigestOnlySink
-from turnlog.workspace.tree import path_bytes
 
 
 class Coverage:
@@ -29,19 +26,20 @@ class Coverage:
 
     def why_not(self) -> str:
         """The reason why this session has no checkpoints; empty if it can have some."""
-        workspace = self._history.state.wide.get("workspace")
-        if not workspace:
+        state = self._history.state
+        workspace, folder = workspace_of(state), workspace_folder(state)
+        if folder is None:
             return "" if self._history.state.tracked else "the session has no workspace"
-        refused = refuses_checkpoints(os.fsdecode(path_bytes(str(workspace))))
+        refused = refuses_checkpoints(folder)
         return f"{workspace} is never scanned: {refused}" if refused else ""
 
     def missing(self) -> str:
         """The reason why the workspace is missing; empty if it exists."""
-        workspace = self._history.state.wide.get("workspace")
-        if not workspace:
+        workspace, folder = workspace_of(self._history.state), workspace_folder(self._history.state)
+        if folder is None:
             return ""
         try:
-            is_there = permissions_of(os.fsdecode(path_bytes(str(workspace)))) is not None
+            is_there = permissions_of(folder) is not None
         except OSError as error:
             raise Unavailable(f"{workspace} cannot be looked at: {error.strerror or error}") from error
         return "" if is_there else f"the folder {workspace} is gone"

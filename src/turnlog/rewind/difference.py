@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from turnlog.log.entry import Checkpoint
-from turnlog.log.part import Root
+from turnlog.log.part import Root, same_root
 from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.files import Files
 from turnlog.rewind.others import work_of_others
-from turnlog.rewind.overlay import same_root
-from turnlog.rewind.snapshot import WORKSPACE
+from turnlog.rewind.snapshot import WORKSPACE, workspace_of, workspace_prefix
 from turnlog.rewind.span import Span
-from turnlog.rewind.timelinereader import folder_path
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.tree import Tree, lookup, path_bytes
 
@@ -40,7 +38,7 @@ def differences_of(files: Files, work: Span, *, lines: bool) -> list[Difference]
     if not others or not found:
         return found
     attribution = Attribution(files, others, before, after)
-    folder = folder_path(str(files.history.state.wide.get("workspace") or "/"))
+    folder = workspace_prefix(files.history.state)
     return [item for item in found if attribution.is_ours(os.path.join(folder, path_bytes(item.path))) is not False]
 
 
@@ -57,7 +55,7 @@ def _differences_in(
         return any(_has(files, tree, path) for tree in private)
 
     lead, content = _lead(files, root), partial(files.content, root) if lines else None
-    partial_tree = _partial_tree(root, same_root(after, root), trees)
+    partial_tree = _partial_tree(root, same_root(after.roots, root), trees)
     for item in differences(*trees, overlay.get, content, is_private, lead):
         # Of a file that only one of the two covers, nothing is known.
         if partial_tree is None or _has(files, partial_tree, path_bytes(item.path).removeprefix(lead)):
@@ -77,8 +75,11 @@ def _has(files: Files, tree: Tree, path: bytes) -> bool:
 
 def _lead(files: Files, root: Root) -> bytes:
     """What stands before the paths of a root: from the workspace, or absolute."""
-    workspace = path_bytes(f"{files.history.state.wide.get('workspace')}/")
-    return b"" if root.name == WORKSPACE else path_bytes(f"{root.path}/").removeprefix(workspace)
+    workspace = workspace_of(files.history.state)
+    if root.name == WORKSPACE:
+        return b""
+    path = path_bytes(f"{root.path}/")
+    return path if workspace is None else path.removeprefix(path_bytes(f"{workspace}/"))
 
 
 def _absolute(root: Root, item: Difference) -> bytes:

@@ -15,7 +15,7 @@ from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.intent import carry_out, step_path
 from turnlog.rewind.lateroot import LateRoots
 from turnlog.rewind.overlay import Overlay
-from turnlog.rewind.snapshot import WORKSPACE, roots_of
+from turnlog.rewind.snapshot import current_path, roots_of, workspace_folder, workspace_of
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.thread.space.checkpointcontent import given_up, newest_kept
@@ -43,9 +43,9 @@ class Files:
     def refuse_missing(self) -> None:
         """Raise `NotFound` if the workspace is missing and cannot be created."""
         missing = self.coverage.missing()
-        path = os.fsdecode(path_bytes(str(self.history.state.wide.get("workspace"))))
-        reason = why_not_made(path) if missing else ""
-        if reason:
+        path = workspace_folder(self.history.state)
+        reason = why_not_made(path) if missing and path is not None else ""
+        if reason and path is not None:
             above = shlex.quote(path_text(os.fsencode(os.path.dirname(path))))
             way = f"attach its disk, or `mkdir -p {above}` if it was deleted"
             if os.path.lexists(path):
@@ -62,9 +62,8 @@ class Files:
         return now
 
     def place_of(self, root: Root) -> str:
-        """Where a root is now: the workspace at its current path, any other folder where it was."""
-        workspace = self.history.state.wide.get("workspace")
-        return str(workspace) if root.name == WORKSPACE and workspace else root.path
+        """Where a root is now; see `current_path`."""
+        return current_path(root, workspace_of(self.history.state))
 
     def content(self, root: Root, path: bytes, node: TreeNode) -> bytes | None:
         """The content of a file in a checkpoint; None if only the file had it, and changed since."""

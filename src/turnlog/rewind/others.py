@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from functools import cache
 
 from msgspec import Struct
 
 from turnlog.errors import Corrupt, NotFound
-from turnlog.log.entry import Checkpoint, Turn, Writer
+from turnlog.log.entry import Changed, Checkpoint, Turn, Writer
+from turnlog.log.fold import State
 from turnlog.log.ids import word_of
 from turnlog.log.part import Root
 from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.lateroot import LateRoots
 from turnlog.rewind.overlay import Overlay
-from turnlog.rewind.snapshot import WORKSPACE, roots_of
+from turnlog.rewind.snapshot import current_path, folder_path, roots_of, workspace_of
 from turnlog.rewind.span import Span, paths_in, spans
-from turnlog.rewind.timelinereader import each_opened, folder_path
+from turnlog.rewind.timelinereader import each_opened
 from turnlog.store import Store
 from turnlog.thread.history import History
 from turnlog.thread.report import Info, info_of
@@ -35,9 +35,11 @@ class ForeignSpan(Struct, frozen=True):
     """For a span without an end: our checkpoint by which it was over; None if it may go on."""
     what: str
     paths: frozenset[str] | None
+    declared: frozenset[str]
+    """Files that it declared in folders which it covers only since then: their trees do not show the change."""
     is_turn: bool
     session: str
-    workspace: str
+    workspace: str | None
     """The current path of the session's workspace."""
 
 
@@ -58,49 +60,69 @@ def work_of_others(
 ) -> list[ForeignSpan]:
     """Other sessions' work that ended, or may have continued, after checkpoint `since`, and began before `until`.
 
-    This considers sessions with a folder that is covered here, inside a covered one or around one, and those in other
-    worktrees of the same repository, because they may have come here.
+    This considers sessions with a folder that is covered here, inside a covered one or around one, those in other
+    worktrees of the same repository, because they may have come here, and those that track a file or a folder here.
     """
     if since.at is None:
         return []
-    ours = _ours(history)
+    ours, covered = _ours(history), _CoveredFolders(history, since)
     works: list[ForeignSpan] = []
-    for row, theirs in each_opened(store, _neighbours(store, history, since, until)):
-        is_before = row.updated_at is not None and row.updated_at < since.at
-        if not is_before or theirs.state.turn is not None:
+    for row, theirs in each_opened(store, _candidates(store, history, covered, since, until)):
+        is_near = row.workspace is not None and covered.is_near(row.workspace)
+        if not is_near and not covered.has_tracked(theirs.state):
+            continue
+        if _is_since(row, since) or theirs.state.turn is not None:
             works += _work_of(store, theirs, row, since, ours)
     return works
 
 
-def _neighbours(store: Store, history: History, since: Checkpoint, until: Checkpoint | None) -> list[Info]:
-    """The sessions that may have worked in the same folders, newest first, if they began before `until`."""
-    is_near = _nearness(history, since)
+def _candidates(
+    store: Store, history: History, covered: _CoveredFolders, since: Checkpoint, until: Checkpoint | None
+) -> list[Info]:
+    """The sessions that may have worked in the same folders, newest first, if they began before `until`.
+
+    Those elsewhere only if they wrote anything since: what they track is in their logs, and not all are opened.
+    """
     last = None if until is None else until.at
     rows = map(info_of, sorted(store.listing(), key=lambda row: row.order, reverse=True))
     return [
         row
         for row in rows
-        if row.id != history.id and row.workspace is not None and is_near(row.workspace)
-        if last is None or row.created_at is None or row.created_at <= last
+        if row.id != history.id and (last is None or row.created_at is None or row.created_at <= last)
+        if _is_since(row, since) or (row.workspace is not None and covered.is_near(row.workspace))
     ]
 
 
-def _nearness(history: History, since: Checkpoint) -> Callable[[str], bool]:
-    """A test whether a workspace is a covered folder, inside one, around one, or in the same repository."""
-    workspace = history.state.wide.get("workspace")
-    now = [path_text(os.fsencode(root.path)) for root in roots_of(history.state)]
-    then = [_where(root, workspace) for root in since.roots if not root.is_private]
-    places = [folder_path(path) for path in {*now, *then}]
-    repositories = {_repository(place) for place in places} - {None}
+def _is_since(row: Info, since: Checkpoint) -> bool:
+    """Whether a session was written to at a checkpoint or later, as far as times tell."""
+    return row.updated_at is None or since.at is None or row.updated_at >= since.at
 
-    @cache
-    def is_near(folder: str) -> bool:
-        here = folder_path(folder)
-        if any(here.startswith(other) or other.startswith(here) for other in places):
-            return True
-        return bool(repositories) and _repository(here) in repositories
 
-    return is_near
+class _CoveredFolders:
+    """The folders that are covered in a session, now or in a checkpoint."""
+
+    def __init__(self, history: History, since: Checkpoint) -> None:
+        workspace = workspace_of(history.state)
+        now = [path_text(os.fsencode(root.path)) for root in roots_of(history.state)]
+        then = [current_path(root, workspace) for root in since.roots if not root.is_private]
+        self._folders = [folder_path(path) for path in {*now, *then}]
+        self._repositories = {_repository(folder) for folder in self._folders} - {None}
+        self._known: dict[str, bool] = {}
+
+    def is_near(self, workspace: str) -> bool:
+        """Whether a workspace is one of them, inside one, around one, or in the same repository."""
+        if workspace not in self._known:
+            folder = folder_path(workspace)
+            is_in_repository = bool(self._repositories) and _repository(folder) in self._repositories
+            self._known[workspace] = is_in_repository or self._meets(folder)
+        return self._known[workspace]
+
+    def has_tracked(self, state: State) -> bool:
+        """Whether a session tracks a file or a folder in one of them."""
+        return any(self._meets(path_bytes(path) + b"/") for path in (*state.tracked, *state.folders))
+
+    def _meets(self, folder: bytes) -> bool:
+        return any(folder.startswith(other) or other.startswith(folder) for other in self._folders)
 
 
 def _ours(history: History) -> _Ours:
@@ -124,6 +146,10 @@ def _work_of(store: Store, theirs: History, row: Info, since: Checkpoint, ours: 
     writers = {entry.word: entry for entry in entries if isinstance(entry, Writer)}
     target = shared[-1] if shared else None  # a fork inherits its parent's work, but did not do it
     late_roots = LateRoots(entry for entry in entries if isinstance(entry, Checkpoint))
+    declared: dict[str, set[str]] = {}
+    for entry in entries:
+        if isinstance(entry, Changed) and entry.turn is not None:
+            declared.setdefault(entry.turn, set()).update(entry.paths)
     nested = {entry.turn for entry in entries if isinstance(entry, Turn) and entry.within in ours.turns}
     for span in spans(store, theirs, entries, target):
         if span.is_turn and (span.turn in ours.within or span.turn in nested):
@@ -138,7 +164,14 @@ def _work_of(store: Store, theirs: History, row: Info, since: Checkpoint, ours: 
             how = "may have changed it, too" if span.doubt else "changed it at the same time"
             what = f"session {row.handle}, {span.what}, {how}"
             begin = late_roots.fill(span.begin, span.end)
-            yield ForeignSpan(begin, span.end, until, what, span.paths, span.is_turn, row.id, row.workspace or "")
+            late = [root for root in begin.roots if root not in span.begin.roots]
+            own = _paths_below(late, declared.get(span.turn or "", set()))
+            yield ForeignSpan(begin, span.end, until, what, span.paths, own, span.is_turn, row.id, row.workspace)
+
+
+def _paths_below(roots: list[Root], paths: set[str]) -> frozenset[str]:
+    """Those of the paths that are in one of the roots."""
+    return frozenset(path for path in paths if any(paths_in(root, [path]) for root in roots))
 
 
 def _was_over(span: Span, writers: dict[str, Writer], since: Checkpoint, ours: _Ours) -> bool:
@@ -160,6 +193,8 @@ class _ForeignView(Struct):
     is_ours: bool
     """Whether `after` is our own folder as we saw it."""
     paths: frozenset[bytes] | None
+    declared: frozenset[bytes]
+    """See `ForeignSpan.declared`."""
     what: str
     is_turn: bool
 
@@ -186,7 +221,7 @@ def seen_by_others(
         inside = (here + path)[len(view.place) :]
         if view.paths is not None and inside not in view.paths:
             return False
-        if view.before is None or view.after is None:
+        if inside in view.declared or view.before is None or view.after is None:
             return True
         after = lookup(view.after, path if view.is_ours else inside, get)
         return not is_same(lookup(view.before, inside, get), after)
@@ -198,20 +233,19 @@ def _views_of(work: ForeignSpan, ours: Root, here: bytes, now: Checkpoint, overl
     for root in work.begin.roots:
         if root.is_private:
             continue  # its tree is laid over that of the workspace
-        folder = folder_path(_where(root, work.workspace))
+        folder = folder_path(current_path(root, work.workspace))
         if not (here.startswith(folder) or folder.startswith(here)):
             continue
-        paths = None
-        if work.paths is not None:
-            was_at = [other.path for other in (work.end.roots if work.end is not None else ())]
-            paths = paths_in(root, work.paths, was_at=was_at)
+        was_at = [other.path for other in (work.end.roots if work.end is not None else ())]
+        paths = None if work.paths is None else paths_in(root, work.paths, was_at=was_at)
+        declared = paths_in(root, work.declared, was_at=was_at)
         if root.is_partial:
             tracked = frozenset(path_bytes(path) for path in root.tracked)
             paths = tracked if paths is None else paths & tracked
         end, seen = (work.end, root) if work.end is not None else (work.until or now, ours)
         look = overlay.comparable(work.begin, end, root)
         before, after = _readable(look, work.begin, root), _readable(look, end, seen)
-        yield _ForeignView(folder, before, after, work.end is None, paths, work.what, work.is_turn)
+        yield _ForeignView(folder, before, after, work.end is None, paths, declared, work.what, work.is_turn)
 
 
 def _readable(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Checkpoint, root: Root) -> Tree | None:
@@ -219,11 +253,6 @@ def _readable(look: Callable[[Checkpoint, Root], Tree | None], checkpoint: Check
         return look(checkpoint, root)
     except (NotFound, Corrupt):
         return None
-
-
-def _where(root: Root, workspace: str | None) -> str:
-    """Where a root is now: the project may have moved."""
-    return workspace if root.name == WORKSPACE and workspace else root.path
 
 
 def _repository(folder: bytes) -> str | None:

@@ -13,21 +13,9 @@ from msgspec.structs import replace
 
 from turnlog.errors import NotFound
 from turnlog.log.entry import Checkpoint
-from turnlog.log.part import Root
+from turnlog.log.part import Root, private_root, same_root
 from turnlog.workspace.ignoredscan import NEVER_KEPT
 from turnlog.workspace.tree import FOLDER, GetTree, Tree, decode_tree, lookup
-
-
-def same_root(checkpoint: Checkpoint, root: Root) -> Root | None:
-    """The root of the same name in another checkpoint; its path may differ, because a project can move."""
-    return next((other for other in checkpoint.roots if other.name == root.name and not other.is_private), None)
-
-
-def private_root(checkpoint: Checkpoint, root: Root) -> Root | None:
-    """The root of ignored files that belongs to the same root in another checkpoint."""
-    own = same_root(checkpoint, root)
-    path = None if own is None else own.path
-    return next((other for other in checkpoint.roots if other.is_private and other.path == path), None)
 
 
 class Overlay:
@@ -63,12 +51,12 @@ class Overlay:
         return self.tree if knows[0] == knows[1] else self._own
 
     def _own(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
-        own = same_root(checkpoint, root)
+        own = same_root(checkpoint.roots, root)
         return None if own is None else self.get(own.tree)
 
     def private(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
         """The ignored files of a folder; None if they are unknown: not covered, or in another home."""
-        own = private_root(checkpoint, root)
+        own = private_root(checkpoint.roots, root)
         if own is None:
             return None
         try:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.fold import Undoable
-from turnlog.log.part import Root
+from turnlog.log.part import Root, same_root
 from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.files import Files
 from turnlog.rewind.intent import paths_of
 from turnlog.rewind.others import ForeignSpan, work_of_others
-from turnlog.rewind.overlay import same_root
 from turnlog.rewind.rootplan import PlanRequest, RootPlanner
 from turnlog.rewind.selection import EVERYTHING, Selection, selection
+from turnlog.rewind.snapshot import workspace_of
 from turnlog.rewind.span import Span, spans
 from turnlog.workspace.git import git_left
 from turnlog.workspace.plan import Plan
@@ -46,7 +46,7 @@ class Planner:
 
     def selection(self, paths: Sequence[str]) -> Selection:
         """The selection of these paths; without any, of everything."""
-        return selection(paths, self._history.state.wide.get("workspace"))
+        return selection(paths, workspace_of(self._history.state))
 
     def plan_to(self, target: Checkpoint, now: Checkpoint, selected: Selection, force: bool) -> Plan:
         """The plan for going back from checkpoint `now` to `target`, without the work of others."""
@@ -82,10 +82,10 @@ class Planner:
 
     def plan_back(self, move: Undoable, *, force: bool = False) -> Plan:
         """The plan for taking a move back, for the files as they are now."""
-        plan = self.planner_back(move, force=force)
+        plan = self.plan_maker_for_undo(move, force=force)
         return self.no_files("no files were moved then") if plan is None else plan(self._files.look())
 
-    def planner_back(self, move: Undoable, *, force: bool) -> Callable[[Checkpoint], Plan] | None:
+    def plan_maker_for_undo(self, move: Undoable, *, force: bool) -> Callable[[Checkpoint], Plan] | None:
         """A function that makes that plan, given a checkpoint of now; None if the move changed no files."""
         mark = self._history.at(move.back + 1)
         before = self._files.kept_at(mark.before) if isinstance(mark, Head) else None
@@ -130,4 +130,4 @@ class Planner:
 
 def _added(before: Checkpoint, after: Checkpoint) -> list[Root]:
     """The folders that only `after` has."""
-    return [root for root in after.roots if not root.is_private and same_root(before, root) is None]
+    return [root for root in after.roots if not root.is_private and same_root(before.roots, root) is None]

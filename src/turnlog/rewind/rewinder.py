@@ -84,7 +84,7 @@ class Rewinder:
             raise NotFound("there is no rewind to undo" if why == "undo" else "there is no undo to take back")
         move = moves[-1]
         head = move_back(self._history, move, why)
-        make = self._planner.planner_back(move, force=force)
+        make = self._planner.plan_maker_for_undo(move, force=force)
         if make is not None:
             return self._move(head, make, plan)
         _refuse_other(self._planner.plan_back(move, force=force), plan)

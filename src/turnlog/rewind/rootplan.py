@@ -8,18 +8,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.log.entry import Changed, Checkpoint
-from turnlog.log.part import Root
+from turnlog.log.part import Root, same_root
 from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.files import Files
 from turnlog.rewind.others import ForeignSpan, seen_by_others
-from turnlog.rewind.overlay import same_root
 from turnlog.rewind.selection import Selection
 from turnlog.rewind.snapshot import load_rules
 from turnlog.rewind.span import Span, paths_in
 from turnlog.workspace.ignorerule import was_covered
+from turnlog.workspace.pathstate import UNLOCKED
 from turnlog.workspace.plan import CREATE, DELETE, SKIPPED, UNSURE, Plan, PlanInput, Step, Stretch, make_plan
 from turnlog.workspace.read import exists_below
-from turnlog.workspace.rootfolder import PRIVATE
 from turnlog.workspace.tree import FOLDER, Tree, TreeNode, lookup, path_bytes
 
 _FOLDER_GONE = "the folder is gone"
@@ -49,7 +48,7 @@ class RootPlanner:
 
     def steps(self) -> list[Step]:
         """The steps for this folder, without the folders in it that are covered themselves."""
-        now, current_root = self._request.now, same_root(self._request.now, self._root)
+        now, current_root = self._request.now, same_root(self._request.now.roots, self._root)
         base = self._overlay.tree(self._request.target, self._root)
         current = self._overlay.tree(now, self._root)
         if base is None or current_root is None or current is None:
@@ -101,7 +100,7 @@ class RootPlanner:
             ends = (self._files.filled(span.begin, span.end), span.end or self._request.now)
             trees = self._overlay.trees(*ends, self._root)
             if trees is not None:
-                was_at = [same.path for end in ends if (same := same_root(end, self._root))]
+                was_at = [same.path for end in ends if (same := same_root(end.roots, self._root))]
                 paths = None if span.paths is None else paths_in(self._root, span.paths, was_at=was_at)
                 stretches.append(Stretch(*trees, span.what, paths, span.doubt, span.is_theirs))
         return stretches
@@ -145,7 +144,7 @@ def _is_about(step: Step, folders: list[bytes]) -> bool:
 
 def _with_folder(root: Root, plan: Plan) -> Plan:
     """The plan, with creating the folder itself first: that step has an empty path."""
-    mode = PRIVATE if root.mode is None else root.mode
+    mode = UNLOCKED if root.mode is None else root.mode
     top = Step(b"", CREATE, "", None, TreeNode(FOLDER, mode))
     steps = [top, *plan.steps] if plan.to_do else plan.steps
     return Plan([replace(step, reason=_FOLDER_GONE) if step.action == CREATE else step for step in steps])

@@ -16,7 +16,7 @@ from turnlog.log.entry import Checkpoint
 from turnlog.log.fold import State
 from turnlog.log.part import Root
 from turnlog.log.payload import digest
-from turnlog.machine.environment import config_folder, user_folder
+from turnlog.machine.environment import config_folder
 from turnlog.machine.folder import expand
 from turnlog.store import AddBlob, OpenFile, Store, derived
 from turnlog.thread.home.settings import Settings
@@ -25,13 +25,14 @@ from turnlog.workspace.folderscan import Scan
 from turnlog.workspace.git import git_now
 from turnlog.workspace.ignoredscan import IgnoredScanner
 from turnlog.workspace.ignorerule import Outside, rules_of_tree
-from turnlog.workspace.outsiderule import global_excludes, outside_rules
+from turnlog.workspace.outsiderule import outside_rules
 from turnlog.workspace.rootfolder import permissions_of
 from turnlog.workspace.scan import Scanner
 from turnlog.workspace.sink import DigestOnlySink, Sink
 from turnlog.workspace.tree import encode_tree, path_bytes, path_text
 
 WORKSPACE = "workspace"
+"""The name of the root that is the workspace."""
 IGNORED = "ignored"
 _MOST_SKIPPED = 1000
 _RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
@@ -241,14 +242,16 @@ def _whole(state: State) -> Generator[None]:
         yield
     except OSError as error:
         name = error.filename
-        where = path_text(os.fsencode(name)) if isinstance(name, (str, bytes)) else str(state.wide.get("workspace"))
+        where = (
+            path_text(os.fsencode(name)) if isinstance(name, (str, bytes)) else workspace_of(state) or "the workspace"
+        )
         raise Unavailable(
             f"no checkpoint: {where} cannot be looked at: {error.strerror or error}", hint=_HINTS.get(error.errno or 0)
         ) from error
 
 
 def _outside(path: str) -> Outside:
-    return outside_rules(path, expand(global_excludes(user_folder(), config_folder())))
+    return outside_rules(path, config_folder(), expand)
 
 
 def _store_rules(outside: Outside, scan: Scan, seen: cache.Seen | None, sink: Sink) -> str | None:
@@ -263,10 +266,36 @@ def _store_rules(outside: Outside, scan: Scan, seen: cache.Seen | None, sink: Si
     return rules
 
 
+def workspace_of(state: State) -> str | None:
+    """The current path of the workspace, as text of the log; None without a workspace."""
+    workspace = state.wide.get("workspace")
+    return str(workspace) if workspace else None
+
+
+def workspace_folder(state: State) -> str | None:
+    """The same as a path in the file system."""
+    workspace = workspace_of(state)
+    return None if workspace is None else os.fsdecode(path_bytes(workspace))
+
+
+def workspace_prefix(state: State) -> bytes:
+    """The real path of the workspace with a slash at the end; `/` without a workspace."""
+    return folder_path(workspace_of(state) or "/")
+
+
+def current_path(root: Root, workspace: str | None) -> str:
+    """Where a root is now: the workspace at its current path, any other folder where it was."""
+    return workspace if root.name == WORKSPACE and workspace is not None else root.path
+
+
+def folder_path(folder: str) -> bytes:
+    """The real path of a folder, with a slash at the end, so that a prefix of it is a folder above."""
+    return os.path.join(os.path.realpath(path_bytes(folder)), b"")
+
+
 def roots_of(state: State) -> Iterator[CoveredRoot]:
     """The folders that checkpoints cover."""
-    named = state.wide.get("workspace")
-    workspace = os.fsdecode(path_bytes(str(named))) if named else None
+    workspace = workspace_folder(state)
     folders = [os.fsdecode(path_bytes(text)) for text in state.folders]
     inside: set[bytes] = set()
     others: dict[str, set[bytes]] = {}

@@ -14,7 +14,7 @@ from turnlog.log.ids import word_of
 from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.machine.process import this_process
 from turnlog.rewind.intent import paths_of
-from turnlog.rewind.snapshot import WORKSPACE
+from turnlog.rewind.snapshot import WORKSPACE, folder_path
 from turnlog.rewind.span import Span, paths_in, spans
 from turnlog.rewind.timeline import Period, Sighting, Timeline, TurnWork
 from turnlog.store import Store
@@ -227,7 +227,7 @@ class _TimelineBuilder:
             before, after = facts.checkpoints[count - 1], facts.checkpoints[count : count + 1]
             first = self._index.get(before.id, self._end)
             last = self._index.get(after[0].id, -1) if after else self._end
-            paths = _absolute(facts.place, before, changed.paths)
+            paths = _absolute_paths(facts.place, before, changed.paths)
             self.timeline.declared.append(Period(*self._widest(first, last), work, paths))
 
     def add_rewinds(self, facts: _LogFacts) -> None:
@@ -239,7 +239,7 @@ class _TimelineBuilder:
                 continue
             first, last = numbers[head.before], numbers[head.after]
             intent, before = facts.intents.get(head.intent), self.timeline.sightings[first]
-            paths = None if intent is None else _absolute(facts.place, before.checkpoint, paths_of(intent, head))
+            paths = None if intent is None else _absolute_paths(facts.place, before.checkpoint, paths_of(intent, head))
             target = _target(head, heads, numbers)
             self.timeline.rewinds.append(Period(first, last, None, paths, target, facts.row.id))
 
@@ -270,15 +270,10 @@ def _target(head: Head, heads: dict[int, Head], numbers: dict[int, int]) -> int:
     return max((number for seq, number in numbers.items() if seq <= head.asof and seq < head.before), default=-1)
 
 
-def _absolute(folder: bytes, checkpoint: Checkpoint, paths: Iterable[str]) -> frozenset[bytes]:
+def _absolute_paths(folder: bytes, checkpoint: Checkpoint, paths: Iterable[str]) -> frozenset[bytes]:
     """The paths of a log as absolute paths."""
     absolute: set[bytes] = set()
     for root in checkpoint.roots:
         if root.name == WORKSPACE and not root.is_private:
             absolute |= {os.path.join(folder, path) for path in paths_in(root, paths)}
     return frozenset(absolute | {path_bytes(path) for path in paths})
-
-
-def folder_path(folder: str) -> bytes:
-    """The real path of a folder, with a slash at the end, so that a prefix of it is a folder above."""
-    return os.path.join(os.path.realpath(path_bytes(folder)), b"")

@@ -125,7 +125,7 @@ class Logs(Protocol):
         """Create a log with these first entries, numbered from `seq`. Raises `AlreadyExists`.
 
         The id is taken if it is in use, or if a deleted or kept-aside log with that id has the same first entry. The id
-        of any other deleted session may be reused. `parent` must still exist when the new log appears.
+        of any other deleted session may be reused. `parent` must still have its entry when the new log appears.
         """
         ...
 
@@ -175,6 +175,7 @@ class Logs(Protocol):
     def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
         """Remove a session or a deleted session for good; the part that its forks need is kept aside.
 
+        That part ends with the entry that the last fork begins after, and the rest of that entry's batch.
         Without `deleted`, either may have the id; raises `Ambiguous` if both have. `after` as in `delete`.
         """
         ...

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-def ability(one: Logs | Blobs | Log, kind: type[_T]) -> _T | None:
+def ability(holder: Logs | Blobs | Log, kind: type[_T]) -> _T | None:
     """Return the store or log if it has this capability; None otherwise."""
-    return one if isinstance(one, kind) else None
+    return holder if isinstance(holder, kind) else None
 
 
 @runtime_checkable
@@ -110,7 +110,7 @@ class IndexLogs(Protocol):
 
 @runtime_checkable
 class FindHolder(Protocol):
-    """Knows which session has an entry without opening them one after the other."""
+    """A store that finds the session of an entry without reading every log."""
 
     def holder_of(self, entry_id: str) -> str | None:
         """See `derived.holder_of`."""
@@ -231,7 +231,10 @@ class ReportHealth(Protocol):
     """A store that can report its health."""
 
     def health(self) -> dict[str, Any]:
-        """Return a report for people and monitors; `ok` says whether the store works."""
+        """Return a report for people and monitors; `ok` says whether the store works.
+
+        If it does not, `reason` is a word for monitors, `problem` and `hint` are for people.
+        """
         ...
 
 

@@ -115,8 +115,8 @@ def disk(store: Store) -> dict[str, int]:
     measured = ability(store, can.MeasureDisk)
     if measured is not None:
         return measured.disk()
-    live, deleted, aside = (sum(one.size_bytes for one in store.listing(place)) for place in get_args(Place))
-    return {"logs": live + aside, "trash": deleted}
+    sizes = {place: sum(row.size_bytes for row in store.listing(place)) for place in get_args(Place)}
+    return {"logs": sizes["live"] + sizes["aside"], "trash": sizes["deleted"]}
 
 
 def blob_bytes(store: Store) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from turnlog.errors import AlreadyExists, Ambiguous, Conflict, NotFound
 from turnlog.log.entry import AnyEntry
+from turnlog.log.part import Fork
 
 
 def session_missing(session_id: str, *, for_fork: bool = False, is_deleted: bool = False) -> NotFound:
@@ -13,6 +14,13 @@ def session_missing(session_id: str, *, for_fork: bool = False, is_deleted: bool
         return NotFound(gone, hint="look with `turnlog doctor`")
     hint = "it was deleted; home.restore brings it back" if is_deleted else "see `turnlog ls`"
     return NotFound(f"no session {session_id!r}", hint=hint)
+
+
+def fork_entry_missing(parent: Fork) -> NotFound:
+    """Return the error for a fork of an entry that a purge of its session has removed."""
+    return NotFound(
+        f"entry {parent.seq} of session {parent.session!r} was purged meanwhile", hint="fork an earlier entry"
+    )
 
 
 def session_replaced(session_id: str) -> NotFound:

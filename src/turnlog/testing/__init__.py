@@ -1,6 +1,6 @@
 """Contract suites and builders for people who extend Turnlog. Needs pytest.
 
-A store inherits every promise of `turnlog.store` with one method:
+A store is tested against the contract of `turnlog.store` with one method:
 
     from turnlog.testing.store import StoreContract
 

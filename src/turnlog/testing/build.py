@@ -33,35 +33,35 @@ class ManualClock:
 
 
 def moment(ms: int) -> datetime:
-    """Milliseconds since 1970 as the log returns them."""
+    """Return a time, given in milliseconds since 1970, as entries have it."""
     return _EPOCH + timedelta(milliseconds=ms)
 
 
 def draft(entry: Entry) -> Draft:
-    """An entry ready for a store. Its payloads have to fit into the line."""
+    """Return an entry as a draft for a store. Its payloads have to fit into the line."""
     entry_to_write, blobs = prepare(entry)
     assert not blobs, "put its blobs first"
     return entry_to_write
 
 
 def message_draft(text: str, *, role: Role = "user", id: str | None = None) -> Draft:
-    """A message of one text, ready for a store."""
+    """Return a message of one text as a draft."""
     message = Message(role=role, blocks=[Text(text=text)])
     return draft(message if id is None else Message(role=role, blocks=[Text(text=text)], id=id))
 
 
 def note(text: str = "") -> Draft:
-    """A note, ready for a store."""
+    """Return a note as a draft."""
     return draft(Note(text=text))
 
 
 def title(text: str) -> Set:
-    """A fact of the whole session, which listings show."""
+    """Return a fact of the whole session, which listings show."""
     return Set(key="title", value=text, all={"title": text})
 
 
 def start(session_id: str, *, first: str | None = None, fork: Fork | None = None, title: str | None = None) -> Draft:
-    """The first entry of a log, under its own id or, as before there were such, under the session's."""
+    """Return the first entry of a log as a draft. Without `first`, its id is the session's."""
     if first is None:
         return draft(Start(id=session_id, fork=fork, title=title))
     return draft(Start(id=first, session=session_id, fork=fork, title=title))
@@ -69,12 +69,12 @@ def start(session_id: str, *, first: str | None = None, fork: Fork | None = None
 
 def fork(store: Store, parent: str, at: Entry, child: str, *, first: str | None = None) -> Log:
     """Create a log that continues another one."""
-    fork = Fork(parent, at.seq, at.id, first=first)
-    return store.create(child, [start(child, fork=fork)], seq=at.seq + 1, parent=fork)
+    origin = Fork(parent, at.seq, at.id, first=first)
+    return store.create(child, [start(child, fork=origin)], seq=at.seq + 1, parent=origin)
 
 
 def undamaged_entries(log: Log, *, after: int = 0, before: int | None = None, reverse: bool = False) -> list[AnyEntry]:
-    """The entries of a log. Fails if any line is damaged."""
+    """Return the entries of a log. Fails if any line is damaged."""
     items = list(log.read(after=after, before=before, reverse=reverse))
     damage = [item for item in items if isinstance(item, Damage)]
     assert not damage, f"damage in a log that nobody harmed: {damage}"
@@ -82,10 +82,10 @@ def undamaged_entries(log: Log, *, after: int = 0, before: int | None = None, re
 
 
 def readable_entries(log: Log) -> list[AnyEntry]:
-    """The entries of a log that can be read. Damaged lines are passed over."""
+    """Return the entries of a log that can be read. Damaged lines are passed over."""
     return [item for item in log.read() if isinstance(item, Entry)]
 
 
 def seqs(entries: list[AnyEntry]) -> list[int]:
-    """Their numbers."""
+    """Return the `seq` of each entry."""
     return [entry.seq for entry in entries]

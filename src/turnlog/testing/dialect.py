@@ -65,7 +65,7 @@ class DialectContract:
             yield session
 
     def _next_request(self, session: Session, message: Message) -> Request:
-        """What a session with that answer asks next."""
+        """Return the request of a session after it got that answer."""
         session.user("go")
         session.append(message)
         for call in session.pending():
@@ -114,10 +114,15 @@ class DialectContract:
 
     def test_what_another_account_may_not_see_is_left_out(self, session: Session) -> None:
         session.user("go")
-        session.append(self._dialect.draft(self.response, account="acme"))
+        message = self._dialect.draft(self.response, account="acme")
+        tagged = {"account": "acme", "signature": "SECRET"}
+        thought = Thinking(text="SECRET", provider=self._dialect.PROVIDER, data=tagged)
+        session.append(msgspec.structs.replace(message, blocks=[thought, *message.blocks]))
         for call in session.pending():
             session.tool_result(call, "done")
         ours, theirs = (self._request(session.context(), account=account) for account in ("acme", "rival"))
+        assert "SECRET" not in json.dumps(theirs)
+        assert "thinking" in [one.what for one in theirs.report if one.change == "left out"]
         assert len(theirs.report) >= len(ours.report)
         assert "acme" not in json.dumps(ours) + json.dumps(theirs)
 
@@ -237,7 +242,7 @@ def _with_call(id: str, name: str) -> Context:
 
 
 def _counterpart(one: Any, other: Any, said: str) -> str | None:
-    """What one request says in the place where another says something."""
+    """Return the text in one request at the place where another has `said`; None if there is none."""
     if isinstance(one, str):
         return other if one == said and isinstance(other, str) else None
     return next(
@@ -246,7 +251,7 @@ def _counterpart(one: Any, other: Any, said: str) -> str | None:
 
 
 def _pairs(one: Any, other: Any) -> list[tuple[Any, Any]]:
-    """What is in the same place of two objects or lists."""
+    """Return the values at the same places of two objects or lists."""
     if isinstance(one, dict) and isinstance(other, dict):
         first, second = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
         return [(first[key], second[key]) for key in first if key in second]

@@ -18,6 +18,7 @@ from turnlog.log.fold.opencall import PendingCall
 from turnlog.log.ids import handle_of
 from turnlog.log.usage import Usage, UsageReport
 from turnlog.store import Place, Store
+from turnlog.store.capability import NotifyNewEntries, ability
 from turnlog.store.derived import find
 from turnlog.thread.branch import Branch, branches
 from turnlog.thread.call.ending import LastTurn, last_turn
@@ -272,6 +273,7 @@ class SessionReader:
 
         last = self._state.seq if after is None else seq_of(after)
         log, pause, looked = self._history.log, 0.0, 0.0
+        idle_s = FOLLOW_PAUSE_S if ability(log, NotifyNewEntries) is None else LOOK_S  # a notification ends a wait
         listening = Listening(log, deltas=deltas)
         try:
             while not self.is_closed:
@@ -287,7 +289,7 @@ class SessionReader:
                     yield entry
                 streamed = listening.deltas()
                 yield from streamed
-                pause = FOLLOW_PAUSE_S if last == before and not streamed else 0.0
+                pause = idle_s if last == before and not streamed else 0.0
         except Invalid:
             if not self.is_closed:
                 raise

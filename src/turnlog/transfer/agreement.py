@@ -46,33 +46,33 @@ def divergence_of(outgoing: Outgoing, theirs: Log | None) -> Divergence:
     Both may grow concurrently, by writers or other transfers.
     """
     if theirs is None:
-        return Divergence(mine=next(_carried(outgoing, 0), None))
+        return Divergence(mine=next(_lines_of(outgoing, 0), None))
     while True:
-        meeting = _meet(outgoing, theirs)
+        divergence = _compare_ends(outgoing, theirs)
         # The two logs were not read at the same moment. If both have an entry after the last common one, the copies
         # differ only if these are different entries, because an entry in a log never changes.
-        if meeting.mine is None or not meeting.has_theirs or not _agree(outgoing, theirs, meeting.last):
-            return meeting
+        if divergence.mine is None or not divergence.has_theirs or not _agree(outgoing, theirs, divergence.last):
+            return divergence
 
 
 def _agree(outgoing: Outgoing, theirs: Log, after: int) -> bool:
     """Whether both logs now continue with the same entry."""
-    here, there = next(_carried(outgoing, after), None), next(_written(theirs, after), None)
+    here, there = next(_lines_of(outgoing, after), None), next(_written(theirs, after), None)
     return here is not None and there is not None and are_same(here, there)
 
 
-def _meet(outgoing: Outgoing, theirs: Log) -> Divergence:
+def _compare_ends(outgoing: Outgoing, theirs: Log) -> Divergence:
     last = _last(theirs)
     # Nearly always one log is the beginning of the other.
     end = min(last, outgoing.last())
     common = _same_end(outgoing, theirs, end)
     if common is None:
         return _walk(outgoing, theirs)
-    return Divergence(common, next(_carried(outgoing, end), None), last > end)
+    return Divergence(common, next(_lines_of(outgoing, end), None), last > end)
 
 
 def _same_end(outgoing: Outgoing, theirs: Log, end: int) -> OutgoingLine | None:
-    """Entry `end`, if both logs have it and everything before it.
+    """Return entry `end` if both logs have it and everything before it; None otherwise.
 
     A log only grows, so one common line proves everything before it, unless the entry can be merged: a third home may
     have brought that to both. Then earlier entries are compared, too.
@@ -80,7 +80,7 @@ def _same_end(outgoing: Outgoing, theirs: Log, end: int) -> OutgoingLine | None:
     near = 1
     while True:
         after = max(0, end - near)
-        here = list(takewhile(lambda item: item.entry.seq <= end, _carried(outgoing, after)))
+        here = list(takewhile(lambda item: item.entry.seq <= end, _lines_of(outgoing, after)))
         there = list(takewhile(lambda item: item.entry.seq <= end, _written(theirs, after)))
         if not here or here[-1].entry.seq != end or len(here) != len(there) or not all(map(are_same, here, there)):
             return None
@@ -91,7 +91,7 @@ def _same_end(outgoing: Outgoing, theirs: Log, end: int) -> OutgoingLine | None:
 
 def _walk(outgoing: Outgoing, theirs: Log) -> Divergence:
     """Compare entry by entry. An entry before a common one that only one side can read is damaged on the other side."""
-    ours, others = _carried(outgoing, 0), _written(theirs, 0)
+    ours, others = _lines_of(outgoing, 0), _written(theirs, 0)
     a, b = next(ours, None), next(others, None)
     common: OutgoingLine | None = None
     first: OutgoingLine | None = None
@@ -128,7 +128,7 @@ def _last(log: Log) -> int:
     return next((item.seq for item in log.read(reverse=True) if isinstance(item, Entry)), 0)
 
 
-def _carried(outgoing: Outgoing, after: int) -> Iterator[OutgoingLine]:
+def _lines_of(outgoing: Outgoing, after: int) -> Iterator[OutgoingLine]:
     return (item for item in outgoing.lines(after=after) if isinstance(item, OutgoingLine))
 
 

@@ -16,6 +16,7 @@ from turnlog.log.part import Root
 from turnlog.store import AddBlob, OpenFile, Store, derived
 from turnlog.thread.space.checkpointcontent import is_kept_at_home
 from turnlog.transfer.outgoing import OutgoingLine
+from turnlog.transfer.report import SentBlobs
 from turnlog.workspace.tree import FILE, FOLDER, decode_tree
 
 _BIG_BYTES = 8 << 20
@@ -148,42 +149,42 @@ class BlobTransfer:
                 raise
             return self._target.get(name)
 
-    def transfer(self, needs: NeededBlobs) -> tuple[int, int]:
-        """Transfer the blobs, durable when this returns; reports damage. Returns the number of blobs and bytes."""
-        count = size = 0
+    def transfer(self, needs: NeededBlobs) -> SentBlobs:
+        """Transfer the blobs, durable when this returns; damaged ones are added to the problems. Returns the others."""
+        sent = SentBlobs()
         names = iter(needs.needed)
         new_blobs = needs.new_blobs
-        is_last = False
-        while not is_last:  # for each pack
+        has_more = True
+        while has_more:  # for each pack
+            before = sent.size_bytes
             with self._target.add() as add:
                 for name, data in new_blobs.items():
                     _check(add(data), name)
-                pack_count, pack_size, is_last = self._fill_pack(add, needs, names, sum(map(len, new_blobs.values())))
-                count += len(new_blobs) + pack_count
-                size += pack_size
+                    sent.count += 1
+                    sent.size_bytes += len(data)
                 new_blobs = {}
-        return count, size
+                has_more = self._fill_pack(add, needs, names, sent, before + _PACK_BYTES)
+        return sent
 
     def _fill_pack(
-        self, add: AddBlob, needs: NeededBlobs, names: Iterator[str], pack_size: int
-    ) -> tuple[int, int, bool]:
-        """Add blobs until the pack is full. Returns how many were added, its size, and whether no more are left."""
-        count = 0
+        self, add: AddBlob, needs: NeededBlobs, names: Iterator[str], sent: SentBlobs, full_bytes: int
+    ) -> bool:
+        """Add blobs until `full_bytes` were sent in all. Returns whether the pack is full, so that more may be left."""
         for name in names:
             if not needs.lost.isdisjoint(needs.below.get(name, ())):
                 needs.lost.add(name)
             if name in needs.lost or name not in needs.lacking:
                 continue
             try:
-                pack_size += self._add(add, name)
+                sent.size_bytes += self._add(add, name)
             except (NotFound, Corrupt) as error:
                 needs.lost.add(name)
                 needs.problems.append(error.message)
                 continue
-            count += 1
-            if pack_size > _PACK_BYTES:
-                return count, pack_size, False
-        return count, pack_size, True
+            sent.count += 1
+            if sent.size_bytes > full_bytes:
+                return True
+        return False
 
     def record_present(self, needs: NeededBlobs) -> None:
         """Record that the entries which need these blobs are at the target."""

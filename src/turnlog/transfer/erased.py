@@ -42,9 +42,9 @@ class Erasures:
         wanted = (erasure for erasure in here.values() if erasure.seq > outgoing.since)
         return self._erase(outgoing.id, outgoing.first, [(outgoing.number(erasure.seq), erasure) for erasure in wanted])
 
-    def apply_to_original(self, first: str, original: Outgoing) -> int:
+    def apply_to_original(self, first: str, original: SessionKey) -> int:
         """Erase the same entries in the session that this one was made from: the ids are the same, the seqs are not."""
-        return self._erase(*original.source, [(None, erasure) for erasure in self._here.get(first, {}).values()])
+        return self._erase(*original, [(None, erasure) for erasure in self._here.get(first, {}).values()])
 
     def _erase(self, session: str, first: str, wanted: list[tuple[int | None, Erasure]]) -> int:
         """Erase entries at the target; `wanted` has the `seq` that each probably has there, if known."""
@@ -66,16 +66,20 @@ class Erasures:
         erased_there.update((erasure.id, erasure) for erasure in targets)
         return len(targets)
 
-    def without_erased(self, outgoing: Outgoing, chunk: list[OutgoingLine]) -> list[OutgoingLine]:
-        """Lines to be sent, with the content removed that was erased at the target."""
-        gone, facts = self._there.get(outgoing.first, {}), self._facts(outgoing)
+    def without_erased(
+        self, outgoing: Outgoing, chunk: list[OutgoingLine], facts: list[tuple[str, Any]]
+    ) -> list[OutgoingLine]:
+        """Return lines to be sent, without what was erased at the target and without `facts` that were erased there."""
+        erased_ids = self._there.get(outgoing.first, {})
         lines: list[OutgoingLine] = []
         for item in chunk:
-            if item.entry.id in gone and not item.entry.void:
+            if item.entry.id in erased_ids and not item.entry.void:
                 item = _erased(item)
+            whole = restore(item.entry, self._get) if facts else item.entry
             for name, value in facts:
-                if part := repeated_part(restore(item.entry, self._get), name, value):
+                if part := repeated_part(whole, name, value):
                     item = _erased(item, part)
+                    whole = restore(item.entry, self._get)
             lines.append(item)
         return lines
 
@@ -85,8 +89,11 @@ class Erasures:
         except (NotFound, Corrupt):
             return None  # missing content cannot repeat a fact
 
-    def _facts(self, outgoing: Outgoing) -> list[tuple[str, Any]]:
-        """Facts erased there that our log still has; later lines may repeat them."""
+    def erased_facts(self, outgoing: Outgoing) -> list[tuple[str, Any]]:
+        """Return the name and value of each fact that was erased there and is still in our logs.
+
+        Later lines of the session may repeat these facts. The logs are that of the session and those it builds on.
+        """
         facts: list[tuple[str, Any]] = []
         key = outgoing.source
         while self._there:
@@ -108,7 +115,7 @@ def _whole(store: Store) -> dict[str, dict[str, Erasure]]:
 
 
 def _at_target(log: Log, seq: int | None, erasure: Erasure) -> Erasure | None:
-    """The erasure with the entry's `seq` at the target; None if the entry is not there."""
+    """Return the erasure with the entry's `seq` at the target; None if the entry is not there."""
     near = () if seq is None else log.read(after=seq - 1, before=seq + 1)
     entry = next((item for item in near if isinstance(item, Entry)), None)
     if entry is None or entry.id != erasure.id:

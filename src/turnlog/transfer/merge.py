@@ -28,27 +28,31 @@ def merges(outgoing: Outgoing, after: int) -> bool:
     )
 
 
-def merge(appender: Appender, outgoing: Outgoing, after: int, *, dry_run: bool) -> int:
-    """Append new entries there, with their ids and times; skips those that are there. Returns how many were new.
+def count_new(target: SessionReader, outgoing: Outgoing, after: int) -> int:
+    """Return how many entries `merge` would append: those after entry `after` that the target lacks."""
+    new = (entry for entry in _entries(outgoing, after) if not isinstance(entry, _NOT_NEEDED))
+    return sum(target.find(entry.id) is None for entry in new)
+
+
+def merge(appender: Appender, outgoing: Outgoing, after: int) -> int:
+    """Append the entries that the target lacks, with their ids and times. Returns how many these were.
 
     Of two facts with the same name, the later one counts: if that is theirs, it is appended again. Of two answers to
     one question the earlier one counts, so that both homes agree.
     """
-    there = SessionReader(appender.history)
-    their_entries = list(there.entries(after=after))
+    target = SessionReader(appender.history)
+    their_entries = list(target.entries(after=after))
     theirs = {entry.key: entry for entry in their_entries if isinstance(entry, Set)}
     numbers: dict[int, int] = {}
     added = 0
     for entry in _entries(outgoing, after):
         if isinstance(entry, _NOT_NEEDED):
             continue
-        present = there.find(entry.id)
+        present = target.find(entry.id)
         if present is not None:
             numbers[entry.seq] = present.seq
             continue
         added += 1
-        if dry_run:
-            continue
         if not isinstance(entry, Set):
             moved = change(entry, NamesEntry, lambda seq: numbers.get(seq, seq))
             [appended] = appender.append([_before_theirs(moved, their_entries)])
@@ -64,7 +68,7 @@ def merge(appender: Appender, outgoing: Outgoing, after: int, *, dry_run: bool) 
 
 
 def _before_theirs(entry: AnyEntry, theirs: list[AnyEntry]) -> AnyEntry:
-    """The entry; an answer that is earlier than theirs is marked as overriding it."""
+    """Return the entry; an answer that is earlier than theirs is marked as overriding theirs."""
     if not isinstance(entry, Answer):
         return entry
     first = next((their for their in theirs if isinstance(their, Answer) and their.ask == entry.ask), None)
@@ -73,15 +77,15 @@ def _before_theirs(entry: AnyEntry, theirs: list[AnyEntry]) -> AnyEntry:
 
 def _repeat(appender: Appender, ask: Ask, theirs: list[AnyEntry]) -> None:
     """Append again what they recorded later for the same call: its start, or a later question with its answer."""
-    about = [
+    same_call = [
         their
         for their in theirs
         if isinstance(their, (Ask, Started)) and (their.entry, their.call) == (ask.entry, ask.call)
     ]
-    if not about or (isinstance(about[-1], Ask) and _time_of(about[-1]) < _time_of(ask)):
+    if not same_call or (isinstance(same_call[-1], Ask) and _time_of(same_call[-1]) < _time_of(ask)):
         return
-    [appended] = appender.append([_as_new(about[-1])])
-    answer = next((their for their in theirs if isinstance(their, Answer) and their.ask == about[-1].seq), None)
+    [appended] = appender.append([_as_new(same_call[-1])])
+    answer = next((their for their in theirs if isinstance(their, Answer) and their.ask == same_call[-1].seq), None)
     if answer is not None:
         appender.append([replace(_as_new(answer), ask=appended.seq)])
 
@@ -91,7 +95,7 @@ def _as_new(entry: _E) -> _E:
 
 
 def _in_place(entry: Set, appender: Appender) -> Set:
-    """A fact as it is appended there: a session-wide one carries the current session-wide facts of that log."""
+    """Return a fact to be appended there: a session-wide one carries the current session-wide facts of that log."""
     if entry.key not in WIDE_FACTS:
         return entry
     facts = {name: value for name, value in appender.state.wide.items() if name in WIDE_FACTS and name != entry.key}

@@ -44,7 +44,7 @@ class OutgoingLine(Struct, frozen=True, gc=False):
     entry: AnyEntry
     line: bytes
     origin: int
-    """The `seq` at the source; 0 for a first line that was made for a fork."""
+    """The `seq` at the source; 0, which no entry has, for a first line that was made for a fork."""
     blobs: Blobs
     """Blobs that the line needs and that are not in the source store."""
 
@@ -65,7 +65,7 @@ class Outgoing:
         self._store = store
         self._log = log
         self.start = other_start or start
-        """Its first line there."""
+        """The first line at the target."""
         self.id = self.start.session_id
         self.first = self.start.id
         self._original = start
@@ -87,13 +87,13 @@ class Outgoing:
         return SessionKey(self.id, self.first)
 
     def number(self, seq: int) -> int:
-        """The `seq` at the target of an entry of the source."""
+        """Return the `seq` at the target of an entry of the source."""
         for cut in self.cuts:
             seq += seq > cut
         return seq
 
     def lines(self, *, after: int = 0) -> Iterator[OutgoingLine | Damage]:
-        """The lines after entry `after` (a `seq` of the target), oldest first."""
+        """Yield the lines after entry `after` (a `seq` of the target), oldest first."""
         start = self._other_start
         if start is not None and start.seq > after:
             yield OutgoingLine(start, line_of(start), 0, {})
@@ -101,11 +101,11 @@ class Outgoing:
             if isinstance(item, Damage):
                 yield item
                 continue
-            carried = self._carried(item)
-            if carried.entry.seq > after:
-                yield carried
+            line = self._outgoing_line(item)
+            if line.entry.seq > after:
+                yield line
 
-    def _carried(self, item: WrittenLine) -> OutgoingLine:
+    def _outgoing_line(self, item: WrittenLine) -> OutgoingLine:
         entry = item.entry
         if self._other_start is None:
             return OutgoingLine(entry, item.line, entry.seq, {})
@@ -114,7 +114,7 @@ class Outgoing:
         return OutgoingLine(changed, line, entry.seq, blobs)
 
     def last(self) -> int:
-        """The `seq` of its last entry at the target."""
+        """Return the `seq` that the last entry has at the target."""
         for item in self._log.read(reverse=True):
             if isinstance(item, Entry):
                 return self.number(item.seq) if item.seq > self.since else self.start.seq
@@ -122,21 +122,17 @@ class Outgoing:
 
     # ── what it becomes where it cannot stay what it is ────────────────────────────────────────────
 
-    def forked(self, common: OutgoingLine | None, first: OutgoingLine, *, name: str | None = None) -> Outgoing:
-        """The part after the last common entry, as a fork of the target's session; `first` is the entry it begins with.
+    def forked(self, common: OutgoingLine, first: OutgoingLine, *, name: str | None = None) -> Outgoing:
+        """Return the part after the last common entry as a fork of the target's session. It begins with entry `first`.
 
-        Without a common entry, these are two sessions that happen to have the same id, and this one gets another.
         `name` is its existing id at the target, if it cannot be derived any more because `first` was erased.
         """
-        if common is None:
-            since = self.since if self._other_start is not None else self._original.seq
-            return self._as(self._called(first.line), since, self.cuts)
         cut = common.entry.seq
         history = History(self._store, self._log)
         facts = history.state_at(common.origin or self.since).wide
         host = first.entry.host if isinstance(first.entry, Writer) else None
         start = replace(
-            self._called(b"%d" % cut, first.line) if name is None else replace(self.start, id=name, session=None),
+            replace(self.start, id=name, session=None) if name else self._start_with_id(b"%d" % cut, first.line),
             seq=cut + 1,
             at=first.entry.at,
             clock=None,
@@ -145,40 +141,38 @@ class Outgoing:
             fork=Fork(self.id, cut, common.entry.id, host, first=self.first if self.first != self.id else None),
         )
         history.close()
-        return self._as(start, common.origin or self.since, (*self.cuts, cut))
+        return self._with_start(start, common.origin or self.since, (*self.cuts, cut))
 
-    def as_called(self, name: str, cut: int, second: str) -> Outgoing | None:
-        """The fork after entry `cut`, if its derived id is `name`.
+    def fork_with_id(self, name: str, cut: int, second: str) -> Outgoing | None:
+        """Return the fork after entry `cut` if its derived id is `name`; None otherwise.
 
         If the line that the id was derived from was erased, the id of that entry, `second`, decides.
         """
-        lines = (item for item in self.lines(after=max(0, cut - 1)) if isinstance(item, OutgoingLine))
-        common = next(lines, None) if cut else None
-        first = next(lines, None)
-        if first is None or (cut and (common is None or common.entry.seq != cut)):
+        lines = (item for item in self.lines(after=cut - 1) if isinstance(item, OutgoingLine))
+        common, first = next(lines, None), next(lines, None)
+        if common is None or first is None or common.entry.seq != cut:
             return None
-        parts = (b"%d" % cut, first.line) if cut else (first.line,)
-        if self._called(*parts).id == name:
+        if self._start_with_id(b"%d" % cut, first.line).id == name:
             return self.forked(common, first)
-        return self.forked(common, first, name=name) if cut and first.entry.void and first.entry.id == second else None
+        return self.forked(common, first, name=name) if first.entry.void and first.entry.id == second else None
 
-    def _called(self, *what: bytes) -> Start:
-        """Its first line with an id that is derived from `what`."""
+    def _start_with_id(self, *what: bytes) -> Start:
+        """Return the first line with an id that is derived from `what`."""
         parts = what if self.first == self.id else (*what, self.first.encode("utf-8", "surrogatepass"))
         return replace(self.start, id=derived_id(self.id, *parts), session=None)
 
     def renamed(self, name: str) -> Outgoing:
-        """The whole session under another id."""
-        return self._as(replace(self._original, id=new_id(), session=name), self._original.seq, ())
+        """Return the whole session under another id."""
+        return self._with_start(replace(self._original, id=new_id(), session=name), self._original.seq, ())
 
     def moved(self, parent: str, first: str, cuts: tuple[int, ...]) -> Outgoing:
-        """The session as a fork of a parent that became another fork there, with the seqs changed accordingly."""
+        """Return the session as a fork of another parent: its own became a fork there, and the seqs change with it."""
         fork = self.start.fork
         assert fork is not None
         there = Outgoing(self._store, self._log, start=self._original, cuts=cuts)
         parts = [parent] if first == parent else [parent, first]
         start = replace(
-            self._called(*(name.encode("utf-8", "surrogatepass") for name in parts)),
+            self._start_with_id(*(name.encode("utf-8", "surrogatepass") for name in parts)),
             seq=there.number(self._original.seq),
             fork=replace(
                 fork,
@@ -188,9 +182,9 @@ class Outgoing:
                 offset=None,
             ),
         )
-        return self._as(start, self._original.seq, cuts)
+        return self._with_start(start, self._original.seq, cuts)
 
-    def _as(self, start: Start, since: int, cuts: tuple[int, ...]) -> Outgoing:
+    def _with_start(self, start: Start, since: int, cuts: tuple[int, ...]) -> Outgoing:
         if start.unverified:
             raise Corrupt(
                 f"the first line of session {self._log.id} was edited, and nobody can make a fork of it",
@@ -201,7 +195,7 @@ class Outgoing:
 
 
 def outgoing_of(store: Store, log: Log) -> Outgoing:
-    """A session without changes."""
+    """Return a session as it is sent without changes. Raises `Corrupt` if the first line is not that of the session."""
     first = next((item for item in log.lines() if isinstance(item, WrittenLine)), None)
     if first is None or not isinstance(first.entry, Start):
         raise Corrupt(f"the first line of session {log.id} cannot be read", hint=f"look with `turnlog doctor {log.id}`")
@@ -214,7 +208,7 @@ def outgoing_of(store: Store, log: Log) -> Outgoing:
 
 
 def derived_id(session_id: str, *what: bytes) -> str:
-    """The id of a session that is made from another one: the same input always gives the same id."""
+    """Return the id of a session that is made from another one: the same input always gives the same id."""
     parts = [session_id.encode("utf-8", "surrogatepass"), *what]
     digest = sha256(b"\0".join(sha256(part).digest() for part in parts)).digest()
     word = letters(digest[:_WORD])
@@ -223,13 +217,8 @@ def derived_id(session_id: str, *what: bytes) -> str:
     return f"{stem[:1000]}-{word}"
 
 
-def origin_id(derived: str) -> str:
-    """The original id of an id that `derived_id` made, if that had no handle at its end."""
-    return derived[: -1 - _WORD]
-
-
 def chunks_of(items: Iterable[OutgoingLine | Damage], problems: list[str], first: int) -> Iterator[list[OutgoingLine]]:
-    """Lines in chunks of whole batches, the first one of up to `first` bytes; damage is reported."""
+    """Yield lines in chunks of whole batches, the first one of up to `first` bytes. Damage is added to `problems`."""
     chunk: list[OutgoingLine] = []
     size, most = 0, first
     for item in items:

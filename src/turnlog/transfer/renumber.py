@@ -25,7 +25,7 @@ Renumber = Callable[[int], int]
 def renumbered(
     entry: AnyEntry, number: Renumber, get: Callable[[str], bytes], *, is_alone: bool = False
 ) -> tuple[AnyEntry, bytes, Blobs]:
-    """An entry with every `seq` in it changed, its line, and new blobs that it needs.
+    """Return an entry with every `seq` in it changed, its line, and new blobs that it needs.
 
     `is_alone`: the rest of its batch is in another log.
     """
@@ -54,13 +54,13 @@ def renumbered(
 
 
 def line_of(entry: Entry) -> bytes:
-    """The line of an entry that has its stamps."""
+    """Return the line of an entry that has its stamps."""
     body, start, _ = encode_body(replace(entry, **UNSTAMPED))
     return seal(body, start, stamps_of(entry))[:-1]
 
 
 def stamps_of(entry: Entry) -> str:
-    """The stamps that a store would add."""
+    """Return the stamps that a store would add."""
     stamps = f'"seq":{entry.seq}'
     if entry.at is not None:
         stamps += f',"at":"{to_text(to_ms(entry.at))}"'
@@ -74,7 +74,7 @@ def stamps_of(entry: Entry) -> str:
 
 
 def _whole(entry: AnyEntry, get: Callable[[str], bytes]) -> Any:
-    """An entry with payloads that contain seqs restored; recomputable states are removed.
+    """Return an entry with the payloads that contain seqs restored, and without states that can be recomputed.
 
     A state contains too many seqs to renumber. Without it nothing is lost but time.
     """

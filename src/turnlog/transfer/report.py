@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypedDict
 
 from msgspec import Struct
@@ -21,8 +21,15 @@ class TransferOptions(TypedDict, total=False):
     """Called for each session with its number, the total, and its id."""
 
 
+class SentBlobs(Struct):
+    """How many blobs were sent, and their size."""
+
+    count: int = 0
+    size_bytes: int = 0
+
+
 class Transferred(Struct):
-    """The result for one session."""
+    """The result for one session. A run has one for each session."""
 
     id: str
     outcome: str = "same"
@@ -42,3 +49,14 @@ class Transferred(Struct):
     erased: int = 0
     """The number of entries that were erased there because they were erased here."""
     error: TurnlogError | None = None
+
+
+def add_problems(row: Transferred, problems: Iterable[str]) -> None:
+    """Add problems to a report, each once: a retry finds the same ones again."""
+    row.problems += [problem for problem in dict.fromkeys(problems) if problem not in row.problems]
+
+
+def add_blobs(row: Transferred, sent: SentBlobs) -> None:
+    """Add blobs that were sent to a report."""
+    row.blobs += sent.count
+    row.blob_bytes += sent.size_bytes

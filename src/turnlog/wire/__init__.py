@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnlog.errors import Invalid, Unsupported
 from turnlog.interop.value import fields
@@ -26,10 +27,9 @@ from turnlog.log.secret import is_secret_name
 from turnlog.wire._builder import Deviation as Deviation
 from turnlog.wire._builder import RequestBuilder as RequestBuilder
 from turnlog.wire._builder import RequestMessage as RequestMessage
-from turnlog.wire._own import kind_of as kind_of
+from turnlog.wire._builder import kind_of as kind_of
 from turnlog.wire._own import own as own
 from turnlog.wire._own import tagged as tagged
-from turnlog.wire._own import unwrapped as unwrapped
 
 NOTHING_BEFORE = "(the conversation continues)"
 """Said by the user where a provider wants the user to speak first."""
@@ -67,16 +67,19 @@ class Request(dict[str, Any]):
 
 
 class Received(list[Message]):
-    """Messages made of a provider's own items, and what of those they do not say: `entry` is the item's position."""
+    """Messages made of a provider's own items. In `report`, `entry` is the position of an item, not of a message."""
 
     def __init__(self) -> None:
         super().__init__()
         self.report: list[Deviation] = []
         self._items = 0
 
-    def take(self, messages: Sequence[Message], what: str) -> None:
-        """The messages of the next item; `what` is the word for that item."""
-        self.extend(messages)
+    def take(self, messages: Sequence[Message], what: str, *, goes_on: bool = False) -> None:
+        """Add the messages of the next item, which `what` names; `goes_on`: its only message continues the last one."""
+        if goes_on:
+            self[-1] = replace(self[-1], blocks=[*self[-1].blocks, *messages[0].blocks])
+        else:
+            self.extend(messages)
         blocks = [block for message in messages for block in message.blocks]
         for block in blocks:
             if isinstance(block, UnknownBlock):
@@ -99,7 +102,10 @@ class Feed(Protocol):
         ...
 
     def finish(self) -> Message:
-        """What arrived, as one message; `stop="aborted"` where the end is missing."""
+        """What arrived, as one message; `stop="aborted"` where the end is missing.
+
+        A call that was still being written when the answer broke off or reached a limit is in `meta` only.
+        """
         ...
 
 

@@ -8,19 +8,26 @@ from msgspec import Struct
 
 from turnlog.errors import Invalid
 from turnlog.interop.value import fields
-from turnlog.log.block import WRAPPED, AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.log.block import WRAPPED, AnyBlock, Block, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import Context
 from turnlog.log.context.nativecompaction import compacted, newest, since
 from turnlog.log.context.toolturn import repair
 from turnlog.log.entry import Message
 from turnlog.wire._name import wire_name
-from turnlog.wire._own import is_same_account, kind_of, own
+from turnlog.wire._own import is_same_account, own
 
 Change = Literal["left out", "changed", "added"]
 
 
+def kind_of(block: Block) -> str:
+    """The kind of a block in words."""
+    if compacted(block):
+        return "compaction"
+    return str(block.__struct_config__.tag).replace("_", " ") if not isinstance(block, UnknownBlock) else block.kind
+
+
 class Deviation(Struct, frozen=True, gc=False):
-    """One thing that a request says otherwise than the log."""
+    """One difference between a request and the log."""
 
     change: Change
     what: str
@@ -56,11 +63,11 @@ class RequestBuilder:
         """The provider's own compaction that the request begins with."""
 
     def note(self, change: Change, what: str, why: str, message: Message | None = None) -> None:
-        """Something is not as the log has it."""
+        """Add to the report that something is not as in the log."""
         self.report.append(Deviation(change, what, why, None if message is None else message.seq))
 
     def left_out(self, block: AnyBlock, why: str, message: Message) -> str:
-        """A block is left out; the text that stands in its place."""
+        """Report that a block is left out; returns the text that stands in its place."""
         self.note("left out", kind_of(block), why, message)
         return f"[{kind_of(block)} left out: {why}]"
 

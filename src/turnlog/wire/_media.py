@@ -63,10 +63,16 @@ class Media(Struct, frozen=True):
             return None
 
 
+class Unsendable(Struct, frozen=True):
+    """Why a picture or document cannot be sent."""
+
+    why: str
+
+
 def load(
     block: Image | File, context: Context, provider: str, *, schemes: tuple[str, ...] = ("https://", "http://")
-) -> Media | str:
-    """The picture or document of a block, or why it cannot be sent. `schemes`: which URLs the provider follows."""
+) -> Media | Unsendable:
+    """The picture or document of a block. `schemes`: which URLs the provider follows."""
     if block.file is not None and block.provider == provider:
         return Media(_type_of(block, None), block.name, file=block.file)
     data, kind = block.data or None, block.media_type
@@ -88,7 +94,8 @@ def load(
         if block.url.startswith(schemes):
             return Media(_type_of(block, None), block.name, url=block.url)
     if not data:
-        return why if block.file is None else f"it is a file at {block.provider or 'an unnamed provider'}"
+        at_other = f"it is a file at {block.provider or 'an unnamed provider'}"
+        return Unsendable(why if block.file is None else at_other)
     return Media(_clean(kind) or _type_of(block, data), block.name, data=data)
 
 

@@ -1,4 +1,4 @@
-"""The ids and tool names of a context, by how they are sent."""
+"""The ids and tool names of a context, by the names they are sent under."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from turnlog.wire._tool import client_names
 
 
 def original_names(context: Context | None, *, limits: Iterable[int]) -> dict[str, str]:
-    """For every id and tool name in a context, how it was sent: so that a response that repeats it is understood."""
+    """The original of each id and tool name in a context, by the name it is sent under.
+
+    A response that repeats one is understood by it.
+    """
     originals: dict[str, str] = {}
     if context is None:
         return originals

@@ -1,4 +1,4 @@
-"""What of a block only one provider may see again, and what a block is in words."""
+"""Metadata of blocks that only one provider may see again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from turnlog.interop.value import fields
-from turnlog.log.block import WRAPPED, Block, UnknownBlock
-from turnlog.log.context.nativecompaction import compacted
+from turnlog.log.block import Block
 from turnlog.log.entry import Message
 
 
@@ -19,28 +18,15 @@ def tagged(provider: str, values: Mapping[str, Any], account: str | None) -> dic
     return {provider: kept if account is None else {**kept, "account": account}}
 
 
-def is_same_account(theirs: Any, ours: str | None) -> bool:
-    """Whether what one account may read belongs to the other; where either is not known, it does."""
-    return theirs is None or ours is None or theirs == ours
+def is_same_account(account: Any, ours: str | None) -> bool:
+    """Whether data of one account may be sent with the other; also where either is not known."""
+    return account is None or ours is None or account == ours
 
 
 def own(value: Block | Message, provider: str, account: str | None) -> dict[str, Any] | None:
-    """What this provider tagged a block or message with; None if nothing, or if it belongs to another account."""
+    """The metadata that this provider gave a block or message; None for none, or for that of another account."""
     meta = fields(value.meta).get(provider)
     if not isinstance(meta, dict):
         return None
     values = cast("dict[str, Any]", meta)
     return values if is_same_account(values.get("account"), account) else None
-
-
-def kind_of(block: Block) -> str:
-    """What a block is, in words."""
-    if compacted(block):
-        return "compaction"
-    return str(block.__struct_config__.tag).replace("_", " ") if not isinstance(block, UnknownBlock) else block.kind
-
-
-def unwrapped(value: Any) -> Any:
-    """A call's input as the log has it."""
-    data = fields(value)
-    return data[WRAPPED] if len(data) == 1 and WRAPPED in data else value

@@ -9,7 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.interop.value import fields, items
+from turnlog.interop.json import MAX_DEPTH, is_deep
+from turnlog.interop.value import fields, items, json_text
+from turnlog.log.block import WRAPPED
 from turnlog.wire import RequestBuilder
 
 CHOICES = ("auto", "none", "required")
@@ -32,12 +34,24 @@ def input_of(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return arguments
     try:
-        return _decode(arguments)
+        value = _decode(arguments)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return arguments if arguments.strip() else {}
+    return arguments if len(arguments) > 2 * MAX_DEPTH and is_deep(value) else value
 
 
 _decode = msgspec.json.Decoder().decode
+
+
+def unwrapped(value: Any) -> Any:
+    """The input of a call as the log has it: an object that only wraps another value is that value."""
+    data = fields(value)
+    return data[WRAPPED] if len(data) == 1 and WRAPPED in data else value
+
+
+def storable(value: Any) -> Any:
+    """The input of a call that came as a value: its JSON where it nests deeper than a log takes."""
+    return json_text(value) if is_deep(value) else value
 
 
 class Tools(Struct, frozen=True):
@@ -57,12 +71,12 @@ def tools_of(builder: RequestBuilder, *, limit: int) -> Tools:
     for raw in _flat(builder.context.tools):
         tool = _client_tool(raw)
         if tool is None:
-            theirs, form = _native(raw)
-            if theirs == builder.provider:
-                native.append(form)
+            owner, declaration = _native(raw)
+            if owner == builder.provider:
+                native.append(declaration)
             else:
-                name = form.get("type") or form.get("name") or ", ".join(form)
-                builder.note("left out", "tool", f"{name} is run by {theirs}")
+                name = declaration.get("type") or declaration.get("name") or ", ".join(declaration)
+                builder.note("left out", "tool", f"{name} is run by {owner}")
             continue
         sent = builder.tool_name(tool.name, limit=limit)
         if any(other.name == sent for other in client):
@@ -87,14 +101,14 @@ def _flat(tools: list[Any]) -> list[dict[str, Any]]:
 
 def _client_tool(raw: dict[str, Any]) -> Tool | None:
     kind = raw.get("type")
-    form = fields(raw.get("function")) if kind == "function" and "function" in raw else raw
-    schema = next((form[key] for key in _SCHEMAS if isinstance(form.get(key), dict)), None)
-    name = form.get("name")
+    declaration = fields(raw.get("function")) if kind == "function" and "function" in raw else raw
+    schema = next((declaration[key] for key in _SCHEMAS if isinstance(declaration.get(key), dict)), None)
+    name = declaration.get("name")
     if not isinstance(name, str) or (schema is None and kind not in (None, "function")):
         return None
     whole = {"type": "object", **cast("dict[str, Any]", schema or {"properties": {}})}
-    strict = form.get("strict")
-    return Tool(name, str(form.get("description") or ""), whole, strict if isinstance(strict, bool) else None)
+    strict = declaration.get("strict")
+    return Tool(name, str(declaration.get("description") or ""), whole, strict if isinstance(strict, bool) else None)
 
 
 def _native(raw: dict[str, Any]) -> tuple[str, dict[str, Any]]:

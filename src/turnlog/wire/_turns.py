@@ -10,7 +10,7 @@ from turnlog.wire import GO_ON, NOTHING_BEFORE, RequestBuilder
 
 
 class AlternatingTurns:
-    """The turns, as they are being made: `list` is what is sent.
+    """Collects the turns of a request so that roles alternate. `turns` is what is sent.
 
     `assistant` is the provider's word for that role, `key` that for the content of a turn; `text` makes a part.
     """
@@ -20,35 +20,35 @@ class AlternatingTurns:
     ) -> None:
         self._builder = builder
         self._assistant, self._key, self._text = assistant, key, text
-        self.list: list[dict[str, Any]] = []
+        self.turns: list[dict[str, Any]] = []
 
-    def say(self, role: str, content: list[dict[str, Any]], *, may_begin: bool = False) -> None:
+    def add(self, role: str, content: list[dict[str, Any]], *, may_begin: bool = False) -> None:
         """Add to the last turn, or a new one; the user speaks first, unless the other `may_begin`."""
         if not content:
             return
-        if not self.list and role == self._assistant and not may_begin:
+        if not self.turns and role == self._assistant and not may_begin:
             self._add_user(NOTHING_BEFORE, "the user has to speak first")
-        if self.list and self.list[-1]["role"] == role:
-            self.list[-1][self._key] += content
+        if self.turns and self.turns[-1]["role"] == role:
+            self.turns[-1][self._key] += content
         else:
-            self.list.append({"role": role, self._key: content})
+            self.turns.append({"role": role, self._key: content})
 
-    def say_as_system(self, content: list[dict[str, Any]], message: Message) -> None:
-        """What the system says in between is sent as the user's."""
+    def add_as_system(self, content: list[dict[str, Any]], message: Message) -> None:
+        """Add a system message from within the conversation as the user's."""
         if content:
             self._builder.note("changed", "message", "a system message in between is sent as the user's", message)
-            self.say("user", [self._text("<system>"), *content, self._text("</system>")])
+            self.add("user", [self._text("<system>"), *content, self._text("</system>")])
 
     def begin_at_least(self) -> None:
-        """A request has at least one turn."""
-        if not self.list:
+        """Add a turn of the user's if there is none: a request has at least one."""
+        if not self.turns:
             self._add_user(NOTHING_BEFORE, "nothing else is left to send")
 
     def end_with_user(self) -> None:
-        """The user speaks last."""
-        if self.list[-1]["role"] == self._assistant:
+        """Add a turn of the user's behind one of the assistant's."""
+        if self.turns[-1]["role"] == self._assistant:
             self._add_user(GO_ON, "the user has to speak last")
 
     def _add_user(self, text: str, why: str) -> None:
-        self.list.append({"role": "user", self._key: [self._text(text)]})
+        self.turns.append({"role": "user", self._key: [self._text(text)]})
         self._builder.note("added", "message", why)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
+from types import FrameType
 
 from msgspec import Struct
 
@@ -25,6 +27,8 @@ from turnlog.workspace.read import signature
 from turnlog.workspace.tree import UNKNOWN, Extra, Tree, TreeNode
 
 BLANK = (0, 0, 0, 0, 0)
+_FRAMES_LEFT = 80
+"""The stack frames that are left for what is done with one file."""
 REPOSITORY = "a repository of its own: a session in that folder covers it"
 
 
@@ -87,8 +91,8 @@ class ChangedFolder:
     """A folder that is scanned name by name: what the last scan knows of it, and the results so far."""
 
     __slots__ = (
-        "digests", "extras", "files", "is_judged", "is_settled", "kinds", "known", "known_extras", "numbers", "rules",
-        "size", "skipped", "texts", "tree", "visit",
+        "digests", "extras", "files", "has_same_rules", "is_settled", "kinds", "known", "known_extras", "rule_texts",
+        "rules", "signature_numbers", "size", "skipped", "tree", "visit",
     )  # fmt: skip
 
     def __init__(
@@ -103,12 +107,12 @@ class ChangedFolder:
         self.known = known
         self.known_extras: dict[str, Extra] = {} if old is None else old.extras
         self.rules = rules
-        self.texts = texts
+        self.rule_texts = texts
         """Its rule files, each with its text if that had to be read."""
-        self.is_judged = old is not None and old.above == visit.above.key and old.rules == rules.key
+        self.has_same_rules = old is not None and old.above == visit.above.key and old.rules == rules.key
         """Whether the last scan used the same rules."""
         self.kinds = bytearray()
-        self.numbers: list[int] = []
+        self.signature_numbers: list[int] = []
         self.digests: list[bytes] = []
         self.tree: Tree = {}
         self.skipped: list[tuple[bytes, str, int]] = []
@@ -121,7 +125,7 @@ class ChangedFolder:
         kinds = bytes((kind,))
         # No call between these lines, so that no signal's exception separates them: the lists are matched by position.
         self.kinds += kinds
-        self.numbers += numbers
+        self.signature_numbers += numbers
         self.digests += (digest,)
 
     def note_extra(self, name: str, extra: Extra | None) -> None:
@@ -142,7 +146,7 @@ class ChangedFolder:
             self.rules.key,
             names_to_bytes(names),
             bytes(self.kinds),
-            signature_bytes(self.numbers),
+            signature_bytes(self.signature_numbers),
             b"".join(self.digests),
             tree,
             self.is_settled,
@@ -167,3 +171,12 @@ def mark_of(kind: int, status: os.stat_result) -> tuple[int, ...]:
         return signature(status)
     changed = status.st_ctime_ns if kind in (IS_FOLDER, IS_PARTIAL_FOLDER) else 0
     return (0, 0, changed, 0, status.st_mode)
+
+
+def depth_that_fits(frames: int) -> int:
+    """How many levels of folders fit on what the callers leave of the stack; each takes that many frames."""
+    used = 0
+    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        used, frame = used + 1, frame.f_back
+    return max(0, (sys.getrecursionlimit() - used - _FRAMES_LEFT) // frames)

@@ -36,9 +36,14 @@ def worktree_of(folder: str) -> str | None:
     return folder
 
 
+def git_folder_of(top: str) -> str | None:
+    """The git folder of a worktree, given its top."""
+    return _folder(os.path.join(top, ".git"))
+
+
 def repository_place(top: str) -> str | None:
     """The folder that all worktrees of a repository share, given the top of one of them."""
-    folder = _folder(os.path.join(top, ".git"))
+    folder = git_folder_of(top)
     return None if folder is None else os.path.realpath(_common(folder) or folder)
 
 
@@ -72,7 +77,7 @@ def _linked(folder: str) -> str | None:
 def git_now(folder: str, known: Known = lambda key, value: None) -> Git | None:
     """The state of git in a folder; None without git, or in an unknown format."""
     top = worktree_of(folder)
-    git_folder = None if top is None else _folder(os.path.join(top, ".git"))
+    git_folder = None if top is None else git_folder_of(top)
     head = None if git_folder is None else _read(os.path.join(git_folder, "HEAD"), _SMALL)
     if git_folder is None or head is None:
         return None
@@ -93,7 +98,7 @@ def _stashed(folder: str) -> str | None:
 
 def head_log(top: str) -> bytes:
     """Git's log of the moves of HEAD in a worktree; empty if there is none."""
-    git_folder = _folder(os.path.join(top, ".git"))
+    git_folder = git_folder_of(top)
     return (git_folder and _read(os.path.join(git_folder, _LOG), _LARGE)) or b""
 
 

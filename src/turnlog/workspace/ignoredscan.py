@@ -27,11 +27,11 @@ from turnlog.workspace.cache import (
     names_from_bytes,
     signature_bytes,
 )
-from turnlog.workspace.folderscan import REPOSITORY
+from turnlog.workspace.folderscan import REPOSITORY, depth_that_fits
 from turnlog.workspace.handle import FolderHandle, Handles
-from turnlog.workspace.ignorerule import ALWAYS, HALF_DONE
+from turnlog.workspace.ignorerule import ALWAYS, ALWAYS_NAMES, HALF_DONE
 from turnlog.workspace.metadata import extra_of
-from turnlog.workspace.read import read_file, signature
+from turnlog.workspace.read import YOUNG_NS, read_file, signature
 from turnlog.workspace.sink import Sink
 from turnlog.workspace.systemerror import raise_if_system_error
 from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Owner, Tree, TreeNode, encode_tree
@@ -41,7 +41,8 @@ MOST_BYTES = 16 << 20
 _MOST_NAMES = 10_000
 """The most names that are examined; the rest is unknown."""
 _MOST_DEEP = 60
-_YOUNG_NS = 2_000_000_000
+_FRAMES = 2
+"""The stack frames that a scan takes for each depth."""
 _CONTAINER = 0o755
 """The mode of a folder that is in this tree only for its content: the workspace's tree has its real mode."""
 CACHES = frozenset((
@@ -58,7 +59,6 @@ DEPENDENCIES = frozenset((
     ".svelte-kit", ".angular", ".serverless", "coverage", "htmlcov",
 ))  # fmt: skip
 """Folders of dependencies and builds: large, and recreated by a command."""
-_ALWAYS = frozenset(os.fsdecode(name) for name in ALWAYS)
 NEVER_KEPT = ALWAYS.union(name.encode() for name in CACHES)
 """Names of folders whose content is in no checkpoint."""
 _GONE = (FileNotFoundError, NotADirectoryError)
@@ -69,7 +69,7 @@ class _TooMany(Exception):
     """A folder has more content than can be covered."""
 
 
-class _Part(Struct):
+class _IgnoredFiles(Struct):
     """The ignored files of one folder, or of all."""
 
     files: dict[bytes, os.stat_result] = {}
@@ -87,7 +87,7 @@ class _Part(Struct):
             mark = f"{size} {status.st_mtime_ns} {status.st_ino}".encode()
         self.nodes[path] = TreeNode(UNKNOWN, size=size, target=mark, reason=reason)
 
-    def add(self, other: _Part) -> None:
+    def add(self, other: _IgnoredFiles) -> None:
         """Add everything of another part."""
         self.files |= other.files
         self.nodes |= other.nodes
@@ -114,14 +114,16 @@ class IgnoredScanner:
         self._has = has
         self._avoid = avoid
         self._names_left = _MOST_NAMES
-        self._part = _Part()
-        self._young = time.time_ns() - _YOUNG_NS
+        self._part = _IgnoredFiles()
+        self._young = time.time_ns() - YOUNG_NS
         self._handles: Handles
         self._owner: Owner
+        self._max_depth = _MOST_DEEP
 
     def scan(self, root: str, seen: Seen) -> SeenIgnored:
         """The tree of ignored files, and what to cache. `seen` is the result of the scan."""
         self._owner = seen.owner
+        self._max_depth = min(_MOST_DEEP, depth_that_fits(_FRAMES))
         self._handles = Handles(root)
         try:
             for prefix, names in self._listed(seen.folders):
@@ -143,7 +145,7 @@ class IgnoredScanner:
             names = [
                 name
                 for i, name in ignored
-                if name not in _ALWAYS and not (name in CACHES and stat.S_ISDIR(mode_in(seen.signature(i))))
+                if name not in ALWAYS_NAMES and not (name in CACHES and stat.S_ISDIR(mode_in(seen.signature(i))))
             ]
             if names:
                 yield prefix, names
@@ -175,21 +177,21 @@ class IgnoredScanner:
 
     def _add_top(self, here: FolderHandle, prefix: bytes, name: str) -> None:
         """A name that is ignored itself; a folder with too much content is not covered at all."""
-        path, part = prefix + os.fsencode(name), _Part()
+        path, part = prefix + os.fsencode(name), _IgnoredFiles()
         if self._names_left <= 0:
             return self._part.unknown(path, _TOO_MUCH)
         try:
             self._add_name(here, prefix, name, part, 0)
         except _TooMany:
-            part = _Part(names=MOST_FILES)
+            part = _IgnoredFiles(names=MOST_FILES)
             with suppress(*_GONE):  # this one may be removed meanwhile, and the others are still there
                 part.unknown(path, _TOO_MUCH, os.lstat(name, dir_fd=self._handles.fd(here)))
         self._names_left -= part.names + 1
         self._part.add(part)
 
-    def _add_name(self, here: FolderHandle, prefix: bytes, name: str, part: _Part, depth: int) -> None:
+    def _add_name(self, here: FolderHandle, prefix: bytes, name: str, part: _IgnoredFiles, depth: int) -> None:
         path = prefix + os.fsencode(name)
-        if path in self._tracked or name in _ALWAYS:
+        if path in self._tracked or name in ALWAYS_NAMES:
             return
         try:
             fd: int = self._handles.fd(here)
@@ -209,14 +211,14 @@ class IgnoredScanner:
             part.unknown(path, f"ignored, and unreadable: {error.strerror}")
 
     def _folder(
-        self, here: FolderHandle, path: bytes, name: str, status: os.stat_result, part: _Part, depth: int
+        self, here: FolderHandle, path: bytes, name: str, status: os.stat_result, part: _IgnoredFiles, depth: int
     ) -> None:
         if name in CACHES or (status.st_dev, status.st_ino) in self._avoid:
             return
         if name in DEPENDENCIES:
             return part.unknown(path, "ignored, a folder of dependencies or builds", status)
-        if depth >= _MOST_DEEP:
-            return part.unknown(path, f"ignored, and nested more than {_MOST_DEEP} folders deep", status)
+        if depth >= self._max_depth:
+            return part.unknown(path, f"ignored, and nested more than {self._max_depth} folders deep", status)
         below = self._handles.enter(here, name)
         try:
             names = self._names(below, min(MOST_FILES, self._names_left) - part.names)
@@ -289,16 +291,16 @@ class IgnoredScanner:
         prefix, slash, name = path.rpartition(b"/")
         try:
             with self._inside(prefix + slash) as here:
-                digest, size, after, attributes = read_file(self._sink, self._handles.fd(here), os.fsdecode(name))
+                read = read_file(self._sink, self._handles.fd(here), os.fsdecode(name))
         except _GONE:
             return
         except OSError as error:
             raise_if_system_error(error, path)
             return self._part.unknown(path, f"ignored, and unreadable: {error.strerror}")
-        extra = extra_of(status, self._owner, attributes)
-        self._part.nodes[path] = TreeNode(FILE, stat.S_IMODE(after[4]), digest, size, extra=extra)
-        if after == signature(status) and max(status.st_mtime_ns, status.st_ctime_ns) < self._young:
-            digests[path] = signature_bytes(after), digest_bytes(digest)
+        extra = extra_of(status, self._owner, read.attributes)
+        self._part.nodes[path] = TreeNode(FILE, read.mode, read.digest, read.size, extra=extra)
+        if read.signature == signature(status) and max(status.st_mtime_ns, status.st_ctime_ns) < self._young:
+            digests[path] = signature_bytes(read.signature), digest_bytes(read.digest)
 
     def _tree(self) -> str:
         """Everything as one tree, including the folders above."""

@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 from turnlog.log.digest import sha256
 from turnlog.log.pattern import pattern
+from turnlog.workspace.ignorepattern import ignore_patterns
 from turnlog.workspace.tree import FILE, FOLDER, GetTree, Tree
 
 RULE_FILES = (b".gitignore", b".ignore")
 """The rule files of a folder; if both match a path, the second one decides."""
 ALWAYS = frozenset((b".git",))
+ALWAYS_NAMES = frozenset(os.fsdecode(name) for name in ALWAYS)
 TEMPORARY = b".turnlog-half-done-"
 """The prefix of a temporary file during a restore; a digest follows."""
 HALF_DONE = pattern(re.escape(TEMPORARY.decode()) + "[0-9a-f]{24}")
 
-
-_FOLDER_MARK = "(?P<ps_d>/)"
 
 Outside = list[tuple[bytes, bytes]]
 """Rules from outside the tree: the path of its root relative to them, and their text."""
 
 
 class _Spec:
-    """One file of rules.
-
-    The last rule that matches the path itself decides. The expressions of `pathspec` also match what is below a folder;
-    here every folder is judged before its content, so they are changed to end with the path.
-    """
+    """One file of rules. The last rule that matches a path decides; a folder is judged before its content."""
 
     def __init__(self, text: bytes) -> None:
-        from pathspec import GitIgnoreSpec  # loaded only when a new name must be judged
+        patterns = ignore_patterns(_text(text))
+        self._rules = [(re.compile(rule.expression, re.DOTALL), rule) for rule in reversed(patterns)]
+        self._any_name, self._any_path = (
+            re.compile("|".join(rule.expression for rule in patterns if rule.is_path == is_path) or "(?!)", re.DOTALL)
+            for is_path in (False, True)
+        )
 
-        rules: list[tuple[str, bool]] = []
-        lines = [line.removesuffix("\r") for line in _text(text.removeprefix(b"\xef\xbb\xbf")).split("\n")]
-        patterns: Any = GitIgnoreSpec.from_lines(lines).patterns
-        for rule in patterns:
-            if rule.include is not None:
-                rules.append((rule.regex.pattern.replace(_FOLDER_MARK, "/$"), rule.include))
-        self._rules = [(re.compile(expression), include) for expression, include in reversed(rules)]
-        self._any = re.compile("|".join(expression for expression, _ in rules) or "(?!)")
-
-    def verdict(self, path: str) -> bool | None:
+    def verdict(self, path: str, *, is_folder: bool) -> bool | None:
         """Whether a path is left out; None if no rule matches it, as for most paths."""
-        if self._any.search(path) is None:
+        name = path[path.rfind("/") + 1 :]
+        if self._any_name.fullmatch(name) is None and self._any_path.fullmatch(path) is None:
             return None
-        return next((include for rule, include in self._rules if rule.search(path) is not None), None)
+        for expression, rule in self._rules:
+            if (is_folder or not rule.is_for_folders) and expression.fullmatch(path if rule.is_path else name):
+                return rule.leaves_out
+        return None
 
 
 class Rules:
@@ -77,9 +73,9 @@ class Rules:
         """Whether a path is left out; the innermost matching rule decides."""
         rules: Rules | None = self
         while rules is not None:
-            relative = _text(path[rules._start :]) + ("/" if is_folder else "")
+            relative = _text(path[rules._start :])
             for lead, spec in rules._specs:
-                verdict = spec.verdict(lead + relative)
+                verdict = spec.verdict(lead + relative, is_folder=is_folder)
                 if verdict is not None:
                     return verdict
             rules = rules._above

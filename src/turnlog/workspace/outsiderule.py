@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
-from turnlog.workspace.git import repository_place
+from turnlog.workspace.git import git_folder_of, repository_place
+from turnlog.workspace.gitconfig import GitConfig
+from turnlog.workspace.ignorerule import Outside
 from turnlog.workspace.systemerror import raise_if_system_error
 
+_SYSTEM = "/etc/gitconfig"
 
-def outside_rules(root: str, general: str) -> list[tuple[bytes, bytes]]:
+
+def outside_rules(root: str, config: str, expand: Callable[[str], str]) -> Outside:
     """Ignore rules for a tree from outside it: global excludes, `info/exclude`, `.gitignore` files above it.
 
-    Each comes with the path of the tree relative to those rules. Later rules have precedence, as in git. `general` is
-    the file with the rules for all repositories.
+    Each comes with the path of the tree relative to those rules. Later rules have precedence, as in git. `config` is
+    the folder with this person's settings; `expand` resolves `~` at the beginning of a path.
     """
-    rules: list[tuple[bytes, bytes]] = []
-    _add_rules(rules, b"", general)
-    top = root
-    while top != os.path.dirname(top) and not _mode_of(os.path.join(top, ".git")):
-        top = os.path.dirname(top)
-    if not _mode_of(os.path.join(top, ".git")):
+    rules: Outside = []
+    top = _worktree_top(root)
+    if top is None:
+        _add_rules(rules, b"", global_excludes(None, config, expand))
         return rules
     lead = b"" if top == root else os.fsencode(os.path.relpath(root, top)) + b"/"
+    _add_rules(rules, lead, global_excludes(top, config, expand))
     repository = repository_place(top)  # for a worktree, that is in another folder
     if repository is not None:
         _add_rules(rules, lead, os.path.join(repository, "info", "exclude"))
@@ -33,16 +37,37 @@ def outside_rules(root: str, general: str) -> list[tuple[bytes, bytes]]:
     return rules
 
 
-def _mode_of(path: str) -> int:
-    """The `st_mode` of a path; 0 if there is nothing. Raises if the system fails."""
+def global_excludes(top: str | None, config: str, expand: Callable[[str], str]) -> str:
+    """The file with the rules for all repositories: git's `core.excludesFile` in a worktree, or its default."""
+    git = GitConfig(expand, None if top is None else git_folder_of(top))
+    paths = [_SYSTEM, os.path.join(config, "git", "config"), os.path.join(expand("~"), ".gitconfig")]
+    repository = None if top is None else repository_place(top)
+    if repository is not None:
+        paths.append(os.path.join(repository, "config"))
+    named = [value for path in paths for value in git.values(path, "core.excludesfile")]
+    return os.path.join(top or "/", expand(named[-1])) if named else os.path.join(config, "git", "ignore")
+
+
+def _worktree_top(root: str) -> str | None:
+    """The nearest folder with a `.git`, from the root upwards. Raises if the system fails."""
+    folder = root
+    while not _is_there(os.path.join(folder, ".git")):
+        if folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _is_there(path: str) -> bool:
     try:
-        return os.stat(path).st_mode
+        os.stat(path)
     except OSError as error:
         raise_if_system_error(error, os.fsencode(path))
-        return 0
+        return False
+    return True
 
 
-def _add_rules(rules: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None:
+def _add_rules(rules: Outside, lead: bytes, path: str) -> None:
     try:
         with open(path, "rb") as file:
             text = file.read(1 << 20)
@@ -51,21 +76,3 @@ def _add_rules(rules: list[tuple[bytes, bytes]], lead: bytes, path: str) -> None
         return
     if text.strip():
         rules.append((lead, text))
-
-
-def global_excludes(home: str, config: str) -> str:
-    """The file with the rules for all repositories: `core.excludesFile`, which may begin with `~`, or its default."""
-    for path in (os.path.join(home, ".gitconfig"), os.path.join(config, "git", "config")):
-        section = ""
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                for line in file:
-                    text = line.strip()
-                    if text.startswith("["):
-                        section = text.strip("[]").strip().lower()
-                    key, equals, value = text.partition("=")
-                    if section == "core" and equals and key.strip().lower() == "excludesfile":
-                        return value.strip().strip('"')
-        except OSError as error:
-            raise_if_system_error(error, os.fsencode(path))
-    return os.path.join(config, "git", "ignore")

@@ -10,7 +10,7 @@ from turnlog.workspace.read import hash_file
 from turnlog.workspace.tree import FILE, FOLDER, LINK, TreeNode
 
 UNLOCKED = 0o700
-"""The permissions that are needed in a folder while it is filled."""
+"""The permissions that are needed in a folder while it is filled, and those of a folder with unknown ones."""
 
 
 class PathState(NamedTuple):
@@ -30,9 +30,9 @@ class PathState(NamedTuple):
         return stat.S_ISDIR(self.mode)
 
 
-def is_as_unlocked(fd: int, name: bytes, node: TreeNode | None) -> bool:
+def matches_unlocked(fd: int, name: bytes, node: TreeNode | None) -> bool:
     """Whether the path is the folder of the node, apart from the permissions in `UNLOCKED`."""
-    return node is not None and node.kind == FOLDER and is_as(fd, name, TreeNode(FOLDER, node.mode | UNLOCKED))
+    return node is not None and node.kind == FOLDER and matches_node(fd, name, TreeNode(FOLDER, node.mode | UNLOCKED))
 
 
 def path_state(fd: int, name: bytes) -> PathState | None:
@@ -47,7 +47,7 @@ def path_state(fd: int, name: bytes) -> PathState | None:
     return PathState(status.st_mode, status.st_ino, status.st_size, *times, status.st_nlink)
 
 
-def is_as(fd: int, name: bytes, node: TreeNode | None) -> bool:
+def matches_node(fd: int, name: bytes, node: TreeNode | None) -> bool:
     """Whether the path is as in the node; contents are compared, not times."""
     try:
         status = os.stat(name, dir_fd=fd, follow_symlinks=False)

@@ -93,7 +93,7 @@ def _anywhere(path: bytes) -> bool:
 class ForeignWork(Struct, frozen=True):
     """What other sessions may have done to a path at the same time."""
 
-    words: str = ""
+    explanation: str = ""
     """Which of them may have changed it, and when; empty if none."""
     is_only_theirs: bool = False
     """Whether one of them made the change, and not this session."""
@@ -127,59 +127,59 @@ class PlanInput(Struct, frozen=True, kw_only=True):
     """Whether conflicting files are overwritten."""
 
 
-def make_plan(given: PlanInput, note: str = "") -> Plan:
+def make_plan(request: PlanInput, note: str = "") -> Plan:
     """The plan for going from `now` back to `target`."""
-    own = (stretch for stretch in given.stretches if not stretch.doubt and not stretch.is_theirs)
+    own = (stretch for stretch in request.stretches if not stretch.doubt and not stretch.is_theirs)
     # If several stretches changed a path, one that is certainly the session's is named.
-    touched = _touched(given.stretches, given.get) | _touched(own, given.get)
-    for path in given.tracked:
+    touched = _touched(request.stretches, request.get) | _touched(own, request.get)
+    for path in request.tracked:
         touched.setdefault(path, "a tracked file")
-    steps = (_step(given, path, what) for path, what in sorted(touched.items()) if given.only(path))
+    steps = (_step(request, path, stretch_name) for path, stretch_name in sorted(touched.items()) if request.only(path))
     return Plan([step for step in steps if step is not None], note)
 
 
-def _step(given: PlanInput, path: bytes, what: str) -> Step | None:
-    """The step for a path that was changed in `what`; None if there is nothing to do."""
-    then, current = lookup(given.target, path, given.get), lookup(given.now, path, given.get)
+def _step(request: PlanInput, path: bytes, stretch_name: str) -> Step | None:
+    """The step for a path that was changed in the stretch of this name; None if there is nothing to do."""
+    then, current = lookup(request.target, path, request.get), lookup(request.now, path, request.get)
     if is_same(then, current):
         return None
-    foreign = given.foreign(path)
+    foreign = request.foreign(path)
     if foreign.is_only_theirs:
         return None
-    reason, is_doubtful = foreign.words, False
-    if path not in given.tracked:
-        reason, is_doubtful = _objection(given, path, reason)
-    if unsure := _unsure(given, path, then, current):
+    reason, is_doubtful = foreign.explanation, False
+    if path not in request.tracked:
+        reason, is_doubtful = _objection(request, path, reason)
+    if unsure := _unsure(request, path, then, current):
         return Step(path, UNSURE, unsure, current, then)
-    if reason and not given.force and not (is_doubtful and given.is_named):
+    if reason and not request.force and not (is_doubtful and request.is_named):
         return Step(path, CONFLICT, reason, current, then, is_doubtful=is_doubtful)
-    is_declared = path in given.declared
-    source = "declared" if is_declared else "tracked" if path in given.tracked else f"changed in {what}"
+    is_declared = path in request.declared
+    source = "declared" if is_declared else "tracked" if path in request.tracked else f"changed in {stretch_name}"
     if is_doubtful:
         source = f"asked for, though {reason}"
     return Step(path, action_of(current, then), source, current, then, is_declared)
 
 
-def _objection(given: PlanInput, path: bytes, reason: str) -> tuple[str, bool]:
-    """Why a path should stay as it is, given what others did; and whether that is only doubt about who changed it."""
+def _objection(request: PlanInput, path: bytes, reason: str) -> tuple[str, bool]:
+    """Why a path should stay as it is, request what others did; and whether that is only doubt about who changed it."""
     mine = [
         stretch
-        for stretch in given.stretches
+        for stretch in request.stretches
         if not stretch.is_theirs and (stretch.paths is None or path in stretch.paths)
     ]
-    broken = _conflict(path, given.target, given.now, mine, given.get)
-    doubt = "" if broken else _doubt(path, mine, given.get)
+    broken = _conflict(path, request.target, request.now, mine, request.get)
+    doubt = "" if broken else _doubt(path, mine, request.get)
     return broken or reason or doubt, bool(doubt and not reason)
 
 
-def _unsure(given: PlanInput, path: bytes, then: TreeNode | None, current: TreeNode | None) -> str:
+def _unsure(request: PlanInput, path: bytes, then: TreeNode | None, current: TreeNode | None) -> str:
     """Why a state of the path is unknown, then or now; empty if both are known."""
     for node in (then, current):
         if node is not None and is_unknown(node):
             return f"not covered: {node.reason}"
-    if then is None and current is not None and not given.was_covered(path):
+    if then is None and current is not None and not request.was_covered(path):
         return "was ignored then, so it may have been there"
-    if then is not None and current is None and not given.is_covered(path):
+    if then is not None and current is None and not request.is_covered(path):
         return "is ignored now, so it may be there"
     return ""
 

@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from turnlog.workspace.metadata import Attributes, attributes_of
 from turnlog.workspace.sink import Sink, hash_open
@@ -14,6 +15,8 @@ from turnlog.workspace.systemerror import raise_if_system_error
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+YOUNG_NS = 2_000_000_000
+"""A file that changed this recently may change again without a visible change of its times."""
 _ATTEMPTS = 3
 _WHOLE = 1 << 20
 """The size up to which a file is read at once."""
@@ -27,8 +30,23 @@ def signature(status: os.stat_result) -> Signature:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode
 
 
-def read_file(sink: Sink, folder: int, name: str, data: bytes | None = None) -> tuple[str, int, Signature, Attributes]:
-    """The digest and size of a file, its signature after it was read, and its extended attributes.
+class ReadFile(NamedTuple):
+    """A file that was read into a sink."""
+
+    digest: str
+    size: int
+    signature: Signature
+    """After it was read."""
+    attributes: Attributes
+
+    @property
+    def mode(self) -> int:
+        """The permission bits."""
+        return stat.S_IMODE(self.signature[4])
+
+
+def read_file(sink: Sink, folder: int, name: str, data: bytes | None = None) -> ReadFile:
+    """Read a file into a sink.
 
     `data` is the content, if it was read already. If another process writes to the file, it is read again, up to a
     limit.
@@ -48,7 +66,7 @@ def read_file(sink: Sink, folder: int, name: str, data: bytes | None = None) -> 
                 size = os.lseek(fd, 0, os.SEEK_CUR)
             after = signature(os.fstat(fd))
             if after == signature(before) and size == before.st_size:
-                return digest, size, after, attributes_of(fd)
+                return ReadFile(digest, size, after, attributes_of(fd))
             data = None
             os.lseek(fd, 0, os.SEEK_SET)
         raise OSError(errno.EBUSY, "it changed each time it was read")

@@ -16,7 +16,7 @@ from turnlog.errors import TurnlogError
 from turnlog.log.digest import sha256
 from turnlog.workspace.ignorerule import TEMPORARY
 from turnlog.workspace.metadata import apply_metadata, own_link
-from turnlog.workspace.pathstate import UNLOCKED, PathState, is_as, is_as_unlocked, path_state
+from turnlog.workspace.pathstate import UNLOCKED, PathState, matches_node, matches_unlocked, path_state
 from turnlog.workspace.plan import Step
 from turnlog.workspace.read import FILE_FLAGS, FOLDER_FLAGS
 from turnlog.workspace.scan import MAX_DEPTH
@@ -128,7 +128,7 @@ class Restorer:
             if node.mode & UNLOCKED != UNLOCKED:
                 parent, _, name = step.raw.rpartition(b"/")
                 with suppress(OSError), self._folder(parent) as fd:
-                    if not _impossible(step) and is_as(fd, name, node):
+                    if not _impossible(step) and matches_node(fd, name, node):
                         _set_mode(fd, name, node.mode | UNLOCKED, FOLDER_FLAGS)
                         unlocked.append((step, node))
         return unlocked
@@ -137,7 +137,7 @@ class Restorer:
         """Give an unlocked folder that could not be deleted its mode back."""
         parent, _, name = step.raw.rpartition(b"/")
         with self._folder(parent) as fd:
-            if is_as_unlocked(fd, name, node):
+            if matches_unlocked(fd, name, node):
                 _set_mode(fd, name, node.mode, FOLDER_FLAGS)
         return _DONE
 
@@ -198,7 +198,7 @@ class Restorer:
                 state = path_state(fd, name)
                 if state is None:
                     return _DONE
-                if not is_as(fd, name, step.now) and not is_as_unlocked(fd, name, step.now):
+                if not matches_node(fd, name, step.now) and not matches_unlocked(fd, name, step.now):
                     return _CHANGED
                 self._dirty.add(parent)
                 if is_folder(step.now):
@@ -222,7 +222,7 @@ class Restorer:
                 return self._reuse_folder(fd, step, node, stat.S_IMODE(state.mode))
             if state is None and was_folder:
                 return _CHANGED
-            if state is not None and (not is_as(fd, name, step.now) or path_state(fd, name) != state):
+            if state is not None and (not matches_node(fd, name, step.now) or path_state(fd, name) != state):
                 return _CHANGED
             self._dirty.add(parent)
             aside = None if state is None else self._temporary(step)
@@ -236,7 +236,7 @@ class Restorer:
         parent, _, name = step.raw.rpartition(b"/")
         if mode == node.mode or (not is_folder(step.now) and mode == node.mode | UNLOCKED):
             return _DONE
-        if not is_as(fd, name, step.now):
+        if not matches_node(fd, name, step.now):
             return _CHANGED
         if mode & UNLOCKED != UNLOCKED:
             self._dirty.add(parent)
@@ -284,9 +284,13 @@ class Restorer:
         now, was_folder = step.now, is_folder(step.now)
         with self._folder(parent, make=now is None) as fd:
             state = path_state(fd, name)
-            if is_as(fd, name, node) and (now is None or now.extra == node.extra):
+            if matches_node(fd, name, node) and (now is None or now.extra == node.extra):
                 return _DONE
-            if not is_as(fd, name, now) and not is_as_unlocked(fd, name, now) and not (was_folder and state is None):
+            if (
+                not matches_node(fd, name, now)
+                and not matches_unlocked(fd, name, now)
+                and not (was_folder and state is None)
+            ):
                 return _CHANGED
             self._dirty.add(parent)
             # The mode of a file with several names belongs to all of them, so this name gets a copy.

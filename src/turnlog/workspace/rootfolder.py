@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import stat
 
+from turnlog.workspace.pathstate import UNLOCKED
 from turnlog.workspace.plan import Step
 from turnlog.workspace.read import FOLDER_FLAGS
 from turnlog.workspace.tree import FOLDER
-
-PRIVATE = 0o700
-"""The mode of a folder whose mode is unknown, and the bits that are needed while it is filled."""
 
 
 def permissions_of(path: str) -> int | None:
@@ -47,14 +45,14 @@ def make_root(path: str, step: Step) -> str:
     except OSError as error:
         return error.strerror or str(error)
     try:
-        os.mkdir(name, PRIVATE, dir_fd=fd)
+        os.mkdir(name, UNLOCKED, dir_fd=fd)
         if os.geteuid() == 0:  # its owner is unknown: most likely that of the parent folder
             above_it = os.fstat(fd)
             os.chown(name, above_it.st_uid, above_it.st_gid, dir_fd=fd, follow_symlinks=False)
-        os.chmod(name, node.mode | PRIVATE, dir_fd=fd)
+        os.chmod(name, node.mode | UNLOCKED, dir_fd=fd)
         os.fsync(fd)
     except FileExistsError:
-        is_ours = permissions_of(path) == node.mode | PRIVATE  # an interrupted attempt created it
+        is_ours = permissions_of(path) == node.mode | UNLOCKED  # an interrupted attempt created it
         return "" if is_ours else "somebody made it meanwhile"
     except OSError as error:
         return error.strerror or str(error)
@@ -66,7 +64,7 @@ def make_root(path: str, step: Step) -> str:
 def close_root(path: str, step: Step) -> None:
     """Set the mode of a created root, after everything in it was restored."""
     node = step.then
-    if node is None or node.mode & PRIVATE == PRIVATE:
+    if node is None or node.mode & UNLOCKED == UNLOCKED:
         return
     fd = os.open(path, FOLDER_FLAGS)
     try:

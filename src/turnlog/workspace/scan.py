@@ -38,23 +38,23 @@ from turnlog.workspace.folderscan import (
     Separate,
     Skipped,
     UnreadableName,
+    depth_that_fits,
     mark_of,
     refuse_repository,
     wanted_names,
 )
 from turnlog.workspace.handle import Handles
-from turnlog.workspace.ignorerule import ALWAYS, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
+from turnlog.workspace.ignorerule import ALWAYS_NAMES, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
 from turnlog.workspace.metadata import attributes_of, extra_of
-from turnlog.workspace.read import read_file, read_rules, signature
+from turnlog.workspace.read import YOUNG_NS, read_file, read_rules, signature
 from turnlog.workspace.sink import Sink
 from turnlog.workspace.systemerror import raise_if_system_error
 from turnlog.workspace.tree import FILE, FOLDER, LINK, Extra, Owner, TreeNode, encode_tree
 
 MAX_FILE = 256 << 20
 MAX_DEPTH = 200
-_YOUNG_NS = 2_000_000_000
-"""A file that changed this recently may change again without a visible change of its times."""
-_ALWAYS = frozenset(os.fsdecode(name) for name in ALWAYS)
+_FRAMES = 4
+"""The stack frames that a scan takes for each depth."""
 _RULE_FILES = tuple(os.fsdecode(name) for name in RULE_FILES)
 _FOLDERS = (IS_FOLDER, IS_PARTIAL_FOLDER)
 
@@ -88,8 +88,9 @@ class Scanner:
         self._avoid = avoid
         self._progress = progress
         self._top = rules_of_tree(outside)
-        self._young = time.time_ns() - _YOUNG_NS
+        self._young = time.time_ns() - YOUNG_NS
         self._scan = Scan("", Seen(folders={}), [])
+        self._max_depth = MAX_DEPTH
         self._handles: Handles
         self._owner: Owner = (-1, -1)
         self._was_owner = seen.owner if seen is not None else self._owner
@@ -99,6 +100,7 @@ class Scanner:
 
         Raises errors that are not those of a single file: too few descriptors, too little memory, a failing disk.
         """
+        self._max_depth = min(MAX_DEPTH, depth_that_fits(_FRAMES))
         self._handles = Handles(root)
         try:
             top = os.fstat(self._handles.root.fd)
@@ -151,6 +153,8 @@ class Scanner:
             return False
         if IS_FOLDER not in old.kinds and IS_PARTIAL_FOLDER not in old.kinds:
             return True
+        if visit.depth >= self._max_depth:
+            return False
         rules = visit.above.known_below(visit.prefix, old.rules, lambda: self._rule_texts(visit))
         is_same = True
         for index, (name, kind) in enumerate(zip(names, old.kinds, strict=True)):
@@ -236,11 +240,11 @@ class Scanner:
 
     def _is_left_out(self, folder: ChangedFolder, name: str, path: bytes, *, is_folder: bool) -> bool:
         """Whether an untracked name is ignored: by the rules, or by the last scan's verdict with the same rules."""
-        if folder.visit.partly or name in _ALWAYS:
+        if folder.visit.partly or name in ALWAYS_NAMES:
             return True
-        if name in folder.texts:
+        if name in folder.rule_texts:
             return False  # a rule file
-        known = folder.known.get(name) if folder.is_judged else None
+        known = folder.known.get(name) if folder.has_same_rules else None
         if known is not None and known.kind != IS_UNKNOWN and is_folder == known.is_folder:
             return known.kind in (IS_IGNORED, IS_PARTIAL_FOLDER)
         return folder.rules.ignores(path, is_folder=is_folder)
@@ -295,8 +299,8 @@ class Scanner:
         visit, extra = folder.visit, self._extra(folder, name, status)
         if (status.st_dev, status.st_ino) in self._avoid:
             return folder.skip(name, status, "Turnlog's own folder")
-        if visit.depth >= MAX_DEPTH:
-            return folder.skip(name, status, f"nested more than {MAX_DEPTH} folders deep")
+        if visit.depth >= self._max_depth:
+            return folder.skip(name, status, f"nested more than {self._max_depth} folders deep")
         try:
             digest = visit.below.get(name)
             if digest is None:
@@ -337,17 +341,18 @@ class Scanner:
         folder.size += status.st_size
         if status.st_size > self._max_file:
             return folder.skip(name, status, f"larger than {self._max_file} bytes", status.st_size)
-        size, mode, digest = status.st_size, status.st_mode, self._digest_of(folder.known.get(name), status)
+        digest = self._digest_of(folder.known.get(name), status)
         is_sure = digest is not None
         if digest is None:
             self._scan.read += 1
-            digest, size, after, attributes = read_file(
-                self._sink, self._handles.fd(folder.visit.here), name, folder.texts.get(name)
-            )
-            mode, extra = after[4], extra_of(status, self._owner, attributes)
-            is_sure = after == signature(status) and self._is_old(status)
+            read = read_file(self._sink, self._handles.fd(folder.visit.here), name, folder.rule_texts.get(name))
+            digest, extra = read.digest, extra_of(status, self._owner, read.attributes)
+            node = TreeNode(FILE, read.mode, digest, read.size, extra=extra)
+            is_sure = read.signature == signature(status) and self._is_old(status)
             folder.is_settled = folder.is_settled and is_sure
-        folder.tree[os.fsencode(name)] = TreeNode(FILE, stat.S_IMODE(mode), digest, size, extra=extra)
+        else:
+            node = TreeNode(FILE, stat.S_IMODE(status.st_mode), digest, status.st_size, extra=extra)
+        folder.tree[os.fsencode(name)] = node
         folder.note_extra(name, extra)
         folder.add(IS_FILE, signature(status), digest_bytes(digest) if is_sure else NO_DIGEST)
 

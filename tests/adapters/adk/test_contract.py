@@ -376,3 +376,29 @@ async def test_a_rewind_takes_events_and_state_back(service):
     [answer], _ = await run(service, session.id, "anew")
     assert answer.content.parts[0].text == "1 contents"
     assert len((await read(service, session)).events) == 12
+
+
+async def test_an_event_that_comes_again_does_not_bring_its_state_back(service):
+    session = await service.create_session(**ADA)
+    first = event("one", at=1.0, x=1)
+    await service.append_event(session, first)
+    await service.append_event(session, event("two", at=2.0, x=2))
+    again = await read(service, session)
+    if not isinstance(service, TurnlogSessionService):
+        pytest.skip("their own services store it twice, or refuse it")
+    await service.append_event(again, first)
+    assert (await read(service, session)).state == {"x": 2}
+    assert texts(await read(service, session)) == ["one", "two"]
+    listed = (await service.list_sessions(**ADA)).sessions
+    assert [(one.state, one.last_update_time) for one in listed] == [({"x": 2}, 2.0)]
+
+
+async def test_the_listing_has_what_every_process_appended(tmp_path):
+    one, other = made("turnlog append", tmp_path), made("turnlog append", tmp_path)
+    session = await one.create_session(**ADA)
+    theirs = await read(other, session)
+    await one.append_event(session, event("one", a=1))
+    await other.append_event(theirs, event("two", b=2))
+    await one.append_event(session, event("three", c=3))
+    [listed] = (await other.list_sessions(**ADA)).sessions
+    assert listed.state == {"a": 1, "b": 2, "c": 3} == (await read(one, session)).state

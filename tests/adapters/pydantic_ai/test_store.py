@@ -27,6 +27,7 @@ import turnlog
 from tests.adapters import theirs
 from turnlog import File, Image, Invalid, Message, Text, ToolCall, ToolResult
 from turnlog.adapters.pydantic_ai import TurnlogConversationStore
+from turnlog.log.ids import process
 
 PICTURE = BinaryImage(b"\xff\xfe?>", media_type="image/png")
 ODD = [
@@ -323,3 +324,17 @@ def test_a_listing_says_what_turnlog_did_since(tmp_path):
             await records(store)
 
     asyncio.run(work())
+
+
+def test_a_listing_opens_no_session_whichever_process_saved_last(tmp_path, monkeypatch):
+    async def save(text):
+        async with TurnlogConversationStore(tmp_path) as store:
+            conversation = await store.load("c1") or Conversation(conversation_id="c1")
+            conversation.messages.append(ModelRequest(parts=[UserPromptPart(text)]))
+            await store.save(conversation)
+            monkeypatch.setattr(store, "_find_record", None)  # it would open the session
+            return [record.conversation_id for record in await store.list_conversations()]
+
+    for number in range(3):
+        process.renew()
+        assert asyncio.run(save(f"question {number}")) == ["c1"]

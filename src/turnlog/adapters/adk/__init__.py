@@ -182,7 +182,7 @@ class TurnlogSessionService(BaseSessionService, ClosableAdapter):
         parts = _ScopedState(item["actions"]["state_delta"])
         with self.sessions.locked(name):
             while True:
-                stored = self.sessions.find(name, fresh=False)
+                stored = self.sessions.find(name, fresh=self.stale == "append")
                 if stored is None:
                     raise SessionNotFoundError(f"Session {session.id} not found.")
                 try:
@@ -209,19 +209,19 @@ class TurnlogSessionService(BaseSessionService, ClosableAdapter):
         if own or not listed:
             listed = _listed_value(item["timestamp"], {**_state_of(stored), **own})
         facts = [Set(key="listed", value={**listed, "time": item["timestamp"]}, exact=True), *_state_facts(own)]
-        rewound = item["actions"].get("rewind_before_invocation_id")
-        first = first_of(stored, rewound) if rewound else None
-        draft = draft_of(item, None if first is None else stored.path(last=1)[0].id)
-        if first is not None and isinstance(draft, Custom):
-            entries = stored.append(draft, *facts, to=first.parent or 0, after=head)
-        else:
-            entries = stored.append(draft, *facts, after=head if self.stale == "raise" else None, rebase=True)
-        if entries[0].seq > head:
-            return True
-        if _stored_item(entries[0]) == _stored_item(draft):
-            return False
-        # Another event has that id: this one gets a new one.
-        return self._append_checked(stored, session, {**item, "id": new_id()}, own)
+        rewound_invocation = item["actions"].get("rewind_before_invocation_id")
+        first_node = first_of(stored, rewound_invocation) if rewound_invocation else None
+        draft = draft_of(item, None if first_node is None else stored.path(last=1)[0].id)
+        to = first_node.parent or 0 if first_node is not None and isinstance(draft, Custom) else None
+        try:  # facts of an event that is there already must not be set again
+            stored.append(draft, *facts, to=to, after=head, once=True)
+        except AlreadyExists:
+            known = stored.find(draft.id)
+            if known is not None and _stored_item(known) == _stored_item(draft):
+                return False
+            # Another event has that id: this one gets a new one.
+            return self._append_checked(stored, session, {**item, "id": new_id()}, own)
+        return True
 
     # ── what sessions share ───────────────────────────────────────────────────────────────────────
 

@@ -54,7 +54,7 @@ def draft_of(item: Item, rewound_from: str | None = None) -> Message | Custom:
     if not content.get("parts"):
         meta = None if rewound_from is None else {FRAMEWORK: {"left": rewound_from}}
         return Custom(id=item["id"], kind=KIND, data=squeeze(item, []), meta=meta)
-    message = _said(item, content)
+    message = _message_of(item, content)
     blocks = [block for block in message.blocks if not isinstance(block, UnknownBlock)]
     author = item.get("author")
     return msgspec.structs.replace(
@@ -66,7 +66,7 @@ def draft_of(item: Item, rewound_from: str | None = None) -> Message | Custom:
     )
 
 
-def _said(item: Item, content: Item) -> Message:
+def _message_of(item: Item, content: Item) -> Message:
     role = content.get("role") or ("user" if item.get("author") == "user" else "model")
     if role != "model":
         return message_of({**content, "role": "user"})

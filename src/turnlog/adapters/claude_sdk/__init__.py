@@ -153,11 +153,8 @@ class TurnlogSessionStore(ClosableAdapter):
             fields["origin"] = {"agent": "claude-code", "id": session_id, "identity": session_id}
         workspace = next((line["cwd"] for line in lines if isinstance(line.get("cwd"), str) and line["cwd"]), None)
         home, name = self.sessions.home, join_parts(*parts)
-        if parent is not None:
-            try:  # first, so that no subagent is there that its session does not name
-                parent.append(Child(id=f"{name}#child", session=name, agent=FRAMEWORK))
-            except AlreadyExists:
-                pass  # an earlier try was interrupted
+        if parent is not None:  # first, so that no subagent is there that its session does not name
+            parent.append(Child(id=f"{name}#child", session=name, agent=FRAMEWORK))
         create = partial(interior(home).creator.create, drafts, id=name, workspace=workspace, **fields)
         return self.sessions.hold_created(lambda: open_for_writing(home, create()))
 

@@ -23,7 +23,9 @@ from turnlog.adapters._recent import Recent
 from turnlog.adapters._sessions import AdapterSessions, AnyHome, ClosableAdapter
 from turnlog.errors import AlreadyExists, Conflict, NotFound
 from turnlog.log.entry import AnyEntry, Compaction, Message, Set
+from turnlog.log.ids import process_word
 from turnlog.session import Session
+from turnlog.thread.reader import history_of
 
 import_framework("pydantic_ai.conversation_store", "pydantic-ai")
 
@@ -62,7 +64,7 @@ class TurnlogConversationStore(ClosableAdapter, ConversationStore):
     def __init__(self, home: AnyHome = None) -> None:
         self.sessions = AdapterSessions(home, FRAMEWORK)
         self._owners: Recent[str, str] = Recent(_KNOWN)
-        """Of entries that were seen lately, the conversation that has them."""
+        """The conversations of the entries that were seen last, by the ids of the entries."""
 
     # ── the primitives ────────────────────────────────────────────────────────────────────────────
 
@@ -136,7 +138,8 @@ class TurnlogConversationStore(ClosableAdapter, ConversationStore):
         record.head_id = messages[-1].id if messages else None
         record.deferred_tool_requests = None
         record.revision = f"{record.revision}@{session.seq}"
-        self._owners.put(newest_id or "", session.id)
+        if newest_id is not None:
+            self._owners.put(newest_id, session.id)
         return record
 
     def _save(self, record: ConversationRecord, entries: list[ConversationEntry], expected: str | None) -> None:
@@ -185,7 +188,9 @@ class TurnlogConversationStore(ClosableAdapter, ConversationStore):
             if parent_id is not None and parent is None:
                 raise ConversationConflict(record.conversation_id)
             to = 0 if parent is None else parent.seq
-        end = session.seq + len(drafts) + (1 if to is None else 2)
+        # The first write of a process puts an entry of its own before the batch, a move of the head is in it.
+        is_first_write = process_word() not in history_of(session).state.writers
+        end = session.seq + is_first_write + (to is not None) + len(drafts) + 1
         session.append(*drafts, _fact(record, end), to=to, alone=True)
 
     def _erase(self, conversation_id: str, expected: str) -> None:

@@ -32,18 +32,18 @@ def without_spending(transcript: Transcript, *, is_own: bool = False) -> Transcr
     """Return a transcript without spending; with `is_own`, only without that of entries made here."""
     entries = transcript.entries
 
-    def without_usage(entry: AnyEntry) -> AnyEntry:
+    def without_own_usage(entry: AnyEntry) -> AnyEntry:
         return entry if is_own and entry.origin is not None else _without_usage(entry)
 
     def remains(entry: AnyEntry) -> bool:
         return not isinstance(entry, Spent) or (is_own and entry.origin is not None)
 
     context = copy(transcript.context)
-    context.messages = [cast("Message", without_usage(message)) for message in context.messages]
+    context.messages = [cast("Message", without_own_usage(message)) for message in context.messages]
     copied = replace(
         transcript,
-        path=[without_usage(entry) for entry in transcript.path],
-        entries=lambda: (without_usage(entry) for entry in entries() if remains(entry)),
+        path=[without_own_usage(entry) for entry in transcript.path],
+        entries=lambda: (without_own_usage(entry) for entry in entries() if remains(entry)),
         context=context,
         is_free=not is_own,
     )
@@ -64,7 +64,7 @@ def _without_usage(entry: AnyEntry) -> AnyEntry:
 
 
 def copied_from(transcript: Transcript) -> Copied:
-    """The header field of a copy. Its number of messages is known only after writing."""
+    """What the header of a copy says about the original. The number of messages is known only after writing."""
     starts = [transcript.start, *transcript.before]
     of = [_copy_of(start) for start in starts]
     spent = list(_spending_sums(transcript, [start.fork.seq for start in starts if start.fork is not None]))

@@ -31,7 +31,7 @@ from turnlog.exchange.exporting.resumable import (
 from turnlog.exchange.exporting.transcript import transcript_of
 from turnlog.exchange.exporting.writing import notes_on, writing_of, written_for
 from turnlog.exchange.origin import decode_origin
-from turnlog.exchange.source import source_of
+from turnlog.exchange.source import mapped_read_errors, source_of
 from turnlog.formats import Format, Jump, Record, Resuming, Source, Writing, format_of, is_known
 from turnlog.formats._shared.transcript import Rendered, Transcript
 from turnlog.interop.place import Taken
@@ -164,7 +164,7 @@ def _planned(target: _Target) -> Resumable:
     """What `_place` would do if nothing were there yet."""
     writing_of(target.form, target.agent)
     folder = _home_of(target)
-    written, carried = next(_states(target))
+    written, carried = next(_candidates(target))
     return target.resumable(written, os.path.join(folder, written.files[0].path), carried, notes_on(written))
 
 
@@ -173,7 +173,7 @@ def _place(target: _Target, handed: HandedOver | None) -> Resumable:
     writing = writing_of(target.form, target.agent)
     folder = _home_of(target)
     notes: list[str] = []
-    for written, carried in islice(_states(target), _MAX_STATES):
+    for written, carried in islice(_candidates(target), _MAX_STATES):
         check_id(target.resuming, target.agent, written.id)  # before anything is placed
         copied = written.copied
         try:
@@ -193,7 +193,7 @@ def _place(target: _Target, handed: HandedOver | None) -> Resumable:
     )
 
 
-def _states(target: _Target) -> Iterator[tuple[Rendered, ExportCounts]]:
+def _candidates(target: _Target) -> Iterator[tuple[Rendered, ExportCounts]]:
     """The session under its own id, then under others, which are the same every time."""
     transcript, agent, version = target.transcript, target.agent, target.format_version
     fresh = _without_origin(transcript)
@@ -209,15 +209,16 @@ def _without_origin(transcript: Transcript) -> Transcript:
 
 def _notes_on_existing(form: Format, writing: Writing, path: str, written: Rendered) -> list[str] | None:
     """Notes on a file that is in the place of a session; None if it is not that session."""
-    if os.path.isfile(path):
-        with open(path, "rb") as file:
-            if file.read(len(written.files[0].data) + 1) == written.files[0].data:
-                return []
+    with mapped_read_errors(path):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                if file.read(len(written.files[0].data) + 1) == written.files[0].data:
+                    return []
+        theirs = _message_digests(form, path, written.id)
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="turnlog-") as folder:
         ours = _message_digests(form, writing.place(written, os.path.join(folder, "copy")), written.id)
-    theirs = _message_digests(form, path, written.id)
     if not ours or theirs[: len(ours)] != ours:
         return None
     return [f"{path} has gone on since: nothing was written"] if len(theirs) > len(ours) else []
@@ -249,10 +250,10 @@ def _continued_here(session: SessionReader) -> bool:
 
 def _source_at_home(form: Format, transcript: Transcript, cwd: str) -> Source | None:
     """The session that a transcript was imported from, if it still lies in a folder of its agent."""
-    told = decode_origin(transcript.start).path
-    if not told:  # a hook created the session, and did not know the file
+    first_path = decode_origin(transcript.start).path
+    if not first_path:  # a hook created the session, and did not know the file
         return None if transcript.agent is None else source_of(transcript.agent, transcript.source_id, "")
-    path = os.path.abspath(told)
+    path = os.path.abspath(first_path)
     homes = [os.path.abspath(home) for home in form.homes(places_of(cwd))]
     if not any(path.startswith(home.rstrip("/") + "/") for home in homes) or not os.path.exists(path):
         return None
@@ -263,9 +264,10 @@ def _notes_on_growth(form: Format, source: Source, session: SessionReader) -> li
     imported = {entry.id for entry in session.entries() if entry.origin is not None}
     counts: Counter[str] = Counter()
     new = 0
-    for step in form.read(source).steps:
-        if not isinstance(step, Jump) and id_of(step.key, step.entry, counts) not in imported:
-            new += 1
+    with mapped_read_errors(source.path):
+        for step in form.read(source).steps:
+            if not isinstance(step, Jump) and id_of(step.key, step.entry, counts) not in imported:
+                new += 1
     if not new:
         return []
     more = f"{new} record{'s' * (new != 1)}"

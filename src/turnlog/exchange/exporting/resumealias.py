@@ -5,6 +5,7 @@ from __future__ import annotations
 from turnlog.exchange.exporting.handover import source_at
 from turnlog.exchange.exporting.resumable import Resumable
 from turnlog.exchange.origin import origin_of
+from turnlog.exchange.source import mapped_read_errors
 from turnlog.formats import format_of, is_known
 from turnlog.log.entry import Alias
 from turnlog.store import Store
@@ -30,7 +31,8 @@ def alias_before_resume(store: Store, session: SessionReader, resumable: Resumab
         return
     form = format_of(resumable.agent)
     source = source_at(form, resumable.path, resumable.id)
-    records = 0 if source is None else sum(1 for _ in form.read(source).steps)
+    with mapped_read_errors(resumable.path):
+        records = 0 if source is None else sum(1 for _ in form.read(source).steps)
     append_alias(
         store,
         session.id,

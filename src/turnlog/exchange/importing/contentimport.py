@@ -7,7 +7,7 @@ compaction here. Any other change in it becomes a branch.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,6 +18,13 @@ from turnlog.interop.overlap import overlap
 from turnlog.log.entry import Compaction, Message
 from turnlog.log.identity import content_key
 from turnlog.thread.history import History
+
+
+class _KnownNode(NamedTuple):
+    """A node that is here already."""
+
+    digest: str
+    seq: int
 
 
 class ContentImport:
@@ -33,8 +40,8 @@ class ContentImport:
         """Append what is new in these records, which are all that the source has now."""
         digests = [content_key(record.entry) for record in records]
         nodes = [index for index, record in enumerate(records) if record.entry.is_node]
-        known = self._skip_known(records, nodes, [digests[index] for index in nodes])
-        skipped = set(nodes[:known])
+        known_count = self._skip_known(records, nodes, [digests[index] for index in nodes])
+        skipped = set(nodes[:known_count])
         counts: Counter[str] = Counter()
         for index, record in enumerate(records):
             digest = digests[index]
@@ -55,36 +62,37 @@ class ContentImport:
         """
         before = self._last_reading()
         same = 0
-        while same < len(before) and same < len(now) and before[same][0] == now[same]:
+        while same < len(before) and same < len(now) and before[same].digest == now[same]:
             same += 1
-        self._index.cursor = before[same - 1][1] if same else 0
+        self._index.cursor = before[same - 1].seq if same else 0
         if same == len(before):
             return same
-        summary, reach = overlap([digest for digest, _ in before], now)
+        summary, reach = overlap([node.digest for node in before], now)
         if reach <= same:
             return same
-        self._index.cursor = before[-1][1]
-        self._compact([records[index] for index in nodes[:summary]], before[-reach][1])
+        self._index.cursor = before[-1].seq
+        self._compact([records[index] for index in nodes[:summary]], before[-reach].seq)
         return summary + reach
 
     def _new_id(self, digest: str) -> str:
         self._index.counts[digest] += 1
         return f"{digest}.{self._index.counts[digest]}"
 
-    def _last_reading(self) -> list[tuple[str, int]]:
-        """The digest and the entry of each node that the source had when it was last read, oldest first."""
+    def _last_reading(self) -> list[_KnownNode]:
+        """The nodes that the source had when it was last read, oldest first."""
         path = [entry for entry in self._history.path(self._index.cursor) if entry.origin is not None]
-        pairs: list[tuple[str, int]] = []
+        known: list[_KnownNode] = []
         for entry in reversed(path):
             digest = entry.id.rpartition(".")[0]
             if not isinstance(entry, Compaction) or entry.trigger != "import":
-                pairs.append((digest, entry.seq))
+                known.append(_KnownNode(digest, entry.seq))
                 continue
             whole: Compaction = self._history.whole(entry)
             replaced = [m.id.rpartition(".")[0] for m in whole.replacement if isinstance(m, Message)]
             summary = [digest] if digest else replaced
-            pairs = [(key, entry.seq) for key in summary] + [pair for pair in pairs if pair[1] >= entry.keep > 0]
-        return pairs
+            kept = [node for node in known if node.seq >= entry.keep > 0]
+            known = [_KnownNode(key, entry.seq) for key in summary] + kept
+        return known
 
     def _compact(self, dropped: list[Record], keep: int) -> None:
         """Append a compaction for a beginning that the source replaced by a summary. Here the beginning stays."""

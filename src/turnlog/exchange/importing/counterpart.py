@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from turnlog.errors import Invalid, NotFound
-from turnlog.exchange.origin import origin_of
+from turnlog.errors import Corrupt, Invalid, NotFound
+from turnlog.exchange.origin import decode_origin, start_of
 from turnlog.formats import Record, SessionHeader, Source, format_of
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Message
@@ -20,7 +20,10 @@ from turnlog.thread.home.handedover import HandedOver
 def imported_as(store: Store, source: Source) -> str | None:
     """The id of the session that a source was imported as, or written from; None if there is none."""
     header = format_of(source.agent).read(source).header
-    session_id, history = find_session(store, source, header)
+    try:
+        session_id, history = find_session(store, source, header)
+    except Corrupt:
+        return None  # the source itself can be read
     if history is None:
         return repeated_session(store, source, header)
     history.close()
@@ -28,7 +31,10 @@ def imported_as(store: Store, source: Source) -> str | None:
 
 
 def find_session(store: Store, source: Source, header: SessionHeader) -> tuple[str, History | None]:
-    """The id that the session of a source has or will have, and the session if it exists."""
+    """The id that the session of a source has or will have, and the session if it exists.
+
+    Raises `Corrupt` if nobody can tell of which source a session is: what is imported must not come twice.
+    """
     identity = header.identity or header.id
     chosen = imported_id(source.agent, header.id)
     other = f"{chosen}-{sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
@@ -37,7 +43,12 @@ def find_session(store: Store, source: Source, header: SessionHeader) -> tuple[s
         if history is None:
             alias = session_of_alias(store, source.agent, header.id)
             return (session_id, None) if alias is None else (alias, open_session(store, alias))
-        origin = origin_of(history)
+        start = start_of(history)
+        if start is None:
+            history.close()
+            hint = f"look with `turnlog doctor {session_id}`"
+            raise Corrupt(f"the first line of session {session_id} cannot be read", hint=hint)
+        origin = decode_origin(start)
         if (origin.agent, origin.identity) == (source.agent, identity):
             return session_id, history
         history.close()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from turnlog.thread.appender import Appender
 from turnlog.thread.reader import SessionReader
 from turnlog.thread.target import rewind_to
 
+_E = TypeVar("_E", bound=Entry)
 _BATCH = 200
 _BATCH_BYTES = 1 << 20
 
@@ -57,8 +58,8 @@ class EntryBatch:
         """Whether the records of the source have keys of their own."""
         self.own_head = self._session.head
         """The head before the import, or the one that another writer has set since."""
-        self.came_back = False
-        """Whether the source now has what was said here: somebody wrote it there."""
+        self.repeats_own_nodes = False
+        """Whether the source now has nodes that were made here: a program wrote them into it."""
 
     @property
     def pending(self) -> str | None:
@@ -111,16 +112,16 @@ class EntryBatch:
             self.flush()
 
     def _match_own_node(self, entry: Entry) -> bool:
-        """Move the cursor to a node of ours that the source repeats: it came back, and is not new."""
+        """Move the cursor to a node of ours that the source repeats: such a node is not new."""
         if self._has_nodes() or not (wanted := gist(entry)):
             return False
-        for seq, is_from_source in self._index.children.get(self._index.cursor, []):
-            if is_from_source and (self.is_keyed or not self.came_back):
+        for child in self._index.children.get(self._index.cursor, []):
+            if child.is_from_source and (self.is_keyed or not self.repeats_own_nodes):
                 continue
-            if gist(self._history.whole(self._history.at(seq))) == wanted:
+            if gist(self._history.whole(self._history.at(child.seq))) == wanted:
                 self.flush()
-                self.came_back = True
-                self._index.cursor = self._index.seqs[entry.id] = seq
+                self.repeats_own_nodes = True
+                self._index.cursor = self._index.seqs[entry.id] = child.seq
                 return True
         return False
 
@@ -156,12 +157,12 @@ class EntryBatch:
             if entry.parent is not None:
                 self._index.cursor = entry.seq
 
-    def append(self, entries: list[Any]) -> list[AnyEntry]:
-        """Append these at once, whatever waits."""
-        return self._append_behind([self.timed(entry) for entry in entries])
+    def append(self, entries: Sequence[Entry]) -> list[AnyEntry]:
+        """Append these at once, whatever waits, behind all that is known: so nothing is there twice.
 
-    def _append_behind(self, entries: list[Any]) -> list[AnyEntry]:
-        """Append behind all that is known, so that nothing is there twice. Hooks and others may be faster."""
+        Hooks and others may be faster.
+        """
+        entries = [self.timed(entry) for entry in entries]
         while entries:
             derived.vouch(self._history.log, (entry.id for entry in entries))
             try:
@@ -184,7 +185,7 @@ class EntryBatch:
                 self.own_head = entry.to if isinstance(entry, Head) else entry.seq
         self._index.cursor = cursor
 
-    def _without_known(self, entries: list[Any]) -> list[Any]:
+    def _without_known(self, entries: Sequence[Entry]) -> list[Entry]:
         """The entries that are not in the log yet. The first of them follows the last one that is."""
         new = [entry for entry in entries if entry.id not in self._index.seqs]
         for entry in takewhile(lambda entry: entry.id in self._index.seqs, entries):
@@ -192,13 +193,16 @@ class EntryBatch:
                 self._index.cursor = self._index.seqs[entry.id]
         return new
 
-    def timed(self, entry: Any) -> Any:
+    def timed(self, entry: _E) -> _E:
         """Return the entry with a time. One without is as old as the conversation, or else as its file."""
+        latest, written = self._index.latest, self._written
         if entry.at is not None:
             return entry
-        is_new_node = entry.is_node and not self._has_times
-        times = (self._index.latest, self._written if is_new_node or self._index.latest is None else None)
-        return replace(entry, at=max(filter(None, times), default=None))
+        if latest is None:
+            return replace(entry, at=written)
+        if written is not None and entry.is_node and not self._has_times:  # a new one, as new as the file
+            return replace(entry, at=max(latest, written))
+        return replace(entry, at=latest)
 
     def jump(self, seq: int, *, why: str, entry_id: str = "", at: datetime | None = None, origin: Any = None) -> None:
         """Move the head to a node, wherever it is now."""

@@ -133,7 +133,7 @@ class Importer:
             return self._index.booked.get(model, Usage())
         # A single total is that of the whole session, under the model of the day.
         own = self._session.usage().own
-        if self._batch.came_back and usage_beyond(own, total) == Usage():  # it has what was spent here
+        if self._batch.repeats_own_nodes and usage_beyond(own, total) == Usage():  # it has what was spent here
             return own
         return sum(self._index.booked.values(), Usage())
 

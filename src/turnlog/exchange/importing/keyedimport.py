@@ -28,8 +28,22 @@ class _Step(NamedTuple):
     content: str
     """The digest of a record without a key, which was counted."""
     cursor: int | str
-    """The node that the next one followed: its number, or its id while it waits to be appended."""
+    """The node after which this step continued: its number, or its id while it waits to be appended."""
     turn: str | None
+
+
+class _WaitingRecord(NamedTuple):
+    """A record without content, which is imported if another one follows it."""
+
+    record: Record
+    entry_id: str
+
+
+class _OwnNode(NamedTuple):
+    """A node of this session, with what its content says."""
+
+    gist: str
+    seq: int
 
 
 class KeyedImport:
@@ -61,11 +75,11 @@ class KeyedImport:
             self._index.cursor = 0
         self._batch.is_keyed = True
         own_path = self._own_path()
-        empty: tuple[Record, str] | None = None
+        waiting: _WaitingRecord | None = None
         for step in steps:
-            if empty is not None:
-                self._import_record(*empty)
-                empty = None
+            if waiting is not None:
+                self._import_record(waiting.record, waiting.entry_id)
+                waiting = None
             if isinstance(step, Jump):
                 self._remember_step("")
                 self._follow_jump(step)
@@ -73,20 +87,21 @@ class KeyedImport:
             entry_id = self._entry_id(step)
             self._remember_step(entry_id, "" if step.key is not None else content_key(step.entry))
             if self._index.alias is not None and self._steps_read <= self._index.alias.records:
-                self._index.seqs[entry_id] = self._index.cursor = _next_node(own_path, step, self._index.cursor)
+                self._index.seqs[entry_id] = self._index.cursor = _take_next_node(own_path, step, self._index.cursor)
             elif _is_empty(step.entry):
-                empty = step, entry_id  # as the last one, it is still being written: the next time it has content
+                waiting = _WaitingRecord(step, entry_id)  # if it is the last one, it is still being written
             else:
                 self._import_record(step, entry_id)
         self._batch.flush()
         if self._session.head not in (self._index.cursor, self._batch.own_head) and not self._index.was_moved_here():
             self._batch.jump(self._index.cursor, why="branch")  # what was new is not where the source ends
 
-    def _own_path(self) -> list[tuple[str, int]]:
+    def _own_path(self) -> list[_OwnNode]:
         """The nodes of this session at the time when it continued under the id of the source, the newest first."""
         if self._index.alias is None:
             return []
-        return [(gist(self._history.whole(node)), node.seq) for node in self._history.path(self._index.alias.head)]
+        path = self._history.path(self._index.alias.head)
+        return [_OwnNode(gist(self._history.whole(node)), node.seq) for node in path]
 
     def _entry_id(self, record: Record) -> str:
         if record.key is not None:
@@ -196,12 +211,12 @@ def _is_empty(entry: AnyEntry) -> bool:
     return isinstance(entry, Message) and entry.role == "user" and not entry.blocks
 
 
-def _next_node(own_path: list[tuple[str, int]], record: Record, cursor: int) -> int:
+def _take_next_node(own_path: list[_OwnNode], record: Record, cursor: int) -> int:
     """The node that a record repeats: the next one with the same content. Those before it are taken off the path."""
     wanted = gist(record.entry)
     for index in range(len(own_path) - 1, -1, -1):
-        digest, seq = own_path[index]
-        if wanted and digest == wanted:
+        if wanted and own_path[index].gist == wanted:
+            seq = own_path[index].seq
             del own_path[index:]
             return seq
     return cursor

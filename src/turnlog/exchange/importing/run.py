@@ -14,7 +14,7 @@ from turnlog.formats import Problem, Reading, SessionHeader, Source, format_of
 from turnlog.thread.home.creator import Creator
 
 Progress = Callable[[int, int, Source], None]
-"""Told before each source: how many are done, how many there are, and which comes now."""
+"""Called before each source: with how many are done, how many there are, and the source."""
 
 
 class OpenedSource(NamedTuple):
@@ -68,18 +68,18 @@ def import_all(creator: Creator, wanted: list[Source], progress: Progress | None
 def parents_first(opened: list[OpenedSource]) -> Iterator[OpenedSource]:
     """The same sources in an order in which each comes after its parent, if that is among them."""
     children: dict[tuple[str, str], list[OpenedSource]] = {}
-    for one in opened:
-        children.setdefault(one.parent, []).append(one)
-    keys = {one.key for one in opened}
-    roots = [one for one in opened if one.parent not in keys]
-    done: set[Source] = set()
+    for session in opened:
+        children.setdefault(session.parent, []).append(session)
+    keys = {session.key for session in opened}
+    roots = [session for session in opened if session.parent not in keys]
+    yielded: set[Source] = set()
     for first in [*roots, *opened]:  # those of a circle have no root
         ready = [first]
-        for one in ready:  # grows while it is gone through
-            if one.source not in done:
-                done.add(one.source)
-                yield one
-                ready += children.pop(one.key, [])
+        for session in ready:  # grows while it is gone through
+            if session.source not in yielded:
+                yielded.add(session.source)
+                yield session
+                ready += children.pop(session.key, [])
 
 
 def _parent(header: SessionHeader) -> str:
@@ -108,7 +108,7 @@ def _import_one(creator: Creator, source: Source, reading: Reading, readable: So
     """Import one session. A problem with one is no reason to stop before the others."""
     try:
         return import_source(creator, source, reading, readable)
-    except Invalid as error:
+    except (Corrupt, Invalid) as error:
         return Imported("", source, 0, [*reading.problems, Problem(error.message)])
     except OSError as error:
         problem = Problem(f"could not be read to its end: {error.strerror or error}")

@@ -34,7 +34,7 @@ class Imported(Struct, frozen=True):
     added: int
     problems: list[Problem]
     copy_of: str | None = None
-    """The session that it was written from and only repeats: then that is what it is here, and nothing was brought."""
+    """The session that the source is a copy of, if it has nothing new: then nothing was imported."""
 
 
 def import_source(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from typing import NamedTuple
 
 from turnlog.exchange.importing.resumestate import ResumeState
 from turnlog.exchange.importing.turnclaim import TurnClaims
@@ -18,6 +19,13 @@ GROWN_ANSWER = "late"
 """Why usage was spent: an answer was still being written when it was first read. `Spent.why` has this text."""
 _ALL_BLOCKS = 1 << 30
 """More blocks than any answer has: what was erased does not grow."""
+
+
+class ChildNode(NamedTuple):
+    """A node that follows another one."""
+
+    seq: int
+    is_from_source: bool
 
 
 class SourceIndex:
@@ -43,8 +51,8 @@ class SourceIndex:
         """The node that the next node of the source follows."""
         self.latest: datetime | None = state.latest
         """The time of the newest record of the source that has one."""
-        self.children: dict[int, list[tuple[int, bool]]] = {}
-        """The nodes that follow each node, and whether they came from the source."""
+        self.children: dict[int, list[ChildNode]] = {}
+        """The nodes that follow each node."""
         header = reading.header
         self.claims = TurnClaims(state.turns, state.turn, header.created if header.fork is not None else None)
         self.alias: Alias | None = state.alias
@@ -62,7 +70,7 @@ class SourceIndex:
         elif isinstance(entry, Head) and entry.origin is None:
             self.moved = entry.seq
         if entry.parent is not None:
-            self.children.setdefault(entry.parent, []).append((entry.seq, entry.origin is not None))
+            self.children.setdefault(entry.parent, []).append(ChildNode(entry.seq, entry.origin is not None))
             self.has_own = self.has_own or entry.origin is None
         if entry.origin is None:
             return

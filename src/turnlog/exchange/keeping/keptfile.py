@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from turnlog.errors import AlreadyExists, Corrupt, TurnlogError, Unavailable
 from turnlog.exchange.keeping.keptframe import append, contents, framed, frames_of, sound_frames
 from turnlog.formats import Source, format_of
-from turnlog.interop.place import private_folders, put_file
+from turnlog.interop.place import private_folders, put_file, sync_folder
 from turnlog.interop.proof import proof_of
 from turnlog.machine.environment import default_home, state_folder
 from turnlog.machine.folder import workspace_path
@@ -77,10 +77,10 @@ class KeptFiles:
         """The sessions in one kept file."""
         form = format_of(agent)
         with self.unpacked(agent, path) as unpacked:
-            sources = [one for one in form.find(unpacked) if one.path == unpacked]
+            sources = [source for source in form.find(unpacked) if source.path == unpacked]
             if workspace is not None:
-                sources = [one for one in sources if _workspace_of(one) == workspace_path(workspace)]
-        return [replace(one, path=path) for one in sources]
+                sources = [source for source in sources if _workspace_of(source) == workspace_path(workspace)]
+        return [replace(source, path=path) for source in sources]
 
     def agents(self) -> list[str]:
         """The agents that have kept files."""
@@ -121,7 +121,7 @@ class KeptFiles:
         return True
 
     def _write(self, target: str, file: BinaryIO, status: os.stat_result, *, has_more: bool) -> None:
-        """Write the whole copy again. The old one stays beside it if it has, or may have, more than the file has."""
+        """Write the whole copy again. The old one stays beside it if it has more, or nobody can tell."""
         temporary = f"{target}.{os.getpid()}.tmp"
         for stale in _beside(target, ".tmp"):
             os.unlink(stale)  # of a process that was killed: one at a time writes here
@@ -133,6 +133,7 @@ class KeptFiles:
             if has_more:
                 os.replace(target, _free_name(f"{target.removesuffix(_SUFFIX)}.before"))
             os.replace(temporary, target)
+            sync_folder(os.path.dirname(target))  # the stamps that say it is kept are synced later
         finally:
             if os.path.exists(temporary):
                 os.unlink(temporary)
@@ -143,7 +144,7 @@ class KeptFiles:
 
     def family(self, agent: str, path: str) -> list[str]:
         """The paths of a kept file and of those that belong to it: named like it, or in the folder of that name."""
-        stem = path.rpartition(".")[0] or path
+        stem = os.path.splitext(path)[0]
         paths = [path] if self.has(agent, path) else []
         paths += self._below(agent, stem)
         near = [f"{stem}{_ABOUT}"]
@@ -164,20 +165,20 @@ class KeptFiles:
         import tempfile  # few sessions are read from here
 
         with tempfile.TemporaryDirectory(prefix="turnlog-") as folder:
-            for one in self.family(agent, path):
-                self._unpack_file(agent, one, folder + one)
+            for member in self.family(agent, path):
+                self._unpack_file(agent, member, folder + member)
             yield folder + path
 
     def restore(self, agent: str, path: str) -> list[str]:
         """Put a file and its family back where they were, and return their paths. Nothing is overwritten."""
         restored: list[str] = []
-        for one in self.family(agent, path):
-            if not os.path.lexists(one):
+        for member in self.family(agent, path):
+            if not os.path.lexists(member):
                 try:
-                    put_file(one, b"".join(self.data(agent, one)), mode=0o600)
+                    put_file(member, b"".join(self.data(agent, member)), mode=0o600)
                 except AlreadyExists:
                     continue  # its agent was quicker
-                restored.append(one)
+                restored.append(member)
         return restored
 
     @contextmanager

@@ -195,7 +195,8 @@ def framed(file: BinaryIO, at: int, status: os.stat_result) -> Iterator[bytes]:
         at += len(data)
         proof = proof_of(file, at)
         is_last = at == status.st_size
-        if proof != before if is_last else not data:
+        has_changed = proof != before if is_last else not data
+        if has_changed:
             raise OSError(errno.EBUSY, "its agent wrote it anew while it was read")
         note = _Note(len(packed), at, sha256(data).hexdigest()[:32], proof.hex(), status.st_mtime_ns)
         header = msgspec.json.encode(note)

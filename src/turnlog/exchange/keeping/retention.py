@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from turnlog.errors import TurnlogError
 from turnlog.formats import Format, Retention, every
-from turnlog.machine.formatplaces import places_of
+from turnlog.machine.formatplaces import places_of_person
 from turnlog.machine.settings import MISSING, SettingsFile, with_value
 
 LONG_DAYS = 3650
@@ -35,7 +35,7 @@ class Limit(Struct, frozen=True):
 
 def homes_of(form: Format) -> list[str]:
     """The folders in which an agent keeps this person's sessions, whether or not they exist."""
-    return form.homes(places_of(None))
+    return form.homes(places_of_person())
 
 
 def limits() -> Iterator[Limit]:
@@ -47,7 +47,7 @@ def limits() -> Iterator[Limit]:
 
 def limit_of(agent: str, retention: Retention) -> Limit:
     """The limit of an agent according to its settings. A setting that cannot be read counts as missing."""
-    path = retention.settings(places_of(None))
+    path = retention.settings(places_of_person())
     try:
         setting = SettingsFile(path, syntax=retention.syntax).value(retention.path)
     except TurnlogError as error:
@@ -57,7 +57,7 @@ def limit_of(agent: str, retention: Retention) -> Limit:
 
 def unlimited_retention(retention: Retention) -> tuple[SettingsFile, Callable[[str], str]]:
     """The settings file that limits how long an agent keeps its sessions, and the edit that raises the limit."""
-    file = SettingsFile(retention.settings(places_of(None)), syntax=retention.syntax)
+    file = SettingsFile(retention.settings(places_of_person()), syntax=retention.syntax)
 
     def edit(text: str) -> str:
         for setting in retention.forever:

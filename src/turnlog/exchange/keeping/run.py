@@ -18,8 +18,10 @@ from turnlog.formats import Format, format_of
 from turnlog.interop.place import put_file
 from turnlog.machine.keepstate import KeepState
 
-_DATABASES = (".db", ".sqlite", ".sqlite3", "-wal", "-shm")
-_PASSING = (".lock", ".tmp")
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+_NEVER_KEPT = (*_DATABASES, "-wal", "-shm", ".lock", ".tmp")
+_YOUNG_NS = 2_000_000_000
+"""A file that changed this recently may change again without a visible change of its times."""
 _OFTEN = 200
 """The progress is saved after so many files."""
 
@@ -35,11 +37,13 @@ class KeepReport(Struct, frozen=True):
 
 
 def check_keepable(agent: str) -> None:
-    """Raise `Unsupported` for an agent whose sessions are no files."""
-    homes = [home for home in homes_of(format_of(agent)) if os.path.isdir(home)]
-    names = [name for home in homes for name in os.listdir(home)]
-    if any(name.endswith(_DATABASES[:3]) for name in names):
-        hint = f"it removes none by itself; `turnlog import --agent {agent}` brings them here"
+    """Raise `Unsupported` for an agent whose sessions are no files, or lie in the folders that it works in."""
+    hint = f"it removes none by itself; `turnlog import --agent {agent}` brings them here"
+    homes = homes_of(format_of(agent))
+    if not homes:
+        raise Unsupported(f"{agent} keeps its sessions in the folders that it works in", hint=hint)
+    names = [name for home in homes if os.path.isdir(home) for name in os.listdir(home)]
+    if any(name.endswith(_DATABASES) for name in names):
         raise Unsupported(f"{agent} keeps its sessions in a database, not in files", hint=hint)
 
 
@@ -50,39 +54,43 @@ class Keeping:
         self._state = KeepState(location)
         self._kept = KeptFiles(location)
         self._seen = self._read_seen()
-        """The stamps of the files that need not be read again, by path."""
+        """By path, the stamp of each file that need not be read again, and whether it has a copy."""
         self._problems: dict[str, str] = {}
         self._files = 0
 
     def run(self) -> KeepReport:
         """Keep all that is new. If the process is killed, the next run continues."""
-        now: dict[str, tuple[int, int]] = {}
+        present: set[str] = set()
         for agent in self._state.agents():
             form = format_of(agent)
             for path, stamp in _files_of(form):
-                now[path] = stamp
-                if self._seen.get(path) != stamp:
+                present.add(path)
+                if not self._is_done(agent, path, stamp):
                     self._keep_file(agent, form, path, stamp)
-        self._seen = {path: stamp for path, stamp in self._seen.items() if path in now}
+        self._seen = {path: seen for path, seen in self._seen.items() if path in present}
         self._write_seen()
         report = KeepReport(datetime.now(UTC), self._files, self._problems)
         put_file(self._state.report_path, msgspec.json.encode(report), mode=0o600, force=True)
         return report
 
+    def _is_done(self, agent: str, path: str, stamp: tuple[int, int]) -> bool:
+        """Whether a file is as it was when it was last read, and its copy, if it has one, is still there."""
+        *seen, has_copy = self._seen.get(path, (0, 0, True))
+        return tuple(seen) == stamp and (not has_copy or self._kept.has(agent, path))
+
     def _keep_file(self, agent: str, form: Format, path: str, stamp: tuple[int, int]) -> None:
-        is_kept = False
         try:
-            if _is_session(form, path) or self._belongs(agent, form, path):
-                is_kept = self._kept.keep(agent, path)
+            is_wanted = _is_session(form, path) or self._belongs(agent, form, path)
+            is_new = is_wanted and self._kept.keep(agent, path)
         except (OSError, TurnlogError) as error:
             if not isinstance(error, FileNotFoundError):
                 reason = error.strerror if isinstance(error, OSError) else str(error)
                 self._problems[path] = reason or str(error)
             return
-        if time.time_ns() - stamp[1] > 2_000_000_000:  # one that is younger may change and look the same
-            self._seen[path] = stamp
-        self._files += is_kept
-        if is_kept and self._files % _OFTEN == 0:
+        if time.time_ns() - stamp[1] > _YOUNG_NS:
+            self._seen[path] = (*stamp, is_wanted)
+        self._files += is_new
+        if is_new and self._files % _OFTEN == 0:
             self._write_seen()
 
     def _belongs(self, agent: str, form: Format, path: str) -> bool:
@@ -96,10 +104,10 @@ class Keeping:
             stem = os.path.dirname(stem)
         return False
 
-    def _read_seen(self) -> dict[str, tuple[int, int]]:
+    def _read_seen(self) -> dict[str, tuple[int, int, bool]]:
         try:
             with open(self._state.seen_path, "rb") as file:
-                return msgspec.msgpack.decode(file.read(), type=dict[str, tuple[int, int]])
+                return msgspec.msgpack.decode(file.read(), type=dict[str, tuple[int, int, bool]])
         except (OSError, msgspec.DecodeError):
             return {}  # every file is read once more
 
@@ -126,7 +134,7 @@ def _files_of(form: Format) -> Iterator[tuple[str, tuple[int, int]]]:
         for folder, folders, names in os.walk(home):
             folders[:] = sorted(name for name in folders if name not in form.watch.apart)
             for name in sorted(names):
-                if name.endswith((*_DATABASES, *_PASSING)):
+                if name.endswith(_NEVER_KEPT):
                     continue
                 path = os.path.join(folder, name)
                 try:

@@ -55,7 +55,7 @@ class A3sEntry(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     phase: Phase
     recorded_at_ms: Annotated[int, Meta(ge=0)]
     entry_digest: str
-    """Of all the others."""
+    """The digest of all other fields."""
 
 
 def tree_name(id: str) -> str:
@@ -82,7 +82,7 @@ def flat_name(id: str) -> str:
 
 
 def new_id(id: str) -> str:
-    """The id here of a session from elsewhere: one that shares its file with no other."""
+    """The id that a session of another agent gets: one that shares its file with no other."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", id)[:100]
     return id if plain == id else f"{plain}-{_hash(id)}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 from functools import partial
 from itertools import chain, pairwise
 from typing import Any, cast
@@ -19,12 +18,12 @@ from turnlog.interop.json import decoded
 from turnlog.interop.jsonline import MAX_LINE, document
 from turnlog.interop.problem import tell
 from turnlog.interop.salvage import salvage
-from turnlog.interop.value import EPOCH, as_list, fields, text
+from turnlog.interop.value import as_list, fields, from_ms, text
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 
-_LATEST = 253_402_300_799
-_PLUS = re.compile(rb"[:\[,\s]-?[0-9]+(?:\.[0-9]+)?e\+[0-9]")
+_PLUS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([0-9]e\+[0-9])', re.DOTALL)
+"""A text, or a number with a plus in its exponent."""
 _LOGIN = re.compile(r"://[^/@\s]*@")
 _REQUIRED = (
     "id", "config", "state", "messages", "context_usage", "total_usage", "tool_names", "thinking_enabled", "created_at",
@@ -76,7 +75,7 @@ class _Reader:
                 self.tell("a snapshot without its session")
         else:
             session = whole
-        if _PLUS.search(data):
+        if b"e+" in data and any(match[1] for match in _PLUS.finditer(data)):
             origin["plus"] = True
         header = self.header(session, origin)
         self.check_runs(whole.get("run_records"), header.id)
@@ -110,10 +109,9 @@ class _Reader:
             self.tell("without an id: it has the one that its file is called by")
             id = self.name_id()
         created, stamp = session.get("created_at"), None
-        if type(created) is int and 0 <= created <= _LATEST:
-            stamp = EPOCH + timedelta(seconds=created)
-        elif type(created) is int and abs(created) < 1 << 63:
-            origin["created_at"] = created
+        if type(created) is int and abs(created) < 1 << 63:
+            stamp = from_ms(created * 1000)
+            origin |= {"created_at": created} if stamp is None else {}
         if self.root is not None and layout.tree_name(id) != self.name:
             self.tell(f"the id is {id!r:.80}, the file is called {self.name!r:.80}")
         return SessionHeader(

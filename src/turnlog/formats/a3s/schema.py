@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from turnlog.formats._shared.blocks import in_base64, original, unknown
 from turnlog.formats._shared.tally import Tally, stand_in
-from turnlog.interop.patch import difference, restored
+from turnlog.interop.patch import apply_deep, deep_patch
 from turnlog.interop.rust import by_key
 from turnlog.interop.value import as_counter, fields, in_order, without_none
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
@@ -152,7 +152,7 @@ def read_message(raw: Any, at: datetime | None, tell: Callable[[str], None], run
         original_part = {**(plain if messages else record), "content": [items[index] for index in places]}
         if thoughts and not before:
             del original_part["reasoning_content"]
-        patch = difference(plain, original_part, mends=True)
+        patch = deep_patch(plain, original_part, keeps_additions=True)
         origin = {"run": run, "joins": places if messages else None, "patch": patch}
         messages.append(replace(message, origin={"agent": NAME, **without_none(origin)}))
     return messages
@@ -179,7 +179,7 @@ def _block(raw: Any, tell: Callable[[str], None]) -> AnyBlock:
 
 def own_record(message: Message, tally: Tally) -> dict[str, Any]:
     """A message that was a3s' own, as it was; of one in two parts, this part."""
-    return restored(_plain(message, tally), fields(message.origin).get("patch"))
+    return apply_deep(_plain(message, tally), fields(message.origin).get("patch"))
 
 
 def _plain(message: Message, tally: Tally) -> dict[str, Any]:

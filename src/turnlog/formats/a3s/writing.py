@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import UTC
 from typing import Any, cast
 
 from turnlog.formats import LossWord, OutputFile, Rendered, Transcript
@@ -14,13 +14,13 @@ from turnlog.formats.a3s import schema
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
 from turnlog.formats.a3s.schema import NAME, join, own_record, records_of
 from turnlog.interop.rust import F32, pretty
-from turnlog.interop.value import EPOCH, as_list, fields, in_order
+from turnlog.interop.value import as_list, fields, in_order
 from turnlog.log.block import ToolCall
 from turnlog.log.context import split_system, text_of
+from turnlog.log.draft import to_ms
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
 
-_SECOND = timedelta(seconds=1)
 _CARRIED = (
     "config", "system", "state", "model", "cost_records", "tool_names", "thinking_enabled", "thinking_budget",
     "llm_config", "tasks", "parent_id", "title", "workspace", "source_title", *schema.POLICIES, *schema.FACTS,
@@ -41,9 +41,9 @@ class _Writer:
         self.is_own = transcript.agent == NAME
         self.origin = fields(transcript.origin) if self.is_own else {}
         self.tally = Tally(transcript.context.get_blob)
-        self.is_kin = self.is_own or schema.UPDATED in self.facts
-        self.has_totals = self.is_kin and not transcript.is_free
-        """A fork made here has the facts of the session it was forked from."""
+        self.has_facts = self.is_own or schema.UPDATED in self.facts
+        """Whether it has facts of a3s: so has a fork made here."""
+        self.has_totals = self.has_facts and not transcript.is_free
         self.id = transcript.source_id if self.is_own else new_id(transcript.id)
         self.fresh: list[Message] = []
         """What was said since it was read."""
@@ -77,7 +77,7 @@ class _Writer:
             texts = [self.system, *(text_of(message.blocks) for message in leading)]
             self.system = "\n\n".join(str(text) for text in texts if text)
             messages = rest
-        if not self.is_kin:  # a compaction hides messages that a prompt begins with, and the prompt stays
+        if not self.has_facts:  # a compaction hides messages that a prompt begins with, and the prompt stays
             self.system = self.transcript.context.system or self.system
         loops = fields(self.facts.get(schema.LOOPS))
         last: Message | None = None
@@ -105,11 +105,11 @@ class _Writer:
             return value if type(value) is kind else otherwise
 
         times = [at for entry in transcript.path if not is_of(entry, NAME) and (at := entry.clock or entry.at)]
-        created = self.origin.get("created_at", (transcript.created - EPOCH) // _SECOND)
-        updated = schema.count(facts.get(schema.UPDATED) if self.is_kin else created)
+        created = self.origin.get("created_at", to_ms(transcript.created) // 1000)
+        updated = schema.count(facts.get(schema.UPDATED) if self.has_facts else created)
         service = fields(facts.get("llm_config"))
         # Whether only its service named the model.
-        is_unnamed = self.is_kin and facts.get(schema.NAMED) is None and service.get("model") == facts.get("model")
+        is_unnamed = self.has_facts and facts.get(schema.NAMED) is None and service.get("model") == facts.get("model")
         record: dict[str, Any] = {
             "id": self.id,
             "config": self.config(),
@@ -123,24 +123,24 @@ class _Writer:
             "thinking_enabled": fact("thinking_enabled", bool, False),
             "thinking_budget": fact("thinking_budget", int, None),
             "created_at": created,
-            "updated_at": max([updated, *((at - EPOCH) // _SECOND for at in times)]),
+            "updated_at": max([updated, *(to_ms(at) // 1000 for at in times)]),
             "llm_config": in_order(service, ("provider", "model", "base_url")) if service else ...,
             "tasks": [schema.task(item) for item in as_list(facts.get("tasks")) if self.takes(item)],
             "parent_id": fact("parent_id", str, ...),
         }
-        more = fields(facts.get(schema.MORE)) if self.is_kin else {}
+        more = fields(facts.get(schema.MORE)) if self.has_facts else {}
         return {**{name: value for name, value in record.items() if value is not ...}, **more}
 
     def takes(self, task: Any) -> bool:
         """Whether a3s takes it for a task."""
         named = fields(task)
         is_text = all(isinstance(named.get(name), str) for name in ("id", "content"))
-        is_task = self.is_kin or (is_text and named.get("status") in schema.PROGRESS)
+        is_task = self.has_facts or (is_text and named.get("status") in schema.PROGRESS)
         self.tally.add("task", "", int(not is_task))
         return is_task
 
     def config(self) -> dict[str, Any]:
-        facts = self.facts if self.is_kin else {}
+        facts = self.facts if self.has_facts else {}
         policies = {name: facts[name] for name in schema.POLICIES if fields(facts.get(name))}
         about = {"name": self.transcript.title or "", "workspace": self.transcript.folder}
         prompt = self.system if isinstance(self.system, str) else None
@@ -200,8 +200,8 @@ class _Writer:
         return records
 
     def context_usage(self) -> dict[str, Any]:
-        raw: dict[str, Any] = dict(fields(self.facts.get(schema.FILLED))) if self.is_kin else {}
-        if self.fresh or not self.is_kin:
+        raw: dict[str, Any] = dict(fields(self.facts.get(schema.FILLED))) if self.has_facts else {}
+        if self.fresh or not self.has_facts:
             raw["turns"] = len(self.messages)
             spent = [message.usage for message in self.fresh if message.usage is not None]
             most = schema.count(raw.get("max_tokens")) or 200_000
@@ -228,5 +228,7 @@ class _Writer:
         count_unseen(transcript, tally, self.seen)
         tally.add("time of a message", "the session's own times", len(self.fresh))
         tally.add("fork", "", int(transcript.start.fork is not None))
-        carried = _CARRIED if self.is_kin else [name for name in _CARRIED if name not in ("config", *schema.POLICIES)]
+        carried = (
+            _CARRIED if self.has_facts else [name for name in _CARRIED if name not in ("config", *schema.POLICIES)]
+        )
         tally.add("fact", "", lost_facts(transcript, (*carried, "tools")))

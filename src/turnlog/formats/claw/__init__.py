@@ -12,10 +12,11 @@ from collections.abc import Iterator
 
 from turnlog.formats import Format, OutputFile, Places, Rendered, Source, Writing
 from turnlog.formats._shared.finding import resume_command
+from turnlog.formats.claw.message import NAME
 from turnlog.formats.claw.reading import read
 from turnlog.formats.claw.record import PARTITION, SAFE_ID, copy_of, is_session, partition_of
-from turnlog.formats.claw.writing import NAME, write
-from turnlog.interop.folder import is_plain_file, names_in
+from turnlog.formats.claw.writing import write
+from turnlog.interop.folder import is_plain_file, is_plain_folder, names_in
 from turnlog.interop.place import put_files
 from turnlog.interop.value import fields
 
@@ -35,15 +36,11 @@ def find(path: str) -> Iterator[Source]:
             yield Source(NAME, path)
         return
     inner = (os.path.join(path, name) for name in (".claw/sessions", ".claude/sessions", "sessions"))
-    for folder in (path, *filter(_is_plain_folder, inner)):
+    for folder in (path, *filter(is_plain_folder, inner)):
         yield from _in_folder(folder)
         for partition in (os.path.join(folder, name) for name in names_in(folder) if PARTITION.fullmatch(name)):
-            if _is_plain_folder(partition):
+            if is_plain_folder(partition):
                 yield from _in_folder(partition)
-
-
-def _is_plain_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _is_ours(folder: str) -> bool:

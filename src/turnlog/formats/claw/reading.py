@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -15,20 +15,20 @@ from turnlog.formats._shared.blocks import unknown
 from turnlog.formats._shared.origin import UNKNOWN, UnknownRecords
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats.claw import record as files
+from turnlog.formats.claw.message import COUNTERS, EARLY, NAME, UPDATED, input_of, plain_record
 from turnlog.formats.claw.record import ClawRecord, copy_of, of_line, report
-from turnlog.formats.claw.writing import COUNTERS, EARLY, NAME, UPDATED, input_of, plain_record, to_ms
 from turnlog.interop.folder import names_in
 from turnlog.interop.jsonline import lines
-from turnlog.interop.patch import difference
+from turnlog.interop.patch import deep_patch
 from turnlog.interop.records import report_unreadable
 from turnlog.interop.rust import compact, trimmed
-from turnlog.interop.value import EPOCH, as_counter, fields, without_none
+from turnlog.interop.value import as_counter, fields, from_ms, without_none
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
+from turnlog.log.draft import to_ms
 from turnlog.log.entry import Compaction, Custom, Message, Note
 from turnlog.log.usage import Usage
 
-_LATEST_MS = 253_402_300_799_999
 _KINDS = ("message", "compaction", "prompt_history")
 _NAMED = ("model", "type", "version", "session_id", "created_at_ms", "updated_at_ms", "workspace_root", "fork")
 
@@ -38,20 +38,13 @@ def read(source: Source) -> Reading:
     return _Reader(source).reading()
 
 
-def time_of(ms: Any) -> datetime | None:
-    """A time of claw's, if it is one."""
-    if isinstance(ms, (int, float)) and not isinstance(ms, bool) and 0 <= ms <= _LATEST_MS:
-        return EPOCH + timedelta(milliseconds=int(ms))
-    return None
-
-
 def _began(meta: dict[str, Any], id: str) -> datetime | None:
     """When a session began whose header does not say so in today's words: by its id, or by an early header."""
     stamp, started = files.stamp_of(id), fields(meta.get("metadata")).get("started_at")
     if stamp is not None:
-        return time_of(stamp)
+        return from_ms(stamp)
     seconds = int(started) if isinstance(started, str) and re.fullmatch("[0-9]{1,99}", started) else 0
-    return time_of(seconds * 1000) if seconds else None
+    return from_ms(seconds * 1000) if seconds else None
 
 
 def _int64(value: Any) -> int | None:
@@ -111,7 +104,7 @@ class _Reader:
             id = f"{id}.{copy.tag}"
         model, old = meta.get("model"), fields(meta.get("metadata")).get("model")
         is_named = isinstance(model, str) and bool(model)
-        created = time_of(meta.get("created_at_ms"))
+        created = from_ms(meta.get("created_at_ms"))
         more = {
             "flat": os.path.basename(os.path.dirname(os.path.abspath(self.path))) == "sessions" or None,
             "created_at_ms": _int64(meta.get("created_at_ms")) if created is None else None,
@@ -218,7 +211,7 @@ class _Reader:
         if not isinstance(text, str):
             report(self.problems, "a prompt without text: kept as it is", line)
             return self.unknown(line, "prompt_history")
-        when = time_of(at)
+        when = from_ms(at)
         more = {key: value for key, value in record.items() if key not in ("type", "text", "timestamp_ms")}
         if when is None or to_ms(when) != at:
             more["timestamp_ms"] = at
@@ -246,7 +239,7 @@ class _Reader:
             at=self.created,
             origin={"agent": NAME, **({EARLY: early} if early else {})},
         )
-        patch = difference(plain_record(message, Tally()), record.record, mends=True)
+        patch = deep_patch(plain_record(message, Tally()), record.record, keeps_additions=True)
         return replace(message, origin={**message.origin, "patch": patch}) if patch else message
 
     def usage(self, record: ClawRecord, raw: Any) -> Usage | None:

@@ -3,92 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
 from typing import Any, cast
 
 from turnlog.formats import LossWord, OutputFile, Rendered, Transcript
-from turnlog.formats._shared.blocks import original
 from turnlog.formats._shared.compactedview import compactions_on, seen_on
 from turnlog.formats._shared.losses import count_unseen, with_losses
 from turnlog.formats._shared.origin import is_of, origin_of
 from turnlog.formats._shared.tally import Tally, lost_facts, stand_in, with_repaired_results
+from turnlog.formats.claw.message import MAX_COUNT, NAME, UPDATED, block_record, message_record, plain_record
 from turnlog.formats.claw.record import file_name
-from turnlog.interop.json import decoded
-from turnlog.interop.patch import restored
+from turnlog.interop.patch import apply_deep
 from turnlog.interop.rust import claw, compact, fnv1a64, trimmed
-from turnlog.interop.value import EPOCH, as_list, fields
-from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult, UnknownBlock
+from turnlog.interop.value import as_list, fields
+from turnlog.log.block import Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible
+from turnlog.log.draft import to_ms
 from turnlog.log.entry import Compaction, Custom, Message, Note, Set
-from turnlog.log.usage import Usage
-
-NAME = "claw"
-UPDATED = "claw.updated_at_ms"
-EARLY = "early"
-"""In the origin of a message: which of its thoughts are of a version that called their field `text`."""
-COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-_MOST = (1 << 32) - 1
-
-
-def to_ms(at: datetime) -> int:
-    """A time as claw counts it."""
-    return (at - EPOCH) // timedelta(milliseconds=1)
-
-
-def input_of(text: str) -> Any:
-    """A tool's input, which claw keeps as text: as JSON where it is an object or a list, and as it is otherwise."""
-    value = decoded(text.encode())
-    return cast("Any", value) if isinstance(value, (dict, list)) else text
-
-
-def block_record(block: AnyBlock, tally: Tally, names: Mapping[str, str]) -> dict[str, Any]:
-    """One block; what claw has no word for becomes text."""
-    if isinstance(block, Text):
-        return {"type": "text", "text": block.text}
-    if isinstance(block, Thinking):
-        signature = fields(block.data).get("signature")
-        record: dict[str, Any] = {"type": "thinking", "thinking": block.text}
-        if isinstance(signature, str):
-            record["signature"] = signature
-        elif block.data is not None:
-            tally.add("sealed reasoning", "its readable part")
-        return record
-    if isinstance(block, ToolCall) and block.by is None:
-        given = block.input if isinstance(block.input, str) else compact(block.input).decode()
-        return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
-    if isinstance(block, ToolResult):
-        return {
-            "type": "tool_result",
-            "tool_use_id": block.call,
-            "tool_name": block.name or names.get(block.call, "tool"),
-            "output": tally.result(block.content),
-            "is_error": block.is_error,
-        }
-    what = "provider's tool call" if isinstance(block, ToolCall) else str(block.__struct_config__.tag)
-    tally.add(block.kind if isinstance(block, UnknownBlock) else what, "a text that says so")
-    return {"type": "text", "text": stand_in(block)}
-
-
-def plain_record(message: Message, tally: Tally) -> dict[str, Any]:
-    """A message that was claw's, as its own fields tell it."""
-    blocks = [
-        original(NAME, block) if isinstance(block, UnknownBlock) else block_record(block, tally, {})
-        for block in message.blocks
-    ]
-    for index in as_list(fields(message.origin).get(EARLY)):
-        if index < len(blocks) and "thinking" in fields(blocks[index]):
-            blocks[index]["text"] = blocks[index].pop("thinking")
-    return _message_record(message.role, blocks, message.usage, tally)
-
-
-def _message_record(role: str, blocks: list[Any], usage: Usage | None, tally: Tally) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": role, "blocks": blocks}
-    if usage is not None:
-        written = usage.cache_write_tokens + usage.cache_write_1h_tokens
-        counts = (usage.input_tokens, usage.cache_read_tokens, written, usage.output_tokens)
-        tally.add("tokens beyond 32 bits", str(_MOST), sum(count > _MOST for count in counts))
-        message["usage"] = {name: min(count, _MOST) for name, count in zip(COUNTERS, counts, strict=True)}
-    return {"type": "message", "message": message}
 
 
 def records_of(message: Message, tally: Tally, names: Mapping[str, str], *, is_first: bool) -> Iterable[dict[str, Any]]:
@@ -98,20 +28,20 @@ def records_of(message: Message, tally: Tally, names: Mapping[str, str], *, is_f
     if is_first:
         tally.add("reasoning", "", sum(isinstance(block, Thinking) for block in rest))
         rest = [block for block in rest if not isinstance(block, Thinking)]
-    yield from (_message_record("tool", [block_record(block, tally, names)], None, tally) for block in results)
+    yield from (message_record("tool", [block_record(block, tally, names)], None, tally) for block in results)
     if rest:
         words = [Text(text=stand_in(block)) if isinstance(block, ToolResult) else block for block in rest]
         blocks = [block_record(block, tally, names) for block in words]
         role, usage = ("user" if message.role == "tool" else message.role), message.usage
-        yield _message_record(role, blocks, usage if role == "assistant" else None, tally)
+        yield message_record(role, blocks, usage if role == "assistant" else None, tally)
 
 
-def _whole(value: Any, tally: Tally) -> Any:
-    """The same with integers only: claw has no other numbers."""
+def with_integers_only(value: Any, tally: Tally) -> Any:
+    """The same value with no other numbers than integers: claw has none."""
     if isinstance(value, dict):
-        return {key: _whole(item, tally) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: with_integers_only(item, tally) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_whole(item, tally) for item in cast("list[Any]", value)]
+        return [with_integers_only(item, tally) for item in cast("list[Any]", value)]
     if isinstance(value, float) or (isinstance(value, int) and not -(1 << 63) <= value < 1 << 63):
         tally.add("number that is no 64-bit integer", "its digits as text")
         return compact(value).decode()
@@ -128,12 +58,12 @@ def _is_prompt(note: Note) -> bool:
     return (origin_of(note, NAME) or {}).get("type") == "prompt_history"
 
 
-def _says_more(message: Message) -> bool:
+def _needs_newer_claw(message: Message) -> bool:
     """Whether the first claw would refuse it."""
     return any(isinstance(block, (Thinking, UnknownBlock)) for block in message.blocks)
 
 
-def _is_newer(record: dict[str, Any]) -> bool:
+def _is_of_newer_claw(record: dict[str, Any]) -> bool:
     """Whether the first claw refuses it."""
     kinds = [fields(block).get("type") for block in as_list(fields(record.get("message")).get("blocks"))]
     return record.get("type") not in ("session_meta", "compaction", "message") or "thinking" in kinds
@@ -158,7 +88,7 @@ class _Writer:
         return any(
             isinstance(entry, (Note, Custom))
             or (isinstance(entry, Set) and entry.key == "model" and "metadata" not in meta)
-            or (isinstance(entry, Message) and _says_more(entry))
+            or (isinstance(entry, Message) and _needs_newer_claw(entry))
             for entry in self.transcript.entries()
             if is_of(entry, NAME)
         )
@@ -176,7 +106,7 @@ class _Writer:
         name = str(self.origin.get("file") or file_name(id))
         root = meta.get("workspace_root")
         about = {"partition": root if root and not self.origin.get("flat") else None}
-        is_newer = not self.is_first and any(map(_is_newer, records))
+        is_newer = not self.is_first and any(map(_is_of_newer_claw, records))
         opens = "claw-code of 2026-08 or newer, and in no older one" if is_newer else ""
         return Rendered(id=id, files=[OutputFile(name, data)], lost=self.tally.losses(), opens=opens, about=about)
 
@@ -194,7 +124,7 @@ class _Writer:
             id = f"session-{created}-{fnv1a64(transcript.id.encode('utf-8', 'surrogatepass')) % 10**9}"
             updated = max(created, to_ms(transcript.updated))
         record: dict[str, Any] = {
-            **_whole(fields(self.origin.get("meta")), self.tally),
+            **with_integers_only(fields(self.origin.get("meta")), self.tally),
             "type": "session_meta", "version": self.origin.get("version", 1), "session_id": id,
             "created_at_ms": created, "updated_at_ms": updated,
         }  # fmt: skip
@@ -236,8 +166,8 @@ class _Writer:
         if not isinstance(summary, str):
             summary = "\n\n".join(text_of(item.blocks) for item in last.replacement if isinstance(item, Message))
         yield {
-            **_whole(fields((origin_of(last, NAME) or {}).get("record")), self.tally),
-            "type": "compaction", "count": min(count, _MOST), "summary": summary,
+            **with_integers_only(fields((origin_of(last, NAME) or {}).get("record")), self.tally),
+            "type": "compaction", "count": min(count, MAX_COUNT), "summary": summary,
             "removed_message_count": meta.get("removed", self.removed(last)),
         }  # fmt: skip
 
@@ -255,9 +185,9 @@ class _Writer:
         for message in whole:
             # A result that we had to add stands where its call is.
             seq = max(seq, message.seq)
-            if is_of(message, NAME) and not (self.is_first and _says_more(message)):
+            if is_of(message, NAME) and not (self.is_first and _needs_newer_claw(message)):
                 patch = fields(message.origin).get("patch")
-                yield seq, _whole(restored(plain_record(message, self.tally), patch), self.tally)
+                yield seq, with_integers_only(apply_deep(plain_record(message, self.tally), patch), self.tally)
             elif message.blocks:
                 self.tally.add("time of a message", "the session's own times")
                 self.tally.add("model of a message", "the session's", int(message.model is not None))
@@ -273,9 +203,9 @@ class _Writer:
                 self.tally.add("prompt that was typed" if isinstance(entry, Note) else "custom entry")
             elif isinstance(entry, Custom):
                 if entry.seq in self.by_seq:
-                    yield entry.seq, _whole(entry.data, self.tally)
+                    yield entry.seq, with_integers_only(entry.data, self.tally)
             elif _is_prompt(entry):
-                at, more = entry.clock or entry.at, _whole(fields(origin.get("record")), self.tally)
+                at, more = entry.clock or entry.at, with_integers_only(fields(origin.get("record")), self.tally)
                 stamp = to_ms(at) if at is not None else 0
                 record = {"type": "prompt_history", "text": entry.text, "timestamp_ms": stamp, **more}
                 yield -1 if origin.get("first") else entry.seq, record

@@ -36,8 +36,8 @@ def _in_file(path: str) -> Iterator[Source]:
     name = os.path.basename(path)
     if not name.endswith(".jsonl") or cli.ROTATED.fullmatch(name):
         return
-    kind, beside = _kind(path), os.path.join(os.path.dirname(path), "context.jsonl")
-    if kind == "wire" and name == "wire.jsonl" and (_kind(beside) or _was_cleared(beside)):
+    kind, beside = _file_kind(path), os.path.join(os.path.dirname(path), "context.jsonl")
+    if kind == "wire" and name == "wire.jsonl" and (_file_kind(beside) or _was_cleared(beside)):
         yield Source(NAME, beside)
     elif kind or (name == "context.jsonl" and _was_cleared(path)):
         yield Source(NAME, path)
@@ -49,10 +49,10 @@ def _was_cleared(path: str) -> bool:
     if not os.path.isfile(path) or os.path.getsize(path) > 0:
         return False
     names = [name for name in names_in(folder or ".") if cli.ROTATED.fullmatch(name)]
-    return any(_kind(os.path.join(folder, name)) == "context" for name in names)
+    return any(_file_kind(os.path.join(folder, name)) == "context" for name in names)
 
 
-def _kind(path: str) -> str:
+def _file_kind(path: str) -> str:
     """`context` and `wire` are of kimi-cli, `code` of kimi-code; "" is neither."""
     is_wire, is_context = False, os.path.basename(path) == "context.jsonl"
     for record in first_records(path, 21):
@@ -71,7 +71,7 @@ def _kind(path: str) -> str:
 
 
 def _read(source: Source) -> Reading:
-    return code.read(source) if _kind(source.path) == "code" else cli.read(source)
+    return code.read(source) if _file_kind(source.path) == "code" else cli.read(source)
 
 
 FORMAT = Format(

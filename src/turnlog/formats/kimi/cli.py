@@ -22,9 +22,10 @@ from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Sourc
 from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.formats.kimi import parts
 from turnlog.interop.folder import names_in
+from turnlog.interop.json import json_or_text
 from turnlog.interop.overlap import overlap
 from turnlog.interop.problem import tell
-from turnlog.interop.records import RawRecord, report_unreadable, rows
+from turnlog.interop.records import RawRecord, load_sidecar, report_unreadable, rows
 from turnlog.interop.value import as_list, fields, items, moment, text, without_none
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Spent
@@ -42,7 +43,7 @@ def read(source: Source) -> Reading:
     path = os.path.join(folder, "wire.jsonl")
     is_session = is_wire or name == "context.jsonl"
     wire = _Wire(path, [] if is_wire else problems) if is_session else _Wire("", [])
-    state = parts.load(os.path.join(folder, "state.json"))
+    state = fields(load_sidecar(os.path.join(folder, "state.json"), []))
     facts = _facts(state) if is_session else {}
     steps = _from_wire(source, problems, wire) if is_wire else _Reader(source, problems, facts, wire).steps()
     return Reading(header=_header(folder, name, wire, state), steps=steps, problems=problems, facts=facts)
@@ -53,7 +54,7 @@ def _header(folder: str, name: str, wire: _Wire, state: dict[str, Any]) -> Sessi
     id, spawned = os.path.basename(folder), None
     workspace, title = _workspace(outer), text(state.get("custom_title"))
     if os.path.basename(outer) == "subagents":
-        meta = parts.load(os.path.join(folder, "meta.json"))
+        meta = fields(load_sidecar(os.path.join(folder, "meta.json"), []))
         session = os.path.dirname(outer)
         spawned = Spawn(os.path.basename(session), role=text(meta.get("subagent_type")))
         id, title = f"{spawned.session}.{id}", text(meta.get("description"))
@@ -73,7 +74,7 @@ def _header(folder: str, name: str, wire: _Wire, state: dict[str, Any]) -> Sessi
 def _workspace(folder: str) -> str | None:
     """The folder of the sessions is called after a digest of the workspace; the program keeps a list of those."""
     wanted = os.path.basename(folder)
-    for item in items(parts.load(os.path.join(parts.parent_of(folder, 2), "kimi.json")).get("work_dirs")):
+    for item in items(fields(load_sidecar(os.path.join(parts.parent_of(folder, 2), "kimi.json"), [])).get("work_dirs")):
         path = text(item.get("path"))
         if path is not None and wanted.endswith(md5(path.encode("utf-8", "surrogatepass")).hexdigest()):
             return path
@@ -315,7 +316,7 @@ def _from_wire(source: Source, problems: list[Problem], wire: _Wire) -> Iterator
 def _closed(step: _Open | None, key: str, *, is_tail: bool = False) -> Iterator[Step]:
     if step is None or not (step.blocks or step.calls):
         return
-    calls = [ToolCall(id=id, name=name, input=parts.arguments("".join(pieces))) for id, name, pieces in step.calls]
+    calls = [ToolCall(id=id, name=name, input=json_or_text("".join(pieces))) for id, name, pieces in step.calls]
     blocks: list[AnyBlock] = [*step.blocks, *calls]
     if is_tail:
         key = f"{key}~{len(blocks) + len(step.results)}"

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.origin import UnknownRecords, of_unknown_role
-from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, load, output, parent_of, usage_of
+from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, output, parent_of, usage_of
 from turnlog.interop.json import is_deep
 from turnlog.interop.problem import report
-from turnlog.interop.records import RawRecord, record_at, rows
+from turnlog.interop.records import RawRecord, load_sidecar, record_at, rows
 from turnlog.interop.value import as_counter, as_int, fields, items, moment, text
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Spent, Stop
@@ -71,7 +71,8 @@ def _alone(source: Source, about: dict[str, Any]) -> SessionHeader:
 def _placed(source: Source, folder: str, about: dict[str, Any]) -> SessionHeader:
     agent, session = os.path.basename(folder), parent_of(source.path, 3)
     id = os.path.basename(session)
-    state = load(os.path.join(session, "state.json")) or load(os.path.join(session, "session-meta", "state.json"))
+    paths = [os.path.join(session, *folder, "state.json") for folder in ((), ("session-meta",))]
+    state = next((state for path in paths if (state := fields(load_sidecar(path, [])))), fields(None))
     agent_state = fields(fields(state.get("agents")).get(agent))
     is_main = agent == "main" or agent_state.get("type") == "main"
     fork = text(state.get("forkedFrom")) if is_main else None
@@ -102,10 +103,11 @@ class _Step(Struct):
 
 
 class _Item(Struct):
-    """One message of the conversation as it stands. `said` is where the record is of what a person typed."""
+    """One message of the conversation as it stands."""
 
     key: str
-    said: int | None = None
+    prompt: tuple[int, int] | None = None
+    """Of what a person typed: the offset of its record, and its place among the messages of that."""
     is_summary: bool = False
 
 
@@ -116,14 +118,14 @@ class _Reader:
         self._names = RecordNames()
         self._step: _Step | None = None
         self._later: list[tuple[RawRecord, dict[str, Any], datetime | None]] = []
-        """Messages that came while a call had no result yet: they stand behind it."""
+        """Messages that came while a call had no result yet: they follow that result."""
         self._history: list[_Item] = []
         self._calls: dict[str, str] = {}
         self._model: str | None = None
-        self._booked: list[Usage] = []
-        """What answers carry and no record of usage told again yet."""
-        self._ahead: list[tuple[Usage, dict[str, Any], datetime | None]] = []
-        """What was told while an answer was still arriving, which may carry it."""
+        self._carried_usage: list[Usage] = []
+        """The usage of answers that no record of usage has repeated yet."""
+        self._unclaimed_usage: list[tuple[Usage, dict[str, Any], datetime | None]] = []
+        """Records of usage that came while an answer was still arriving, which may carry the same."""
         self._compacting = False
         self._unknown = UnknownRecords(NAME)
         self._operations = {
@@ -177,7 +179,9 @@ class _Reader:
         elif kind.startswith("full_compaction."):
             self._compacting = kind == "full_compaction.begin"
 
-    def _message(self, row: RawRecord, raw: dict[str, Any], at: datetime | None, before: str = "") -> Iterator[Step]:
+    def _message(
+        self, row: RawRecord, raw: dict[str, Any], at: datetime | None, before: str = "", index: int = 0
+    ) -> Iterator[Step]:
         role, origin = raw.get("role"), fields(raw.get("origin"))
         key = before + self._names.of(text(raw.get("id")) or digest(raw))
         entry = _entry_of(raw, at, self._calls)
@@ -187,8 +191,8 @@ class _Reader:
         if role == "assistant":
             entry = replace(entry, model=self._model)
         yield Record(entry=entry, key=key)
-        is_said = role == "user" and _is_typed(origin)
-        self._history.append(_Item(key, row.offset if is_said else None, origin.get("kind") == "compaction_summary"))
+        prompt = (row.offset, index) if role == "user" and _is_typed(origin) else None
+        self._history.append(_Item(key, prompt, origin.get("kind") == "compaction_summary"))
 
     def _event(self, event: dict[str, Any], at: datetime | None) -> Iterator[Step]:
         kind = event.get("type")
@@ -244,8 +248,8 @@ class _Reader:
             end = step.end or {}
             usage = usage_of(end.get("usage"))
             if usage is not None:
-                ahead = [one[0] for one in self._ahead]
-                self._ahead.pop(ahead.index(usage)) if usage in ahead else self._booked.append(usage)
+                ahead = [one[0] for one in self._unclaimed_usage]
+                self._unclaimed_usage.pop(ahead.index(usage)) if usage in ahead else self._carried_usage.append(usage)
             is_open = is_tail and step.end is None
             key = self._names.of(f"{step.uuid}~{len(step.blocks) + len(step.results)}" if is_open else step.uuid)
             entry = Message(
@@ -268,15 +272,15 @@ class _Reader:
         usage = usage_of(record.get("usage"))
         if usage is None:
             return
-        if usage in self._booked:
-            self._booked.remove(usage)
+        if usage in self._carried_usage:
+            self._carried_usage.remove(usage)
             return
-        self._ahead.append((usage, record, at))
+        self._unclaimed_usage.append((usage, record, at))
         if self._step is None:
             yield from self._uncarried()
 
     def _uncarried(self) -> Iterator[Step]:
-        ahead, self._ahead = self._ahead, []
+        ahead, self._unclaimed_usage = self._unclaimed_usage, []
         for usage, record, at in ahead:
             why = "compaction" if self._compacting else text(record.get("usageScope"))
             entry = Spent(usage=usage, model=text(record.get("model")) or self._model, why=why, at=at)
@@ -291,14 +295,14 @@ class _Reader:
         left = wanted if type(wanted) is int else -1
         while left > 0 and index > 0 and not self._history[index - 1].is_summary:
             index -= 1
-            left -= self._history[index].said is not None
+            left -= self._history[index].prompt is not None
         if left:
             report(self.reading.problems, "an undo of more than was said, or of no number: left out", offset=row.offset)
         elif wanted:
             yield self._back(index, "undo", at)
 
     def _back(self, size: int, why: str, at: datetime | None) -> Jump:
-        """The conversation goes on behind so much of what there is."""
+        """Jump back so that `size` messages remain."""
         last = self._history[-1].key
         del self._history[size:]
         to = self._history[-1].key if self._history else ""
@@ -307,23 +311,16 @@ class _Reader:
     def _compacted(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
         record = row.data
         summary = text(record.get("contextSummary")) or text(record.get("summary")) or ""
-        said_so = blocks_of(fields(record.get("summary")).get("content")) or [Text(text=summary)]
-        kept, count = record.get("keptUserMessageCount"), record.get("compactedCount", record.get("count"))
-        head = record.get("keptHeadUserMessageCount")
-        replacement: list[Any] = [Message(role="user", blocks=said_so)]
+        summary_blocks = blocks_of(fields(record.get("summary")).get("content")) or [Text(text=summary)]
+        count = record.get("compactedCount", record.get("count"))
+        kept: list[Message] = []
         tail: list[_Item] = []
-        if type(kept) is int:
-            typed = [item.said for item in self._history if item.said is not None]
-            first = typed[: head if type(head) is int else 0]
-            rest = typed[len(first) :]
-            number = max(0, kept - len(first))
-            last = rest[len(rest) - number :] if number < len(rest) else rest
-            raws = [fields(record_at(self._source.path, offset).get("message")) for offset in [*first, *last]]
-            replacement[:0] = [Message(role="user", blocks=blocks_of(raw.get("content"))) for raw in raws if raw]
+        if type(record.get("keptUserMessageCount")) is int:
+            kept = [prompt for place in self._kept_prompts(record) if (prompt := self._prompt_at(place)) is not None]
         elif type(count) is int and 0 <= count < len(self._history):
             tail = self._history[count:]
         entry = Compaction(
-            replacement=replacement,
+            replacement=[*kept, Message(role="user", blocks=summary_blocks)],
             tokens_before=as_int(record.get("tokensBefore")),
             tokens_after=as_int(record.get("tokensAfter")),
             at=at,
@@ -332,25 +329,41 @@ class _Reader:
         yield Record(entry=entry, key=key, names={"keep": tail[0].key} if tail else {})
         self._history = [_Item(key, is_summary=True), *tail]
 
+    def _kept_prompts(self, record: dict[str, Any]) -> list[tuple[int, int]]:
+        """The places of the prompts that a compaction keeps: some of the first, and the last."""
+        prompts = [item.prompt for item in self._history if item.prompt is not None]
+        head = record.get("keptHeadUserMessageCount")
+        first = prompts[: head if type(head) is int else 0]
+        rest = prompts[len(first) :]
+        return first + rest[max(0, len(rest) - max(0, record["keptUserMessageCount"] - len(first))) :]
+
+    def _prompt_at(self, place: tuple[int, int]) -> Message | None:
+        offset, index = place
+        record = record_at(self._source.path, offset)
+        raws = [*items([record.get("message")]), *items(record.get("messages"))][index : index + 1]
+        if not raws:
+            report(self.reading.problems, "a prompt that a compaction keeps cannot be read again", offset=offset)
+        return Message(role="user", blocks=blocks_of(raws[0].get("content"))) if raws else None
+
     def _spliced(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
-        """What an earlier protocol did with everything: cut out a stretch, and put others in its place."""
-        start, gone = row.data.get("start"), row.data.get("deleteCount")
+        """The one operation of an earlier protocol: messages in the place of others."""
+        start, delete_count = row.data.get("start"), row.data.get("deleteCount")
         size = len(self._history)
         start = min(start, size) if type(start) is int and start >= 0 else size
-        gone = min(gone, size - start) if type(gone) is int and gone > 0 else 0
+        delete_count = min(delete_count, size - start) if type(delete_count) is int and delete_count > 0 else 0
         fresh = items(row.data.get("messages"))
-        if start + gone < size and fresh:
+        if start + delete_count < size and fresh:
             problem = "messages put in the middle: they stand at the end"
             report(self.reading.problems, problem, offset=row.offset)
-        if gone and start + gone == size:
+        if delete_count and start + delete_count == size:
             yield self._back(start, "splice", at)
-        elif gone:
-            for item in self._history[start : start + gone]:
+        elif delete_count:
+            for item in self._history[start : start + delete_count]:
                 key = self._names.of(f"cut {item.key}")
                 yield Record(entry=Edit(entry=0, at=at), key=key, names={"entry": item.key})
-            del self._history[start : start + gone]
-        for raw in fresh:
-            yield from self._message(row, raw, at)
+            del self._history[start : start + delete_count]
+        for index, raw in enumerate(fresh):
+            yield from self._message(row, raw, at, index=index)
 
 
 def _entry_of(raw: dict[str, Any], at: datetime | None, names: dict[str, str]) -> Message | None:

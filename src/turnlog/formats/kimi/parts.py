@@ -9,8 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from turnlog.formats._shared.blocks import linked, unknown
-from turnlog.interop.json import decode
-from turnlog.interop.records import load_sidecar
+from turnlog.interop.json import json_or_text
 from turnlog.interop.value import as_list, fields, json_text, text, token_count
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
 from turnlog.log.digest import sha256
@@ -54,20 +53,10 @@ def calls_of(value: Any) -> list[AnyBlock]:
         inner = fields(call.get("function")) or call
         id, name = call.get("id"), inner.get("name")
         if isinstance(id, str) and isinstance(name, str):
-            calls.append(ToolCall(id=id, name=name, input=arguments(inner.get("arguments"))))
+            calls.append(ToolCall(id=id, name=name, input=json_or_text(inner.get("arguments"))))
         else:
             calls.append(unknown(NAME, raw))
     return calls
-
-
-def arguments(value: Any) -> Any:
-    """What a call was given: an object where its text is one, else the text."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return decode(value.encode())
-    except (ValueError, UnicodeEncodeError):
-        return value
 
 
 def output(value: Any, note: str | None = None) -> str | list[AnyBlock]:
@@ -102,11 +91,6 @@ class RecordNames:
         self._counts[name] += 1
         times = self._counts[name]
         return name if times == 1 else f"{name} {times}"
-
-
-def load(path: str) -> dict[str, Any]:
-    """A small document beside a session; empty if there is none."""
-    return fields(load_sidecar(path, []))
 
 
 def parent_of(path: str, levels: int = 1) -> str:

@@ -1,60 +1,27 @@
-"""What reading and writing a checkpoint of owlen share: its times, its keys, how it looks, and its files as ours."""
+"""What reading and writing a checkpoint of owlen share: its keys, its fields, and its files as our checkpoint."""
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
 
 from turnlog.formats import Record
 from turnlog.formats._shared.compactedview import short_id
-from turnlog.interop.value import EPOCH, as_list, fields, items
+from turnlog.interop.rusttime import RustTime, time_record
+from turnlog.interop.value import as_list, fields, items
 from turnlog.log.entry import Checkpoint
 from turnlog.log.part import Root
-from turnlog.log.payload import digest
-from turnlog.workspace.tree import FILE, FOLDER, UNKNOWN, Tree, TreeNode, encode_tree, path_text
+from turnlog.workspace.texttree import text_tree
+from turnlog.workspace.tree import path_text
 
 AGENT = "owlen"
-_MOMENT, _LENGTH = ("secs_since_epoch", "nanos_since_epoch"), ("secs", "nanos")
-"""How Rust writes a point in time, and a length of time."""
 STATS = ("start_time", "total_messages", "total_tool_calls", "total_duration", "estimated_tokens")
 
-Time = list[int]
-"""Seconds and nanoseconds; a time of ours has only milliseconds."""
 
-
-def time_of(raw: Any) -> Time | None:
-    """A time or duration as Rust writes it: an object, or a list of the same two numbers."""
-    pair = as_list(raw) or (list(fields(raw).values()) if tuple(fields(raw)) in (_MOMENT, _LENGTH) else [])
-    if len(pair) != 2 or not all(type(number) is int and 0 <= number < 1 << 62 for number in pair):
-        return None
-    more, nanos = divmod(pair[1], 1_000_000_000)
-    return [pair[0] + more, nanos]
-
-
-def _spelt(time: Any, names: tuple[str, str] = _MOMENT) -> dict[str, int]:
-    return dict(zip(names, time_of(time) or (0, 0), strict=True))
-
-
-def moment(time: Time) -> datetime | None:
-    """A point in time, as exactly as ours go."""
-    try:
-        return EPOCH + timedelta(seconds=time[0], microseconds=time[1] // 1000)
-    except OverflowError:
-        return None
-
-
-def rust_time(at: datetime) -> Time:
-    """A point in time for Rust, which knows none before 1970."""
-    micros = max(0, (at - EPOCH) // timedelta(microseconds=1))
-    return [micros // 1_000_000, micros % 1_000_000 * 1000]
-
-
-def session_id(start: Time) -> str:
+def session_id(start: RustTime) -> str:
     """owlen gives sessions no id; when one began tells it from others."""
     return f"{start[0]}-{start[1]:09d}"
 
@@ -71,17 +38,17 @@ def document(checkpoint: dict[str, Any], lists: Lists) -> dict[str, Any]:
     """A checkpoint as owlen writes it. `checkpoint` is the data of the note that stands for it."""
     kept, diffs = fields(checkpoint.get("stats")), map(fields, as_list(checkpoint.get("diffs")))
     spelt = {
-        "start_time": _spelt(kept.get("start_time")),
-        "total_duration": _spelt(kept.get("total_duration"), _LENGTH),
+        "start_time": time_record(kept.get("start_time")),
+        "total_duration": time_record(kept.get("total_duration"), is_duration=True),
     }
     return {
         "id": checkpoint.get("id"),
-        "timestamp": _spelt(checkpoint.get("timestamp")),
+        "timestamp": time_record(checkpoint.get("timestamp")),
         "stats": {name: spelt.get(name, kept.get(name)) for name in STATS},
         "user_prompts": lists.prompts,
         "assistant_responses": lists.responses,
         "tool_calls": lists.calls,
-        "file_diffs": [{**diff, "timestamp": _spelt(diff.get("timestamp"))} for diff in diffs],
+        "file_diffs": [{**diff, "timestamp": time_record(diff.get("timestamp"))} for diff in diffs],
     }
 
 
@@ -117,38 +84,9 @@ def checkpoint_of(files: Texts, workspace: str | None, key: str, **more: Any) ->
     roots: list[Root] = []
     for folder, inner in sorted(folders.items()):
         name = _WORKSPACE if folder == workspace else folder
-        tree = _kept(folder, {tuple(path.split("/")): text for path, text in inner.items()}, blobs)
+        tree = text_tree(folder, {tuple(path.split("/")): text for path, text in inner.items()}, blobs, _EMPTY)
         roots.append(Root(name, path_text(os.fsencode(folder)), tree, is_partial=True))
     return Record(entry=Checkpoint(roots=roots, origin={"agent": AGENT}, **more), key=key, blobs=blobs)
-
-
-def _kept(folder: str, files: dict[tuple[str, ...], str], blobs: list[bytes]) -> str:
-    """A folder of these files, and its digest."""
-    tree: Tree = {}
-    for name in dict.fromkeys(path[0] for path in files):
-        path, data = os.path.join(folder, name), files.get((name,), "").encode("utf-8", "surrogatepass")
-        if data:
-            node = TreeNode(FILE, _mode(path, 0o644), _blob(data, blobs), len(data))
-        elif (name,) in files:
-            node = TreeNode(UNKNOWN, reason=_EMPTY)
-        else:
-            below = {inner[1:]: text for inner, text in files.items() if inner[0] == name}
-            node = TreeNode(FOLDER, _mode(path, 0o755), _kept(path, below, blobs))
-        tree[os.fsencode(name)] = node
-    return _blob(encode_tree(tree), blobs)
-
-
-def _mode(path: str, usual: int) -> int:
-    """The permissions that it has now: owlen does not know them, and a file is not another for them."""
-    try:
-        return stat.S_IMODE(os.lstat(path).st_mode)
-    except OSError:
-        return usual
-
-
-def _blob(data: bytes, blobs: list[bytes]) -> str:
-    blobs.append(data)
-    return digest(data)
 
 
 def name_of(*parts: str) -> str:

@@ -16,12 +16,13 @@ from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Sourc
 from turnlog.formats._shared.finding import workspace_over
 from turnlog.formats.owlen import checkfile
 from turnlog.interop.folder import head_of, is_plain_file, names_in
-from turnlog.interop.json import decode
+from turnlog.interop.json import json_or_text
 from turnlog.interop.jsonline import document
-from turnlog.interop.patch import patch_for
+from turnlog.interop.patch import flat_patch
 from turnlog.interop.problem import report
 from turnlog.interop.records import load_sidecar
 from turnlog.interop.rust import compact, pretty
+from turnlog.interop.rusttime import RustTime, datetime_of, rust_time_in
 from turnlog.interop.salvage import salvage
 from turnlog.interop.value import as_list, fields, without_none
 from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
@@ -40,8 +41,8 @@ class Opening(Struct, frozen=True):
 
     path: str
     id: str
-    at: checkfile.Time | None = None
-    start: checkfile.Time | None = None
+    at: RustTime | None = None
+    start: RustTime | None = None
     is_checkpoint: bool = False
 
     @property
@@ -54,9 +55,9 @@ def opening(path: str) -> Opening:
     """The beginning of a checkpoint, or of what is none; its times come before all that can be long."""
     raw = fields(salvage(head_of(path, HEAD) or b"")[0])
     is_one = isinstance(raw.get("id"), str) and "timestamp" in raw and ("stats" in raw or len(raw) == 2)
-    start = checkfile.time_of(fields(raw.get("stats")).get("start_time"))
+    start = rust_time_in(fields(raw.get("stats")).get("start_time"))
     stem = os.path.basename(path).removesuffix(".json")
-    return Opening(path, stem, checkfile.time_of(raw.get("timestamp")), start, is_one)
+    return Opening(path, stem, rust_time_in(raw.get("timestamp")), start, is_one)
 
 
 def checkpoint_files(folder: str) -> list[str]:
@@ -78,7 +79,7 @@ def read(source: Source) -> Reading:
         id=checkfile.session_id(start) if start else (mine[0].id if mine else "torn"),
         identity="" if start else source.path,
         workspace=workspace_of(source.path),
-        created=checkfile.moment(start) if start else None,
+        created=datetime_of(start) if start else None,
     )
     mine.sort(key=lambda one: (one.at or [1 << 62, 0], len(one.id), one.id))  # `…-9` comes before `…-10`
     conversation = _Conversation(header.workspace)
@@ -141,7 +142,7 @@ class _Conversation:
             yield from self.checkpoint(number, one, fields(value), data)
 
     def checkpoint(self, number: int, one: Opening, raw: dict[str, Any], data: bytes) -> Iterator[Step]:
-        lists, at = self.lists(raw, one.path), checkfile.moment(one.at) if one.at else None
+        lists, at = self.lists(raw, one.path), datetime_of(one.at) if one.at else None
         about = self.about(raw, one.path)
         if about is None:
             self.problem("a checkpoint that owlen cannot load: what is new in it is read", one.path)
@@ -215,15 +216,15 @@ class _Conversation:
     def about(self, raw: dict[str, Any], path: str) -> dict[str, Any] | None:
         """What a checkpoint says of itself; None if owlen could not load it."""
         stats = fields(raw.get("stats"))
-        times = {name: checkfile.time_of(stats.get(name)) for name in ("start_time", "total_duration")}
+        times = {name: rust_time_in(stats.get(name)) for name in ("start_time", "total_duration")}
         counts = {name: stats.get(name) for name in _COUNTS}
-        at = checkfile.time_of(raw.get("timestamp"))
+        at = rust_time_in(raw.get("timestamp"))
         is_counted = all(type(count) is int for count in counts.values())
         if None in (at, *times.values()) or not is_counted or not _has(raw, _REQUIRED):
             return None
         diffs: list[dict[str, Any]] = []
         for item in as_list(raw["file_diffs"]):
-            diff, when = fields(item), checkfile.time_of(fields(item).get("timestamp"))
+            diff, when = fields(item), rust_time_in(fields(item).get("timestamp"))
             if when is None or not _has(diff, _DIFF):
                 self.problem("a change of a file that lacks something", path)
                 continue
@@ -238,7 +239,7 @@ def _has(raw: dict[str, Any], types: dict[str, type]) -> bool:
 def _note(about: dict[str, Any], raw: dict[str, Any], lists: checkfile.Lists, one: Opening, data: bytes) -> Note:
     """The note that stands for a checkpoint, with what it takes to write its file again."""
     origin = {
-        "patch": patch_for(checkfile.document(about, lists), raw),
+        "patch": flat_patch(checkfile.document(about, lists), raw),
         "file": one.id if one.id != about["id"] else None,
         "compact": True if pretty(raw) != data and compact(raw) == data else None,
     }
@@ -263,11 +264,7 @@ def _new_messages(lists: checkfile.Lists, after: list[int]) -> Iterator[Message]
 
 def _called(number: int, call: dict[str, Any]) -> Iterator[Message]:
     """One call and its result. Arguments are kept as they were written where reading them would lose that."""
-    arguments = call["arguments"]
-    try:
-        given = decode(arguments.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        given = arguments
+    arguments, given = call["arguments"], json_or_text(call["arguments"])
     id, name = f"call-{number}", call["tool_name"]
     kept = {} if _as_text(given) == arguments else {"arguments": arguments}
     yield _message("assistant", ToolCall(id=id, name=name, input=given), **kept)

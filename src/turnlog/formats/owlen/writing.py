@@ -13,12 +13,13 @@ from turnlog.formats._shared.losses import with_losses
 from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import Tally, is_import_note, plain_text, stand_in
 from turnlog.formats.owlen import checkfile
-from turnlog.formats.owlen.checkfile import AGENT, Lists, Time
-from turnlog.interop.patch import apply
+from turnlog.formats.owlen.checkfile import AGENT, Lists
+from turnlog.interop.patch import apply_flat
 from turnlog.interop.place import safe_name
 from turnlog.interop.rust import compact, pretty
+from turnlog.interop.rusttime import RustTime, rust_time_in, rust_time_of
 from turnlog.interop.value import fields
-from turnlog.log.block import Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.codec import without_surrogates
 from turnlog.log.context.toolturn import INTERRUPTED
 from turnlog.log.entry import AnyEntry, Checkpoint, Compaction, Custom, Edit, Message, Note
@@ -52,6 +53,7 @@ class _Writer:
                 self.tally.add("checkpoint of files")
             elif isinstance(entry, Message) and entry.seq not in on_path and not is_of(entry, AGENT):
                 self.tally.add("message on another branch")
+        self.seqs = {entry.id: entry.seq for entry in self.nodes.values()}
         if transcript.title:
             self.tally.add("title")
 
@@ -79,7 +81,7 @@ class _Writer:
 
     def output(self, note: Note) -> OutputFile:
         origin, about = fields(note.origin), fields(note.data)
-        document = apply(checkfile.document(about, self.lists(self.way_to(_after(note)))), origin.get("patch"))
+        document = apply_flat(checkfile.document(about, self.lists(self.way_to(_after(note)))), origin.get("patch"))
         return OutputFile(self.name(note), (compact if origin.get("compact") else pretty)(document))
 
     def name(self, note: Note) -> str:
@@ -93,7 +95,7 @@ class _Writer:
     def way_to(self, name: str) -> list[AnyEntry]:
         """The conversation up to the entry with that id."""
         way: list[AnyEntry] = []
-        at = next((entry for entry in self.nodes.values() if entry.id == name), None)
+        at = self.nodes.get(self.seqs.get(name, 0))
         while at is not None:
             way.append(at)
             at = self.nodes.get(at.parent or 0)
@@ -103,10 +105,10 @@ class _Writer:
     def fresh(self, before: Note | None, after: int, since: list[AnyEntry], taken: set[str]) -> OutputFile:
         """A checkpoint of the whole conversation as it stands; `before` is the last one, made after that entry."""
         transcript, lists = self.transcript, self.lists(self.transcript.path)
-        now = checkfile.rust_time(transcript.updated)
+        now = rust_time_of(transcript.updated)
         figures = fields(fields(before.data).get("stats")) if before is not None else {}
         stats = {
-            "start_time": figures.get("start_time") or checkfile.rust_time(transcript.created),
+            "start_time": figures.get("start_time") or rust_time_of(transcript.created),
             "total_messages": len(lists.prompts),
             "total_tool_calls": len(lists.calls),
             "total_duration": _longer(figures.get("total_duration"), since),
@@ -118,7 +120,7 @@ class _Writer:
         about = {"id": f"checkpoint-{second}", "timestamp": now, "stats": stats, "diffs": self.diffs(after, now)}
         return OutputFile(f"checkpoint-{second}.json", pretty(checkfile.document(about, lists)))
 
-    def diffs(self, after: int, now: Time) -> list[dict[str, Any]]:
+    def diffs(self, after: int, now: RustTime) -> list[dict[str, Any]]:
         """The files that were changed here since, as far as they are texts."""
         diffs: list[dict[str, Any]] = []
         for file in self.transcript.files(after):
@@ -130,7 +132,7 @@ class _Writer:
                 self.tally.add("file that is no text")
                 continue
             self.tally.add("file that was not there", "an empty one", (file.before is None) + (file.after is None))
-            time = checkfile.rust_time(file.at) if file.at is not None else now
+            time = rust_time_of(file.at) if file.at is not None else now
             path = without_surrogates(file.path)
             self.tally.add("bytes that are not Unicode", "the replacement character", int(path != file.path))
             diffs.append({"path": path, "before": before, "after": then, "timestamp": time})
@@ -146,7 +148,8 @@ class _Writer:
             elif isinstance(block, Thinking):
                 self.tally.add("reasoning")
             elif not isinstance(block, (Text, ToolCall)):
-                self.tally.add(f"{block.__struct_config__.tag} block".replace("? ", "unknown "), "a text")
+                kind = "unknown" if isinstance(block, UnknownBlock) else block.__struct_config__.tag
+                self.tally.add(f"{kind} block", "a text")
         turns = [message.role for message in messages if message.role in ("user", "assistant") and _texts(message)]
         out_of_turn = sum(role == before for before, role in pairwise(["assistant", *turns]))
         self.tally.add("place of a message", "prompts and answers in turn", out_of_turn)
@@ -206,8 +209,8 @@ def _estimate(entries: list[AnyEntry]) -> int:
     return sum(len("\n".join(_texts(entry))) for entry in entries if isinstance(entry, Message)) // 4
 
 
-def _longer(duration: Any, entries: list[AnyEntry]) -> Time:
+def _longer(duration: Any, entries: list[AnyEntry]) -> RustTime:
     more = sum(entry.duration_ms or 0 for entry in entries if isinstance(entry, Message))
-    time = checkfile.time_of(duration) or [0, 0]
+    time = rust_time_in(duration) or [0, 0]
     nanos = time[0] * 1_000_000_000 + time[1] + more * 1_000_000
     return [nanos // 1_000_000_000, nanos % 1_000_000_000]

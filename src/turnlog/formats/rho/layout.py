@@ -16,11 +16,11 @@ from contextlib import ExitStack
 from typing import Any, cast
 from uuid import UUID, uuid5
 
-from turnlog.errors import Conflict
+from turnlog.errors import Conflict, Invalid
 from turnlog.formats import OutputFile, Places, Problem, Record, Rendered, Source
-from turnlog.formats.rho.logline import as_read, line_of, seconds
+from turnlog.formats.rho.logline import differing_line, kept_line, seconds
 from turnlog.formats.rho.message import NAME, Json, RhoTally, origin_of
-from turnlog.interop.folder import entries_in, head_of, is_plain_file
+from turnlog.interop.folder import entries_in, head_of, is_plain_file, is_plain_folder
 from turnlog.interop.json import decode
 from turnlog.interop.jsonline import document, lines
 from turnlog.interop.place import locked, put_files, safe_name
@@ -61,7 +61,7 @@ def find(path: str) -> Iterator[Source]:
             yield Source(NAME, path)
         return
     inside = (os.path.join(path, ".rho", "sessions"), os.path.join(path, "sessions"))
-    inner = next((folder for folder in inside if os.path.isdir(folder) and not os.path.islink(folder)), "")
+    inner = next(filter(is_plain_folder, inside), "")
     if inner and (inner.endswith(f".rho{os.sep}sessions") or os.path.basename(os.path.normpath(path)) == ".rho"):
         yield from _under(inner, 2)
     yield from _under(path, 2)
@@ -184,7 +184,7 @@ def _checkpoints(path: str, problems: list[Problem]) -> Iterator[Record]:
         except ValueError:
             problems.append(Problem("a checkpoint that cannot be read", JOURNAL, line.offset, line.length))
             continue
-        origin: Json = {"agent": NAME, "is": "checkpoint", **as_read(record, line.data)}
+        origin: Json = {"agent": NAME, "is": "checkpoint", **differing_line(record, line.data)}
         text, at = _summary(record)
         digest = sha256(line.data).hexdigest()[:24]
         seen[digest] = seen.get(digest, 0) + 1
@@ -260,28 +260,22 @@ def title_in_index(root: str, key: str, session: str, problems: list[Problem]) -
     return None
 
 
-def sidecars(entries: Iterable[AnyEntry], base: str, ear: RhoTally, *, is_folder: bool) -> list[OutputFile]:
+def sidecars(entries: Iterable[AnyEntry], base: str, tally: RhoTally, *, is_folder: bool) -> list[OutputFile]:
     """The files beside a session, as they were."""
     journal = bytearray()
     files: dict[str, bytes] = {}
     for entry in entries:
         origin = origin_of(entry) or {}
         if isinstance(entry, Note) and origin.get("is") == "checkpoint":
-            journal += (line_of(origin) or compact(entry.data)) + b"\n"
+            journal += (kept_line(origin) or compact(entry.data)) + b"\n"
         elif isinstance(entry, Note) and origin.get("is") == "file":
             held = cast("Json", entry.data)
             try:
                 data = held["text"].encode() if "text" in held else b64decode(held["base64"])
-                files[_safe(held["path"])] = data
-            except (KeyError, TypeError, AttributeError, ValueError):
-                ear.add("file beside the session")
+                files["/".join(map(safe_name, held["path"].split("/")))] = data
+            except (KeyError, TypeError, AttributeError, ValueError, Invalid):
+                tally.add("file beside the session")
     if journal:
         files[JOURNAL] = bytes(journal)
     between = "/" if is_folder else "."
     return [OutputFile(f"{base}{between}{name}", data, 0o600) for name, data in sorted(files.items())]
-
-
-def _safe(path: str) -> str:
-    if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in path.split("/")):
-        raise ValueError(path)
-    return path

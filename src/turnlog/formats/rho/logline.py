@@ -1,11 +1,11 @@
 """Lines of rho's files, the states they lead to, and the history that a model sees there.
 
-What entries say is not kept a second time beside them. A history that was replaced is a compaction, or a new prompt.
+A record is kept without the messages that are entries. A history that was replaced is a compaction, or a new prompt.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Record
-from turnlog.formats.rho.message import Json, digest, hear
+from turnlog.formats.rho.message import Json, digest, to_entry
 from turnlog.interop.rust import compact
-from turnlog.interop.value import as_counter, fields
+from turnlog.interop.value import as_counter, fields, from_ms
 from turnlog.log.block import Text
 from turnlog.log.entry import Compaction, Edit, Message, Ref
 from turnlog.log.usage import Usage
@@ -47,10 +47,7 @@ def seconds(text: Any) -> datetime | None:
     """A time as rho writes it, a text of seconds; None where it is anything else."""
     if not isinstance(text, str) or not text.isascii() or not text.isdigit() or str(int(text[:20])) != text:
         return None
-    try:
-        return datetime.fromtimestamp(int(text), UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
+    return from_ms(int(text) * 1000)
 
 
 def stamp(at: datetime | None, origin: Json | None = None) -> str:
@@ -60,12 +57,12 @@ def stamp(at: datetime | None, origin: Json | None = None) -> str:
     return str(max(0, int(at.timestamp()))) if at is not None else "0"
 
 
-def as_read(record: Json, data: bytes) -> Json:
+def differing_line(record: Json, data: bytes) -> Json:
     """For an origin: the line that a record was, where we would write another."""
     return {} if compact(record) == data else {"line": data.decode()}
 
 
-def line_of(origin: Json) -> bytes | None:
+def kept_line(origin: Json) -> bytes | None:
     """The line that a record was, where we would write another."""
     return origin["line"].encode() if "line" in origin else None
 
@@ -130,9 +127,9 @@ def state_replaced(before: RhoState, id: str) -> RhoState:
 
 
 def emptied(record: Json, fresh: list[Json]) -> Json:
-    """A snapshot, a delta or a node without its messages; `fresh` are those that are entries of its own.
+    """A snapshot, a delta or a node without its messages, as it is kept beside its entries.
 
-    Of what people saw, the number of each that is one of them.
+    `fresh` are the messages that are its own entries. What people saw is kept as an index into them where it is one.
     """
     places = {digest(raw): index for index, raw in enumerate(fresh)}
     shown = record.get("display_messages", [])
@@ -218,11 +215,11 @@ def rewritten(
     replacement = rest[dropped : len(rest) - kept]
     tail = old[len(old) - kept :]
     if replacement or origin or kept != len(old) - len(systems) or not drafts:
-        heard: list[Message | Ref] = [hear(item) for item in replacement]
-        compaction = Compaction(replacement=heard, trigger="rho", at=at, origin=origin, **_sizes(facts))
+        messages_kept: list[Message | Ref] = [to_entry(item) for item in replacement]
+        compaction = Compaction(replacement=messages_kept, trigger="rho", at=at, origin=origin, **_sizes(facts))
         drafts.append(Record(entry=compaction, names={"keep": tail[0].key or ""} if tail else {}))
     first = len(drafts)
-    drafts += [Record(entry=hear(item, at)) for item in new]
+    drafts += [Record(entry=to_entry(item, at)) for item in new]
     fresh = [
         HistoryItem(digest(item), key if first + i == len(drafts) - 1 else f"{key}/{first + i}")
         for i, item in enumerate(new)

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from turnlog.formats._shared.tally import Tally
+from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.interop.base64 import from_base64
 from turnlog.interop.json import decode
-from turnlog.interop.patch import apply, patch_for
+from turnlog.interop.patch import apply_flat, flat_patch
 from turnlog.interop.rust import by_key, compact
 from turnlog.interop.value import as_counter, fields
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
@@ -54,29 +54,29 @@ def digest(raw: Json) -> bytes:
     return sha256(encode(raw)).digest()[:16]
 
 
-def hear(raw: Json, at: datetime | None = None, **origin: Any) -> Message:
+def to_entry(raw: Json, at: datetime | None = None, **origin: Any) -> Message:
     """A message of rho as an entry. Never fails: what is not understood is kept as it is."""
-    message, more = _understood(raw) or ({"role": "user", "blocks": [_kept(MESSAGE, raw)]}, {})
-    heard = Message(**message, at=at, origin={"agent": NAME, **origin, **more})
-    (again,) = tell(heard, RhoTally())
+    message, more = _fields_of(raw) or ({"role": "user", "blocks": [_kept(MESSAGE, raw)]}, {})
+    entry = Message(**message, at=at, origin={"agent": NAME, **origin, **more})
+    (again,) = to_messages(entry, RhoTally())
     if encode(again) != encode(raw):
         ((kind, inner),) = again.items()
         is_patched = isinstance(inner, dict) and list(raw) == [kind]
-        heard.origin.update({"patch": patch_for(fields(inner), raw[kind])} if is_patched else {"message": raw})
-    return heard
+        entry.origin.update({"patch": flat_patch(fields(inner), raw[kind])} if is_patched else {"message": raw})
+    return entry
 
 
 def text_shown(raw: Any) -> str | None:
     """The text of a message as people see it."""
-    message = _understood(raw)
+    message = _fields_of(raw)
     return text_of(message[0]["blocks"]) if message is not None else None
 
 
-def _understood(raw: Any) -> tuple[Json, Json] | None:
+def _fields_of(raw: Any) -> tuple[Json, Json] | None:
     """The fields of an entry, and what its origin has to say; None for a message that is not as it should be."""
     try:
         ((kind, inner),) = raw.items()
-        return _HEARD[kind](inner)
+        return _READERS[kind](inner)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
@@ -113,7 +113,7 @@ def _aborted(inner: Json) -> tuple[Json, Json]:
     return {**message, "stop": "aborted", "blocks": blocks, "usage": _usage(inner["usage"])}, {**more, "as": "aborted"}
 
 
-_HEARD: dict[str, Callable[[Any], tuple[Json, Json]]] = {
+_READERS: dict[str, Callable[[Any], tuple[Json, Json]]] = {
     "System": lambda inner: ({"role": "system", "blocks": [Text(text=as_text(inner))]}, {}),
     "User": lambda inner: ({"role": "user", "blocks": [*map(_block, inner)]}, {}),
     "Assistant": lambda inner: ({"role": "assistant", "blocks": [*map(_block, inner)]}, {}),
@@ -154,31 +154,31 @@ def _usage(counts: Json) -> Usage:
     return Usage(**tokens, cost_micros=None if cost is None else as_counter(cost) or 0)
 
 
-def tell(message: Message, ear: RhoTally) -> list[Json]:
+def to_messages(message: Message, tally: RhoTally) -> list[Json]:
     """An entry as messages of rho: one, unless a tool message holds several results."""
     origin = origin_of(message)
     if origin is not None and "message" in origin:
         return [origin["message"]]
     if message.role == "system":
-        told = [{"System": text_of(message.blocks)}]
+        messages = [{"System": text_of(message.blocks)}]
     elif message.role == "tool":
-        told = _results(message, ear)
+        messages = _results(message, tally)
     elif message.role == "user":
-        content = _content(message, ear)
-        told = [{"User": content}] if content or origin is not None else []
+        content = _content(message, tally)
+        messages = [{"User": content}] if content or origin is not None else []
     else:
-        told = _answer(message, origin, ear)
-    if told and origin is not None and "patch" in origin:
-        ((kind, inner),) = told[0].items()
-        told = [{kind: apply(fields(inner), origin["patch"])}]
-    return told
+        messages = _answer(message, origin, tally)
+    if messages and origin is not None and "patch" in origin:
+        ((kind, inner),) = messages[0].items()
+        messages = [{kind: apply_flat(fields(inner), origin["patch"])}]
+    return messages
 
 
-def _answer(message: Message, origin: Json | None, ear: RhoTally) -> list[Json]:
-    kind = _kind(message, ear) if origin is None else origin.get("as", "plain")
+def _answer(message: Message, origin: Json | None, tally: RhoTally) -> list[Json]:
+    kind = _kind(message, tally) if origin is None else origin.get("as", "plain")
     if origin is None and message.usage is not None and kind != "aborted":
-        ear.add("usage of a message")
-    content = _content(message, ear)
+        tally.add("usage of a message")
+    content = _content(message, tally)
     if kind == "plain":
         return [{"Assistant": content}] if content or origin is not None else []  # all of it is reported as lost
     thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
@@ -209,16 +209,16 @@ def _answer(message: Message, origin: Json | None, ear: RhoTally) -> list[Json]:
     return [{"AbortedAssistant": {**record, "tool_calls": _given(message, CALL), "usage": spent}}]
 
 
-def _kind(message: Message, ear: RhoTally) -> str:
+def _kind(message: Message, tally: RhoTally) -> str:
     is_aborted = message.stop == "aborted" and not any(isinstance(block, ToolCall) for block in message.blocks)
-    if is_aborted and ear.is_rich:
+    if is_aborted and tally.is_rich:
         return "aborted"
     thoughts = sum(isinstance(block, Thinking) for block in message.blocks)
-    if ear.is_rich and (thoughts or message.model):
+    if tally.is_rich and (thoughts or message.model):
         return "enriched"
-    ear.add("reasoning", "", thoughts)
-    ear.add("model of a message", "", int(bool(message.model)))
-    ear.add("broken-off response", "a whole one", int(is_aborted))
+    tally.add("reasoning", "", thoughts)
+    tally.add("model of a message", "", int(bool(message.model)))
+    tally.add("broken-off response", "a whole one", int(is_aborted))
     return "plain"
 
 
@@ -227,55 +227,41 @@ def _given(message: Message, kind: str) -> list[Json]:
     return [_kept_in(block) for block in message.blocks if isinstance(block, UnknownBlock) and block.kind == kind]
 
 
-def _content(message: Message, ear: RhoTally) -> list[Json]:
+def _content(message: Message, tally: RhoTally) -> list[Json]:
     content: list[Json] = []
     is_ours = origin_of(message) is not None
     for block in message.blocks:
         if isinstance(block, Text):
             content.append({"Text": block.text})
         elif isinstance(block, ToolCall) and (block.by is None or is_ours):
-            given = by_key(block.input) if is_ours else ear.as_rust_json(block.input)
+            given = by_key(block.input) if is_ours else tally.as_rust_json(block.input)
             content.append({"ToolCall": {"id": block.id, "name": block.name, "arguments": given}})
         elif isinstance(block, Image):
-            data = ear.data(block)
-            if data is None or not (ear.is_rich or is_ours):
-                ear.add("image", "a text with its name")
-                name = block.name or block.url or block.file or (block.media_type if data is not None else "lost")
-                content.append({"Text": f"[picture: {name or 'unnamed'}]"})
+            data = tally.data(block)
+            if data is None or not (tally.is_rich or is_ours):
+                tally.add("image", "a text with its name")
+                content.append({"Text": stand_in(block)})
                 continue
             kind = block.media_type or "image/png"
             content.append({"Image": {"data": b64encode(data).decode(), "mime_type": kind}})
         elif isinstance(block, File):
-            ear.add("file", "a text with its name")
-            name = block.name or block.url or block.file or block.media_type or "unnamed"
-            content.append({"Text": f"[file: {name}]"})
+            tally.add("file", "a text with its name")
+            content.append({"Text": stand_in(block)})
         elif isinstance(block, UnknownBlock):
             if block.kind == BLOCK:
                 content.append(_kept_in(block))
             elif block.kind not in (CONTEXT, CALL):
-                ear.add(f"{block.kind:.40} block")
+                tally.add(f"{block.kind:.40} block")
         elif isinstance(block, (ToolCall, ToolResult)):
-            ear.add("provider's tool call")
+            tally.add("provider's tool call")
     return content
 
 
-def _results(message: Message, ear: RhoTally) -> list[Json]:
+def _results(message: Message, tally: RhoTally) -> list[Json]:
     results = [
-        {"ToolResult": {"id": block.call, "ok": not block.is_error, "content": _result_text(block, ear)}}
+        {"ToolResult": {"id": block.call, "ok": not block.is_error, "content": tally.result(block.content)}}
         for block in message.blocks
         if isinstance(block, ToolResult)
     ]
     rest: list[AnyBlock] = [block for block in message.blocks if not isinstance(block, ToolResult)]
-    return [*results, {"User": _content(Message(role="user", blocks=rest), ear)}] if rest else results
-
-
-def _result_text(result: ToolResult, ear: RhoTally) -> str:
-    text = ear.result(result.content)  # which counts what is lost; the words for it are rho's
-    return text if isinstance(result.content, str) else "\n".join(map(_word_for, result.content))
-
-
-def _word_for(block: AnyBlock) -> str:
-    if isinstance(block, Text):
-        return block.text
-    what = "picture" if isinstance(block, Image) else "file" if isinstance(block, File) else "block"
-    return f"[{what}: {getattr(block, 'name', None) or getattr(block, 'media_type', None) or 'unnamed'}]"
+    return [*results, {"User": _content(Message(role="user", blocks=rest), tally)}] if rest else results

@@ -1,6 +1,4 @@
-"""The conversation as rho is told it: what leads to an entry, what a model sees there, which result goes where, and the
-nodes that rho never made.
-"""
+"""The conversation as rho has it: the path to an entry, what a model sees there, the order of results, new nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from msgspec.structs import replace
 from turnlog.formats._shared.compactedview import compactions_on
 from turnlog.formats.rho.layout import chosen_id
 from turnlog.formats.rho.logline import NO_COMPACTION, RhoState, message_line, stamp, transition
-from turnlog.formats.rho.message import NOBODY, Json, RhoTally, origin_of, tell
+from turnlog.formats.rho.message import NOBODY, Json, RhoTally, origin_of, to_messages
 from turnlog.formats.rho.reading import shown_instead
 from turnlog.interop.rust import compact
 from turnlog.interop.value import as_counter, as_list, fields
@@ -42,51 +40,43 @@ class RhoLine(Struct):
         """The line of version 1."""
         return message_line(self.json, self.time, self.display)
 
-    def shown(self) -> Json:
-        """What people see of it in a tree."""
-        return {"timestamp": self.time, "message": self.display if self.display is not None else self.json}
-
 
 class Trail:
-    """Every node of a session, and the ways between them."""
+    """Every node of a session, and the paths between them."""
 
-    def __init__(self, entries: list[AnyEntry], ear: RhoTally) -> None:
-        self._ear = ear
-        self._nodes = {entry.seq: entry for entry in entries if entry.parent is not None}
-        children = Counter(entry.parent for entry in self._nodes.values())
+    def __init__(self, entries: list[AnyEntry], tally: RhoTally) -> None:
+        self._tally = tally
+        self.nodes = {entry.seq: entry for entry in entries if entry.parent is not None}
+        children = Counter(entry.parent for entry in self.nodes.values())
         self.forks = {seq for seq, count in children.items() if seq is not None and count > 1}
         self.forks |= {entry.to for entry in entries if isinstance(entry, Head)}
-        self._told: dict[int, list[RhoLine]] = {}
+        self._lines: dict[int, list[RhoLine]] = {}
 
-    def at(self, seq: int) -> AnyEntry | None:
-        """The node with that number."""
-        return self._nodes.get(seq)
-
-    def back(self, seq: int) -> Iterator[AnyEntry]:
-        """The nodes that lead to one, newest first."""
-        entry = self._nodes.get(seq)
+    def ancestors(self, seq: int) -> Iterator[AnyEntry]:
+        """A node and those before it on its path, newest first."""
+        entry = self.nodes.get(seq)
         while entry is not None:
             yield entry
-            entry = self._nodes.get(entry.parent or 0)
+            entry = self.nodes.get(entry.parent or 0)
 
     def nearest(self, seq: int, closed: dict[int, RhoState]) -> RhoState | None:
-        """What is known of the newest node on that way of which anything is."""
-        return next((closed[entry.seq] for entry in self.back(seq) if entry.seq in closed), None)
+        """The state after the newest of these nodes that has one."""
+        return next((closed[entry.seq] for entry in self.ancestors(seq) if entry.seq in closed), None)
 
     def record(self, entry: AnyEntry) -> list[AnyEntry]:
         """All entries of the record that this one ends, oldest first."""
-        before = takewhile(lambda part: (origin_of(part) or {}).get("is") == "part", self.back(entry.parent or 0))
+        before = takewhile(lambda part: (origin_of(part) or {}).get("is") == "part", self.ancestors(entry.parent or 0))
         return [entry, *before][::-1]
 
-    def told(self, entry: AnyEntry) -> list[RhoLine]:
+    def lines_of(self, entry: AnyEntry) -> list[RhoLine]:
         """The messages that an entry is for rho."""
-        if entry.seq not in self._told:
+        if entry.seq not in self._lines:
             message = spoken(entry) if isinstance(entry, (Message, Custom)) else None
-            self._told[entry.seq] = [] if message is None else self._tell(message)
-        return self._told[entry.seq]
+            self._lines[entry.seq] = [] if message is None else self._to_lines(message)
+        return self._lines[entry.seq]
 
-    def _tell(self, message: Message) -> list[RhoLine]:
-        if not self._ear.is_rich and is_newer(message):  # it has to be told in the words of the first rho
+    def _to_lines(self, message: Message) -> list[RhoLine]:
+        if not self._tally.is_rich and is_newer(message):  # the first rho does not know all that it says
             message = replace(message, origin=None)
         origin = origin_of(message)
         if origin is None and not message.blocks:
@@ -95,31 +85,31 @@ class Trail:
         is_hidden = message.display is False
         return [
             RhoLine(message.seq, raw, time, display, is_new=origin is None, is_hidden=is_hidden)
-            for raw in tell(message, self._ear)
+            for raw in to_messages(message, self._tally)
         ]
 
     def history(self, seq: int) -> list[RhoLine]:
         """What a model sees at a node, oldest first."""
-        path = list(self.back(seq))
-        replaced, kept = visible(path, self._nodes.get)
+        path = list(self.ancestors(seq))
+        replaced, kept = visible(path, self.nodes.get)
         messages = [*replaced, *kept]
         compactions = compactions_on(path)
         is_bare = not compactions or (origin_of(compactions[0]) or {}).get("bare")
         if not is_bare and (not messages or messages[0].role != "system"):
             messages = [*self._systems(path), *messages]
-        return [raw for message in messages for raw in self._seen(message)]
+        return [raw for message in messages for raw in self._lines_now(message)]
 
     def _systems(self, path: list[AnyEntry]) -> list[Message]:
         """The system messages a path (newest first) begins with, as they read now."""
         lead = takewhile(lambda entry: not isinstance(entry, Message) or entry.role == "system", reversed(path))
         messages = [entry for entry in lead if isinstance(entry, Message)]
         edits = [entry for entry in path if isinstance(entry, Edit)]
-        return visible([*edits, *reversed(messages)], self._nodes.get)[1]
+        return visible([*edits, *reversed(messages)], self.nodes.get)[1]
 
-    def _seen(self, message: Message) -> list[RhoLine]:
-        entry = self._nodes.get(message.seq)
+    def _lines_now(self, message: Message) -> list[RhoLine]:
+        entry = self.nodes.get(message.seq)
         if isinstance(entry, Message) and entry.blocks is message.blocks:
-            return self.told(entry)
+            return self.lines_of(entry)
         origin = origin_of(message)
         if isinstance(entry, Message) and origin is not None:
             # It was edited: what it read like to the letter no longer counts, apart from what it cost.
@@ -127,7 +117,7 @@ class Trail:
             usage = fields(fields(origin.get("patch")).get("set")).get("usage")
             kept |= {"patch": {"set": {"usage": usage}}} if usage is not None else {}
             message = replace(message, origin=kept)
-        return self._tell(message)
+        return self._to_lines(message)
 
 
 def is_newer(entry: Entry) -> bool:
@@ -143,7 +133,10 @@ def is_newer(entry: Entry) -> bool:
 
 
 def reached_by(lines: list[tuple[int, RhoState]]) -> dict[int, RhoState]:
-    """Which line an entry stands for: the one by which all that came before it is written, and nothing else."""
+    """The state at each entry by whose line all entries before it are written, and no later one.
+
+    `lines` are pairs of the entry that a line was made from (0: none) and the state after it.
+    """
     last = {seq: index for index, (seq, _) in enumerate(lines)}
     made_up = list(accumulate(seq == 0 for seq, _ in lines))
     counts = Counter(seq for seq, _ in lines)
@@ -173,7 +166,7 @@ def answers(raw: Json) -> str | None:
 
 
 def no_result(call: str) -> Json:
-    """What stands for a result that never came: without it, rho hides all that follows."""
+    """A result in the place of one that never came: without it, rho hides all that follows."""
     return {"ToolResult": {"id": call, "ok": False, "content": INTERRUPTED}}
 
 
@@ -202,126 +195,161 @@ def still_open(waiting: list[str], messages: Iterable[Json]) -> list[str]:
     return waiting
 
 
-def settled(items: list[RhoLine], ear: RhoTally, waiting: list[str] | None = None, time: str = "0") -> list[RhoLine]:
-    """The same with the results of every call right behind it, in the order of the calls.
+def settled(items: list[RhoLine], tally: RhoTally, waiting: list[str] | None = None, time: str = "0") -> list[RhoLine]:
+    """These lines with the results of every call right behind it, in the order of the calls.
 
-    rho hides everything from the first call on that is not answered so. A result that never came is made up, except
-    at the very end of what was read from rho: there it may still come.
+    rho hides everything from the first call on that is not answered so. A missing result is added, except at the very
+    end of what was read from rho: there it may still come. `waiting` are the calls before these lines without one.
     """
     messages = [item for item in items if item.kind == "message"]
     unanswered = open_calls([item.json for item in messages], waiting)
     caller = next((item for item in reversed(messages) if calls_of(item.json)), None)
     if unanswered == [] or (unanswered is not None and caller is not None and not caller.is_new):
         return items
-    results: dict[str, deque[int]] = {}
-    callers: dict[str, list[int]] = {}
-    for index, item in enumerate(items):
-        call = answers(item.json)
-        if call is not None:
-            results.setdefault(call, deque()).append(index)
-        for name in calls_of(item.json):
-            callers.setdefault(name, []).append(index)
-    last = max((index for index, item in enumerate(items) if answers(item.json) is None), default=-1)
-    used: set[int] = set()
-    history_now: list[RhoLine] = []
+    return _ResultOrder(items, tally, time).ordered(waiting or [])
 
-    def answer(calls: list[str], at: int, by: RhoLine | None) -> None:
+
+class _ResultOrder:
+    """Puts results behind their calls. Places are positions in the lines as they were."""
+
+    def __init__(self, items: list[RhoLine], tally: RhoTally, time: str) -> None:
+        self._items, self._tally = items, tally
+        self._time = items[0].time if items else time
+        self._results: dict[str, deque[int]] = {}
+        self._callers: dict[str, list[int]] = {}
+        for place, item in enumerate(items):
+            if (call := answers(item.json)) is not None:
+                self._results.setdefault(call, deque()).append(place)
+            for name in calls_of(item.json):
+                self._callers.setdefault(name, []).append(place)
+        self._last = max((place for place, item in enumerate(items) if answers(item.json) is None), default=-1)
+        """The last line that is no result."""
+        self._used: set[int] = set()
+
+    def ordered(self, waiting: list[str]) -> list[RhoLine]:
+        lines = list(self._answers(waiting, -1, None))
+        for place, item in enumerate(self._items):
+            if place not in self._used:
+                lines += [item, *self._answers(calls_of(item.json), place, item)]
+        return lines
+
+    def _answers(self, calls: list[str], place: int, caller: RhoLine | None) -> Iterator[RhoLine]:
         for call in calls:
-            waiting, again = results.get(call, deque()), callers.get(call, [])
-            while waiting and waiting[0] <= at:
-                waiting.popleft()
+            results, callers = self._results.get(call, deque()), self._callers.get(call, [])
+            while results and results[0] <= place:
+                results.popleft()
             # A later call with the same id has a result of its own.
-            rival = again[place] if (place := bisect_right(again, at)) < len(again) else len(items)
-            if waiting and waiting[0] < rival:
-                used.add(waiting[0])
-                history_now.append(items[waiting.popleft()])
-            elif by is None or by.is_new or at < last:
-                ear.add("missing tool result", "one that says so")
-                when = by.time if by is not None else items[0].time if items else time
-                history_now.append(RhoLine(0, no_result(call), when, is_new=True))
-
-    answer(waiting or [], -1, None)
-    for index, item in enumerate(items):
-        if index not in used:
-            history_now.append(item)
-            answer(calls_of(item.json), index, item)
-    return history_now
+            index = bisect_right(callers, place)
+            rival = callers[index] if index < len(callers) else len(self._items)
+            if results and results[0] < rival:
+                self._used.add(results[0])
+                yield self._items[results.popleft()]
+            elif caller is None or caller.is_new or place < self._last:
+                self._tally.add("missing tool result", "one that says so")
+                yield RhoLine(0, no_result(call), caller.time if caller is not None else self._time, is_new=True)
 
 
-class Growth:
+class NodeContent(Struct):
+    """The messages that a node adds to its parent; without a parent, the whole history."""
+
+    parent: str | None
+    messages: list[Json]
+
+
+class HistoryEnd(Struct):
+    """How long the history at a node is, and which calls at its end have no result; None if that cannot be mended."""
+
+    length: int = 0
+    waiting: list[str] | None = []
+
+
+class NodeMaker:
     """Makes nodes. rho's rules: the first has no parent and is whole; a delta only adds, to a parent that is whole;
     a compaction is whole; whatever changes the state has a higher revision."""
 
-    def __init__(self, session: str, trail: Trail, closed: dict[int, RhoState], ear: RhoTally) -> None:
+    def __init__(self, session: str, trail: Trail, closed: dict[int, RhoState], tally: RhoTally) -> None:
         self._session = session
         self._trail = trail
         self._closed = closed
-        self._ear = ear
-        self._made: dict[str, tuple[str | None, list[Json]]] = {}
-        """What each node of ours added to which other, or all of it."""
-        self._ends: dict[str, tuple[int, list[str] | None]] = {}
-        """How long the history at a node is, and which calls at its end have no result."""
+        self._tally = tally
+        self._made: dict[str, NodeContent] = {}
+        self._ends: dict[str, HistoryEnd] = {}
 
-    def node(self, last: AnyEntry, leaf: RhoState | None) -> tuple[bytes, RhoState] | None:
-        """The line of the node that ends with this entry, and the state it leads to; None if nothing was said."""
-        trail, closed = self._trail, self._closed
-        before = trail.nearest(last.seq, closed)
-        span = [*takewhile(lambda entry: entry.seq not in closed, trail.back(last.seq))][::-1]
-        compaction = next((entry for entry in reversed(span) if isinstance(entry, Compaction)), None)
+    def make(self, last: AnyEntry, leaf: RhoState | None) -> tuple[bytes, RhoState] | None:
+        """The line of the node that ends with this entry, and the state after it; None if nothing was said."""
+        before = self._trail.nearest(last.seq, self._closed)
+        span = [*takewhile(lambda entry: entry.seq not in self._closed, self._trail.ancestors(last.seq))][::-1]
         is_plain = all(isinstance(entry, (Message, Custom)) for entry in span)
-        new = _new([item for entry in span for item in trail.told(entry)])
+        new = _as_ours([item for entry in span for item in self._trail.lines_of(entry)])
         if is_plain and not new:
             return None
         if before is None and leaf is not None:
             # rho has no second beginning: this branches off from the first node, with a history of its own.
-            before, is_plain = next(iter(closed.values())), False
-            self._ear.add("branch from the very beginning", "one after the first turn, with its own history")
-        length, waiting = self._end(before)
-        unseen = before.waiting if before is not None else []
+            before, is_plain = next(iter(self._closed.values())), False
+            self._tally.add("branch from the very beginning", "one after the first turn, with its own history")
         time = stamp(last.clock or last.at)
-        fresh = settled(new, self._ear, unseen, time)
-        added: list[Json] = []
-        whole: list[Json] | None = None
-        if is_plain and waiting is not None:
-            again = fresh if waiting == unseen else settled(new, self._ear, waiting)
-            added = [item.json for item in again]
-        else:
-            whole = [item.json for item in settled(_new(trail.history(last.seq)), self._ear)]
-            if compaction is None and whole[:length] == self._history(before):
-                added, whole = whole[length:], None
-        now = length + len(added) if whole is None else len(whole)
+        lines = settled(new, self._tally, before.waiting if before is not None else [], time)
+        seen = [item for item in lines if not item.is_hidden and "System" not in item.json]
+        displays = [item.json if item.display is None else item.display for item in seen]
+        shown = [{"timestamp": item.time, "message": raw} for item, raw in zip(seen, displays, strict=True)]
+        compaction = next((entry for entry in reversed(span) if isinstance(entry, Compaction)), None)
+        content = self._added(new, lines, before) if is_plain else None
+        content = content or self._changed(last, before, is_compacted=compaction is not None)
+        record, state = self._record(span, content, before, compaction)
+        parent = {"parent_id": before.id} if before is not None else {}
+        node = {"type": "node", "id": state.id, **parent, "timestamp": time, **record, "display_messages": shown}
+        return compact(node), state
+
+    def _added(self, new: list[RhoLine], lines: list[RhoLine], before: RhoState | None) -> NodeContent | None:
+        """What was only added; None where rho's history before it has to be written anew."""
+        waiting = self._end(before).waiting
+        if waiting is None:
+            return None
+        if waiting != (before.waiting if before is not None else []):
+            lines = settled(new, self._tally, waiting)
+        return NodeContent(before.id if before is not None else None, [item.json for item in lines])
+
+    def _changed(self, last: AnyEntry, before: RhoState | None, *, is_compacted: bool) -> NodeContent:
+        whole = [item.json for item in settled(_as_ours(self._trail.history(last.seq)), self._tally)]
+        length = self._end(before).length
+        if before is None or is_compacted or whole[:length] != self._history(before):
+            return NodeContent(None, whole)
+        return NodeContent(before.id, whole[length:])
+
+    def _record(
+        self, span: list[AnyEntry], content: NodeContent, before: RhoState | None, compaction: Compaction | None
+    ) -> tuple[Json, RhoState]:
+        """The kind of a node and what it holds, and the state after it."""
+        before_length = self._end(before).length
+        length = len(content.messages) + (0 if content.parent is None else before_length)
+        revision = before.revision + 1 if before is not None else 1
         envelope = before.envelope if before is not None else {}
         counts: Json = fields(envelope.get("compaction")) or NO_COMPACTION
-        record: Json = {"timestamp": time, "kind": "commit"}
+        record: Json = {"kind": "commit"}
         if before is not None and (compaction is not None or not before.is_sure):
             # Where rho has counted tokens in its own way, only a compaction is sure to differ from what it found.
-            facts, counts = _compacted(compaction, counts, length, now, before.revision + 1)
-            record |= {"kind": "compaction", "compaction_facts": facts}
+            facts, counts = _compacted(compaction, counts, before_length, length, revision)
+            record = {"kind": "compaction", "compaction_facts": facts}
         cache = {"prompt_cache_key": f"rho:{self._session}"}
         envelope = {**cache, **envelope, "provider": _provider(span, envelope), "compaction": counts}
         # A delta may only follow where rho has a snapshot.
-        is_first = before is None or before.id.startswith("legacy:")
-        if is_first or record["kind"] == "compaction":
-            whole = [*self._history(before), *added] if whole is None else whole
-        base = before.revision if before is not None and whole is None else None
+        if before is None or before.id.startswith("legacy:") or record["kind"] == "compaction":
+            is_whole = content.parent is None
+            content = NodeContent(None, content.messages if is_whole else [*self._history(before), *content.messages])
+        base = before.revision if before is not None and content.parent is not None else None
         if base is not None:
             envelope = {"metadata": {}, **envelope}
-        revision = before.revision + 1 if before is not None else 1
-        state = RhoState(chosen_id(f"{self._session}/{last.id}"), revision, envelope)
-        parent = before.id if before is not None else None
-        self._made[state.id] = (None, whole) if whole is not None else (parent, added)
-        self._ends[state.id] = (now, [])
-        holder = transition(state, base, self._session, whole if whole is not None else added)
-        shown = [item.shown() for item in fresh if not item.is_hidden and "System" not in item.json]
-        head = {"type": "node", "id": state.id, **({"parent_id": parent} if parent is not None else {})}
-        return compact({**head, **record, "transition": holder, "display_messages": shown}), state
+        state = RhoState(chosen_id(f"{self._session}/{span[-1].id}"), revision, envelope)
+        self._made[state.id] = content
+        self._ends[state.id] = HistoryEnd(length)
+        return {**record, "transition": transition(state, base, self._session, content.messages)}, state
 
-    def _end(self, state: RhoState | None) -> tuple[int, list[str] | None]:
+    def _end(self, state: RhoState | None) -> HistoryEnd:
         if state is None:
-            return 0, []
+            return HistoryEnd()
         if state.id not in self._ends:
             history = self._history(state)
-            self._ends[state.id] = (len(history), open_calls(history))
+            self._ends[state.id] = HistoryEnd(len(history), open_calls(history))
         return self._ends[state.id]
 
     def _history(self, state: RhoState | None) -> list[Json]:
@@ -329,15 +357,16 @@ class Growth:
         parts: list[list[Json]] = []
         id = state.id if state is not None else None
         while id is not None and id in self._made:
-            id, items = self._made[id]
-            parts.append(items)
+            node = self._made[id]
+            parts.append(node.messages)
+            id = node.parent
         if id is not None:
             seq = next((seq for seq, node in self._closed.items() if node.id == id), 0)
             parts.append([item.json for item in self._trail.history(seq)])
         return [raw for part in reversed(parts) for raw in part]
 
 
-def _new(history: list[RhoLine]) -> list[RhoLine]:
+def _as_ours(history: list[RhoLine]) -> list[RhoLine]:
     """As ours, so that also a call at the very end gets a result."""
     return [replace(item, is_new=True) for item in history]
 

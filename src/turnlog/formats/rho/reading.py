@@ -16,7 +16,7 @@ from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Sourc
 from turnlog.formats._shared.origin import UNKNOWN, UnknownRecords
 from turnlog.formats.rho import logline
 from turnlog.formats.rho.layout import SESSION, beside, chosen_id, id_in, title_in_index
-from turnlog.formats.rho.message import NAME, Json, as_text, digest, hear, origin_of, text_shown
+from turnlog.formats.rho.message import NAME, Json, as_text, digest, origin_of, text_shown, to_entry
 from turnlog.interop.jsonline import JsonLine, lines
 from turnlog.interop.problem import tell
 from turnlog.interop.records import record_in
@@ -32,7 +32,7 @@ _MAX_TRIES, _MAX_PROBLEMS = 40, 50
 
 
 class Point(Struct):
-    """One place in the session that others may go on from; as it is made, the very beginning."""
+    """A place in the session that a later record may follow; by default the beginning."""
 
     key: str = ""
     state: logline.RhoState = field(default_factory=logline.RhoState)
@@ -181,7 +181,7 @@ class _Reader:
         """A record that says nothing to anybody but rho."""
         kind = record["type"]
         text = "rho made this session a tree" if kind == "upgrade" else f"a record of rho: {kind:.60}"
-        origin: Json = {"agent": NAME, "is": "record", **logline.as_read(record, data)}
+        origin: Json = {"agent": NAME, "is": "record", **logline.differing_line(record, data)}
         if is_unknown:
             text, origin[UNKNOWN] = self.unknown.note(kind, record).text, kind
         at = logline.seconds(record.get("timestamp"))
@@ -196,14 +196,14 @@ class _Reader:
     def _message(self, record: Json, offset: int, data: bytes) -> list[Step]:
         at = logline.seconds(record["timestamp"])
         (raw,) = _messages([record["message"]])
-        message = hear(raw, at, **_time(record["timestamp"], at))
+        message = to_entry(raw, at, **_time(record["timestamp"], at))
         display = record.get("display_message")
         if display is not None:
             message = replace(message, display=text_shown(display))
             if message.display is None or shown_instead(message) != display:
                 message.origin["display"] = display
         line = logline.message_line(raw, record["timestamp"], shown_instead(message))
-        message.origin.update(logline.as_read(line, data))
+        message.origin.update(logline.differing_line(line, data))
         key = self._key(data)
         before = self.leaf.state
         state = replace(before, id=f"legacy:{offset:016x}", revision=before.revision + 1)
@@ -217,7 +217,9 @@ class _Reader:
         place, drafts = logline.rewritten(self.leaf.place, messages, 0, key, at)
         again = logline.history_line(record["timestamp"], messages)
         self._arrived(Point(key, logline.state_replaced(self.leaf.state, f"legacy:{offset:016x}"), place))
-        return _closed(drafts, key, {"is": "replace", **_time(record["timestamp"], at), **logline.as_read(again, data)})
+        return _closed(
+            drafts, key, {"is": "replace", **_time(record["timestamp"], at), **logline.differing_line(again, data)}
+        )
 
     def _snapshot(self, record: Json, offset: int, data: bytes) -> list[Step]:
         inner = logline.inner_of(record)
@@ -249,7 +251,7 @@ class _Reader:
         self.leaf = point
         at = logline.seconds(record["timestamp"])
         again = {"type": "set_leaf", "timestamp": record["timestamp"], "target_id": point.state.id}
-        origin = {"agent": NAME, "is": "leaf", **_time(record["timestamp"], at), **logline.as_read(again, data)}
+        origin = {"agent": NAME, "is": "leaf", **_time(record["timestamp"], at), **logline.differing_line(again, data)}
         return [Jump(to=point.key, key=self._key(data), at=at, origin=origin)]
 
     def _state(self, record: Json, inner: Json, key: str, before: Point, id: str, data: bytes | None) -> list[Step]:
@@ -264,14 +266,14 @@ class _Reader:
             fresh = messages[len(whole) :]
             names = [f"{key}/{i}" for i in range(len(fresh) - 1)] + [key][: len(fresh)]
             place = logline.extension(old, fresh, names)
-            drafts = [Record(entry=hear(item, at)) for item in fresh]
+            drafts = [Record(entry=to_entry(item, at)) for item in fresh]
         else:
             count = _said_now(messages, [item["message"] for item in displays], {item.digest for item in whole})
             fresh = messages[len(messages) - count :]
             place, drafts = logline.rewritten(old, messages, count, key, at, record.get("compaction_facts"))
         state = logline.state_after(record, before.state, id)
         kept = logline.emptied(record if data is not None else self._mended(record, state, before), fresh)
-        again = logline.as_read(logline.filled(kept, messages, fresh), data) if data is not None else {}
+        again = logline.differing_line(logline.filled(kept, messages, fresh), data) if data is not None else {}
         origin = {"is": record["type"], **(again or {"record": kept})}
         if not drafts:
             drafts = [Record(entry=Custom(kind="rho.state", at=at))]

@@ -19,7 +19,7 @@ from turnlog.formats._shared.tally import is_import_note, lost_facts
 from turnlog.formats.rho import logline
 from turnlog.formats.rho.layout import chosen_id, is_cut, is_safe, sidecars, unit_name, workspace_key
 from turnlog.formats.rho.message import NAME, Json, RhoTally, origin_of
-from turnlog.formats.rho.path import Growth, RhoLine, Trail, is_newer, open_calls, reached_by, settled, still_open
+from turnlog.formats.rho.path import NodeMaker, RhoLine, Trail, is_newer, open_calls, reached_by, settled, still_open
 from turnlog.formats.rho.reading import NEWEST
 from turnlog.interop.json import decode
 from turnlog.interop.records import record_in
@@ -53,7 +53,7 @@ class _Writer:
         self.is_known = self.is_ours and is_safe(transcript.source_id)
         self.session = transcript.source_id if self.is_known else chosen_id(transcript.id)
         self.header: Json = self._header()
-        self.ear = RhoTally(transcript.context.get_blob)
+        self.tally = RhoTally(transcript.context.get_blob)
         self.entries = list(transcript.entries())
         has_newer = self.is_ours and (
             self.header["version"] != 1 or len(self.header) > len(_FIRST) or any(map(is_newer, self.entries))
@@ -67,8 +67,8 @@ class _Writer:
             self.about = {name: value for name, value in self.about.items() if name not in ("line", "folder")}
         elif not self.is_first and not self.is_ours:
             self.header["version"] = NEWEST
-        self.ear.is_rich = not self.is_first
-        self.trail = Trail(self.entries, self.ear)
+        self.tally.is_rich = not self.is_first
+        self.trail = Trail(self.entries, self.tally)
         version = self.header["version"]
         self.is_tree = type(version) is not int or version >= 4
         self.out = bytearray()
@@ -86,37 +86,37 @@ class _Writer:
             "message": self._message, "replace": self._message, "snapshot": self._snapshot,
             "snapshot_delta": self._snapshot, "node": self._node, "leaf": self._set_leaf, "record": self._record,
         }  # fmt: skip
-        self.growth = Growth(self.session, self.trail, self.closed, self.ear)
+        self.maker = NodeMaker(self.session, self.trail, self.closed, self.tally)
 
     def run(self) -> Rendered:
         line = self.about.get("line")
         self._put(line.encode() if isinstance(line, str) and self.is_known else compact(self.header))
         if self.is_first:
-            self._say_first()
+            self._write_first_version()
         else:
             for entry in self.entries:
-                self._take(entry)
+                self._write(entry)
             self._close()
-            self._end()
+            self._write_head()
         cwd = self.header["cwd"] if isinstance(self.header.get("cwd"), str) else "/"
         base = f"{workspace_key(cwd)}/{unit_name(self.about.get('unit'), str(self.header['timestamp']), self.session)}"
         is_folder = bool(self.about.get("folder"))
-        beside = sidecars(self.entries, base, self.ear, is_folder=is_folder) if self.is_ours else []
+        beside = sidecars(self.entries, base, self.tally, is_folder=is_folder) if self.is_ours else []
         if self.is_cut:
-            self.ear.add("file beside the session", "", len(beside))
+            self.tally.add("file beside the session", "", len(beside))
             beside = []
         first = f"{base}/session.jsonl" if is_folder else f"{base}.jsonl"
         files = [OutputFile(first, bytes(self.out), 0o600), *beside]
         opens = "" if self.is_first else opened_since(bytes(self.out))
         return Rendered(id=self.session, files=files, lost=self._lost(cwd), opens=opens)
 
-    def _say_first(self) -> None:
+    def _write_first_version(self) -> None:
         """One line for each message that the model sees; those of the first rho's own as they were."""
         history = self.trail.history(self.transcript.head)
-        for item in settled(history, self.ear):
-            entry = self.trail.at(item.seq)
-            line = logline.line_of(origin_of(entry) or {}) if self.is_ours and not self.is_cut else None
-            if line is None or entry is None or item not in self.trail.told(entry):
+        for item in settled(history, self.tally):
+            entry = self.trail.nodes.get(item.seq)
+            line = logline.kept_line(origin_of(entry) or {}) if self.is_ours and not self.is_cut else None
+            if line is None or entry is None or item not in self.trail.lines_of(entry):
                 line = compact(replace(item, display=None).record())
             self._put(line)
 
@@ -130,23 +130,23 @@ class _Writer:
         return in_order(head, logline.HEADER)
 
     def _lost(self, cwd: str) -> list[Loss]:
-        ear, transcript = self.ear, self.transcript
+        tally, transcript = self.tally, self.transcript
         for entry in self.entries:
             is_rho = is_of(entry, NAME)
             if isinstance(entry, Note):
-                ear.add("note", "", int(not is_import_note(entry) and not (self.is_ours and is_rho)))
+                tally.add("note", "", int(not is_import_note(entry) and not (self.is_ours and is_rho)))
             elif isinstance(entry, Checkpoint):
-                ear.add("checkpoint of files")
+                tally.add("checkpoint of files")
             elif isinstance(entry, Custom):
-                ear.add("custom entry", "", int(not entry.blocks and not is_rho))
+                tally.add("custom entry", "", int(not entry.blocks and not is_rho))
         is_titled = bool(transcript.title) and transcript.title != self.about.get("title")
-        ear.add("title", "one that rho makes, and keeps in its own index", int(is_titled))
-        ear.add("workspace", "the folder /", int(not self.is_ours and not transcript.workspace))
-        ear.add("name of a folder, which is too long", "a shorter one: rho finds the session by id", int(is_cut(cwd)))
-        ear.add("system prompt", "rho makes its own", int(bool(transcript.facts.get("system"))))
+        tally.add("title", "one that rho makes, and keeps in its own index", int(is_titled))
+        tally.add("workspace", "the folder /", int(not self.is_ours and not transcript.workspace))
+        tally.add("name of a folder, which is too long", "a shorter one: rho finds the session by id", int(is_cut(cwd)))
+        tally.add("system prompt", "rho makes its own", int(bool(transcript.facts.get("system"))))
         carried = ("title", "workspace", "source_title", "system", *(("model",) if self.is_ours else ()))
-        ear.add("fact", "", lost_facts(transcript, carried))
-        return ear.losses()
+        tally.add("fact", "", lost_facts(transcript, carried))
+        return tally.losses()
 
     def _put(self, line: bytes) -> int:
         """Write a line. Gives where it begins."""
@@ -154,36 +154,36 @@ class _Writer:
         self.out += line + b"\n"
         return offset
 
-    def _take(self, entry: AnyEntry) -> None:
+    def _write(self, entry: AnyEntry) -> None:
         origin = origin_of(entry) if self.is_ours else None
         if origin is None:
             if entry.parent is not None:
-                self._new(entry)
+                self._write_entry(entry)
         elif (take := self.kinds.get(origin.get("is") or entry.type)) is not None:
             take(entry, origin)
 
     def _message(self, entry: AnyEntry, origin: Json) -> None:
         """A message of versions 1 to 3, or another history, as it was read; like one of ours if it is elsewhere now."""
         if self._is_elsewhere(entry):
-            self._anew(entry)
+            self._write_anew(entry)
             return
         if origin.get("is") == "replace":
             time, messages = logline.stamp(entry.clock or entry.at, origin), self._history(entry)
-            line = logline.line_of(origin) or compact(logline.history_line(time, messages))
+            line = logline.kept_line(origin) or compact(logline.history_line(time, messages))
             self.waiting.append(RhoLine(entry.seq, {}, line=line, kind="replace"))
         else:
-            for item in self.trail.told(entry):
-                item.line = logline.line_of(origin)
+            for item in self.trail.lines_of(entry):
+                item.line = logline.kept_line(origin)
                 self.waiting.append(item)
         self.tip = entry.seq
 
     def _snapshot(self, entry: AnyEntry, origin: Json) -> None:
         """A snapshot or a delta of versions 2 and 3."""
-        again = self._again(entry, origin)
+        again = self._original_line(entry, origin)
         if again is None and not self.is_tree:
             self._upgrade(entry)  # rho would not take the deltas to come
         if again is None or self._is_elsewhere(entry):
-            self._anew(entry)
+            self._write_anew(entry)
         else:
             self._flush()
             self._reach(entry, *again, self.leaf)
@@ -195,31 +195,31 @@ class _Writer:
         if not self.is_tree:
             self._upgrade(entry)
         before = self.trail.nearest(self.trail.record(entry)[0].parent or 0, self.closed)
-        again = self._again(entry, origin)
+        again = self._original_line(entry, origin)
         if again is not None and before is not None and before.id != again[1].get("parent_id"):
             # Old lines have other ids where damage before them is gone.
             moved = {**again[1], "parent_id": before.id}
             is_fine = before.id.startswith("legacy:") or logline.may_follow(moved, before)
             again = (compact(moved), moved) if is_fine else None
         if again is None:
-            self._anew(entry)
+            self._write_anew(entry)
         else:
             self._reach(entry, *again, before)
 
     def _is_elsewhere(self, entry: AnyEntry) -> bool:
         return self.is_tree or self.trail.record(entry)[0].parent != self.tip or bool(self.chunk)
 
-    def _anew(self, entry: AnyEntry) -> None:
+    def _write_anew(self, entry: AnyEntry) -> None:
         for part in self.trail.record(entry):
-            self._new(part)
+            self._write_entry(part)
 
-    def _again(self, entry: AnyEntry, origin: Json) -> tuple[bytes, Json] | None:
+    def _original_line(self, entry: AnyEntry, origin: Json) -> tuple[bytes, Json] | None:
         """The line of a snapshot, a delta or a node as it was read; None for what an older version read."""
         if "line" in origin:
             return origin["line"].encode(), decode(origin["line"].encode())
         if "record" not in origin:
             return None
-        fresh = [item.json for part in self.trail.record(entry) for item in self.trail.told(part)]
+        fresh = [item.json for part in self.trail.record(entry) for item in self.trail.lines_of(part)]
         messages = fresh if logline.is_delta(origin["record"]) else self._history(entry)
         record = logline.filled(origin["record"], messages, fresh)
         return compact(record), record
@@ -245,7 +245,7 @@ class _Writer:
             return
         if not self.is_tree:
             self._upgrade(entry)
-        time, line = logline.stamp(entry.clock or entry.at, origin), logline.line_of(origin)
+        time, line = logline.stamp(entry.clock or entry.at, origin), logline.kept_line(origin)
         record = {"type": "set_leaf", "timestamp": time} if line is None else decode(line)
         if line is None or record["target_id"] != target.id:
             line = compact({**record, "target_id": target.id})
@@ -256,7 +256,7 @@ class _Writer:
         """A record that is no part of the conversation."""
         self._close()
         data = fields(entry.data)
-        line = logline.line_of(origin) or compact(data)
+        line = logline.kept_line(origin) or compact(data)
         if data.get("type") == "session":
             return  # rho refuses a second header
         if data.get("type") == "upgrade":
@@ -275,7 +275,7 @@ class _Writer:
         """Write what waits. Where what was read is followed by more of it, it has to stay as it is."""
         waiting, self.waiting = self.waiting, []
         if is_mended and waiting:
-            waiting = settled(waiting, self.ear, self.open)
+            waiting = settled(waiting, self.tally, self.open)
             self.open = []
         reached: list[tuple[int, logline.RhoState]] = []
         for item in waiting:
@@ -302,16 +302,16 @@ class _Writer:
         time = logline.stamp(entry.clock or entry.at)
         self._put(compact({"type": "upgrade", "timestamp": time, "active_leaf_id": self.leaf.id}))
 
-    def _new(self, entry: AnyEntry) -> None:
+    def _write_entry(self, entry: AnyEntry) -> None:
         is_speech = isinstance(entry, (Message, Custom))
         if not self.is_tree and entry.parent != self.tip and (self.waiting or self.leaf is not None):
             self._upgrade(entry)
         if not self.is_tree:
             if is_speech:
-                self.waiting += self.trail.told(entry)
+                self.waiting += self.trail.lines_of(entry)
             else:
                 time = logline.stamp(entry.clock or entry.at)
-                messages = [item.json for item in settled(self.trail.history(entry.seq), self.ear)]
+                messages = [item.json for item in settled(self.trail.history(entry.seq), self.tally)]
                 line = compact(logline.history_line(time, messages))
                 self.waiting.append(RhoLine(entry.seq, {}, line=line, kind="replace"))
             self.tip = entry.seq
@@ -320,25 +320,25 @@ class _Writer:
         if self.chunk and (entry.parent != self.chunk[-1].seq or begins or not is_speech):
             self._close()
         self.chunk.append(entry)
-        messages = [item.json for part in self.chunk for item in self.trail.told(part)]
+        messages = [item.json for part in self.chunk for item in self.trail.lines_of(part)]
         if not is_speech or (entry.seq in self.trail.forks and not open_calls(messages)):
             self._close()
 
     def _close(self) -> None:
-        """The entries since the last node are one, too."""
+        """Write the entries since the last node as one node."""
         if not self.chunk:
             return
         last, self.chunk = self.chunk[-1], []
         self.tip = last.seq
-        node = self.growth.node(last, self.leaf)
+        node = self.maker.make(last, self.leaf)
         if node is not None:
             line, self.leaf = node
             self._put(line)
             self.closed[last.seq] = self.leaf
 
-    def _end(self) -> None:
+    def _write_head(self) -> None:
         """rho goes on where the conversation stands."""
-        head, last = self.trail.at(self.transcript.head), self.entries[-1]
+        head, last = self.trail.nodes.get(self.transcript.head), self.entries[-1]
         self._flush(is_mended=True)
         if head is None or (not self.is_tree and head.seq == self.tip):
             return

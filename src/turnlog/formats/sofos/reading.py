@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -16,11 +16,11 @@ from turnlog.formats.sofos.block import block_of, flaw, record_of
 from turnlog.formats.sofos.sessionfile import AGENT
 from turnlog.interop.folder import is_plain_file
 from turnlog.interop.jsonline import document
-from turnlog.interop.patch import difference
+from turnlog.interop.patch import deep_patch
 from turnlog.interop.problem import report
 from turnlog.interop.rust import pretty
 from turnlog.interop.salvage import salvage
-from turnlog.interop.value import EPOCH, fields
+from turnlog.interop.value import fields, from_ms
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Role
 from turnlog.log.usage import Usage
@@ -79,8 +79,8 @@ class _File:
 
     def time(self, key: str) -> datetime | None:
         value = self.raw.get(key)
-        if isinstance(value, int) and 0 <= value < 253402300800:
-            return EPOCH + timedelta(seconds=value)
+        if isinstance(value, int) and (at := from_ms(int(value) * 1000)) is not None:
+            return at
         if self.raw:
             self.problem(f"no {key}" if value is None else f"{key} is {value!r:.40}")
         return None
@@ -192,7 +192,7 @@ class _File:
             elif isinstance(content, str) != sessionfile.is_plain(who, blocks):
                 origin["form"] = "text" if isinstance(content, str) else "blocks"
             plain = record_of(message, Tally(), ours=True)
-            if patch := difference(plain, {**(plain if messages else raw), "content": items}):
+            if patch := deep_patch(plain, {**(plain if messages else raw), "content": items}):
                 origin["patch"] = patch
             messages.append(replace(message, origin=origin))
         return messages

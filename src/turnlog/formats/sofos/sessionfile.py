@@ -6,11 +6,11 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from turnlog.interop.rust import by_key, compact
-from turnlog.interop.value import EPOCH, as_list, fields
+from turnlog.interop.value import as_list, fields, from_ms
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.digest import sha256
@@ -47,11 +47,11 @@ def is_id(text: str) -> bool:
 def time_in(id: str) -> datetime | None:
     """The time that an id of sofos begins with."""
     match = _TIMED.fullmatch(id)
-    return EPOCH + timedelta(milliseconds=int(match[1])) if match else None
+    return from_ms(int(match[1])) if match else None
 
 
 def made_id(text: str) -> str:
-    """An id for a session whose own is none."""
+    """An id for a session without a valid one, from the name of its file."""
     if is_id(text):
         return text
     digest = sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8]
@@ -64,7 +64,7 @@ def is_count(name: str, value: Any) -> bool:
 
 
 def is_known(key: str, value: Any) -> bool:
-    """Whether that key says what we know it to say."""
+    """Whether a key is known and its value has the expected type."""
     if key in COUNTERS:
         return is_count(key, value) or (key == "total_cost" and value is None)
     if key in MODES:
@@ -87,18 +87,18 @@ def counters_in(raw: dict[str, Any]) -> dict[str, Any]:
 
 def usage_of(counters: dict[str, Any], *, includes_cached: bool) -> Usage:
     """Running totals in fields that do not overlap."""
-    given, output, cached, written, _ = (counters.get(name, 0) for name in TOKENS)
+    input_tokens, output, cached, written, _ = (counters.get(name, 0) for name in TOKENS)
     cost = counters.get("total_cost")
     micros = None if cost is None or not 0 <= cost < 1e12 else round(cost * 1_000_000)
-    fresh = max(0, given - cached) if includes_cached else given
+    fresh = max(0, input_tokens - cached) if includes_cached else input_tokens
     return Usage(fresh, cached, written, output_tokens=output, cost_micros=micros)
 
 
 def counters_after(counters: dict[str, Any], usage: Usage, peak: int, *, includes_cached: bool) -> dict[str, Any]:
     """Running totals after more was spent."""
-    given = usage.input_tokens + (usage.cache_read_tokens if includes_cached else 0)
+    input_tokens = usage.input_tokens + (usage.cache_read_tokens if includes_cached else 0)
     written = usage.cache_write_tokens + usage.cache_write_1h_tokens
-    spent = zip(TOKENS, (given, usage.output_tokens, usage.cache_read_tokens, written, 0), strict=True)
+    spent = zip(TOKENS, (input_tokens, usage.output_tokens, usage.cache_read_tokens, written, 0), strict=True)
     total = {**counters, **{name: counters.get(name, 0) + count for name, count in spent}}
     total[PEAK] = max(total[PEAK], peak)
     if usage.cost_micros is not None:
@@ -156,7 +156,7 @@ def _execution(result: ToolResult, calls: dict[str, ToolCall]) -> dict[str, Any]
 
 
 def shortened(display: list[Any], messages: list[dict[str, Any]]) -> list[Any]:
-    """A display transcript as stretches of what its messages show (from, to), and whole items where it shows more."""
+    """A display transcript as ranges of the items that its messages give (from, to), and whole items for all others."""
     places: defaultdict[bytes, list[int]] = defaultdict(list)
     for index, item in enumerate(messages):
         places[compact(item)].append(index)

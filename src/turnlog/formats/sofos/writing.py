@@ -14,7 +14,7 @@ from turnlog.formats._shared.tally import Tally, is_import_note
 from turnlog.formats.sofos import sessionfile
 from turnlog.formats.sofos.block import record_of
 from turnlog.formats.sofos.sessionfile import AGENT
-from turnlog.interop.patch import restored
+from turnlog.interop.patch import apply_deep
 from turnlog.interop.rust import pretty, trimmed
 from turnlog.interop.value import as_list, fields, items
 from turnlog.log.block import Text, ToolCall, ToolResult
@@ -45,7 +45,7 @@ class _Writer:
         self.saved = fields(self.facts.get("sofos.file")) if self.is_ours else {}
         self.tally = Tally(transcript.context.get_blob)
         self.mark = 0
-        """Where the facts were set that say how the file was when it was last read."""
+        """The entry that set the facts about the file, when it was last read."""
         self.spent: list[tuple[int, Usage]] = []
         self.has_newer = bool(fields(self.saved.get("more")) or "total_cost" in fields(self.saved.get("counters")))
         """Whether sofos itself said more than 0.2.8 can."""
@@ -76,9 +76,9 @@ class _Writer:
         names = as_list(self.saved.get("keys"))
         if "safe_mode" in names and "readonly" not in names and "readonly" in values:
             values["safe_mode"] = values.pop("readonly")
-        zero = [name for name in sessionfile.TOKENS if names and name not in names and not values[name]]
+        absent_counters = [name for name in sessionfile.TOKENS if names and name not in names and not values[name]]
         ordered = {**dict.fromkeys(names), **values}
-        document = {name: value for name, value in ordered.items() if name not in zero}
+        document = {name: value for name, value in ordered.items() if name not in absent_counters}
         opens = "" if self.is_first else "sofos 0.4.3 or newer; an older one since 0.2.8 drops what it does not know"
         file = OutputFile(f"{values['id']}.json", pretty(document, plus=self.saved.get("plus") is True))
         lost = self.tally.losses()
@@ -168,7 +168,7 @@ class _Writer:
         for message in messages:
             is_own = is_of(message, AGENT)
             origin = fields(message.origin) if is_own else {}
-            record = restored(record_of(message, self.tally, ours=is_own), origin.get("patch"))
+            record = apply_deep(record_of(message, self.tally, ours=is_own), origin.get("patch"))
             blocks = [block for block in record["content"] if block is not None]
             follows = message.role == "tool" and last is not None and last.role == "tool"
             joins = bool(origin.get("joins")) if is_own else follows  # results in a row are said in one message

@@ -1,42 +1,31 @@
 """Logs in files, one per session, under one home folder. The default store; no server.
 
-home.json                versions of layout and packs
-sessions/<id>.jsonl      the truth: one file per session
-blobs/<digest>.pack      the truth: content-addressed
-bases/<first>.jsonl      prefixes of purged sessions that forks still need, by the ids of their first entries
-trash/<id>.jsonl         deleted sessions until they are purged
-tenants/<name>/          a home like this one, of a tenant
-derived/                 what can be made again; may be deleted at any time
-listening/               pipes of followers with deltas, while they follow; nothing is kept in them
+The files and folders of a home are named in `turnlog.layout`, each with what it is for.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from msgspec.json import encode
-
-from turnlog.errors import Invalid, NotFound, TurnlogError
+from turnlog.errors import NotFound, TurnlogError
 from turnlog.layout import BASES, DERIVED, ERASED, ERASING, SESSIONS, TRASH
 from turnlog.log.draft import Draft
 from turnlog.log.entry import AnyEntry
 from turnlog.log.part import Fork
 from turnlog.log.written import entries_of, entry_of
-from turnlog.store import Clock, Listed, Place, now_ms
+from turnlog.store import Clock, now_ms
 from turnlog.store.capability import Repaired, Surveyed
 from turnlog.store.files.blobs import FileBlobs
-from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.disk import Disk, disk_errors, open_locked
 from turnlog.store.files.glimpse import first_id, glimpse
 from turnlog.store.files.homefolder import HomeFolder
-from turnlog.store.files.names import session_id_of
-from turnlog.store.files.newest import newest_first
-from turnlog.store.files.trash import Trash, listed
-from turnlog.store.listing import ListingCursor, is_like, rest_after
-from turnlog.store.refusal import id_taken, session_missing
+from turnlog.store.files.listing import FileListing
+from turnlog.store.files.trash import Trash
+from turnlog.store.refusal import fork_entry_missing, id_taken, session_missing
 
 if TYPE_CHECKING:
     from turnlog.log.erasure.content import ErasingPlan, Erasure
@@ -46,8 +35,6 @@ if TYPE_CHECKING:
     from turnlog.store.files.tenants import FileTenants
     from turnlog.store.tenant import DroppedTenant
 
-_FOLDERS: dict[Place, str] = {"live": SESSIONS, "deleted": TRASH, "aside": BASES}
-
 
 def connect(location: str, *, durability: str = "fsync", clock: Clock = now_ms, disk: Disk | None = None) -> FileStore:
     """Return the store in that folder. The folder is created by the first write."""
@@ -55,7 +42,7 @@ def connect(location: str, *, durability: str = "fsync", clock: Clock = now_ms, 
 
 
 class FileStore:
-    """See `Store`. This class handles logs; blobs, the trash, erasing and tenants have classes of their own."""
+    """See `Store`. This class creates and opens logs; blobs, listings, the trash, erasing and tenants have classes."""
 
     backend = "files"
 
@@ -72,6 +59,10 @@ class FileStore:
         self.keeping, self.collect = blobs.keeping, blobs.collect
         self.lacking, self.packs, self.doubt = blobs.lacking, blobs.packs, blobs.doubt
         self.unneeded, self.damaged_blobs, self.is_scattered = blobs.unneeded, blobs.damaged_blobs, blobs.is_scattered
+
+        listing = FileListing(self._home, clock)
+        self.listing, self.ids, self.newest = listing.listing, listing.ids, listing.newest
+        self.all_logs, self.holder_of = listing.all_logs, listing.holder_of
 
         self._trash = Trash(self._home, blobs, clock)
         self.delete, self.restore = self._trash.delete, self._trash.restore
@@ -110,7 +101,7 @@ class FileStore:
                     self._disk.link(temporary, path)
                 else:
                     self._link_beside(parent, temporary, path)
-                log.named(path)
+                log.moved_to(path)
                 self._disk.unlock(fd)
                 self._disk.discard(temporary)
             except BaseException as error:
@@ -139,7 +130,7 @@ class FileStore:
         voided = (line for line in lines if b'"void":' in line)
         if any(entry_of(item).void for line in voided for item in entries_of([line], after=0)):
             with disk_errors(f"opening {self._home.folder}"):
-                self._home.know_erasures()
+                self._home.prepare_for_erasures()
         if not after:
             [start, *_] = entries_of(lines, after=0)
             subfolder = SESSIONS
@@ -169,10 +160,11 @@ class FileStore:
             log.close()
 
     def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
-        self.unsettled()
+        if self._has(ERASING):
+            self._erasing.finish_all()
         self._trash.purge(session_id, deleted=deleted, after=after)
         if self._has(ERASING):
-            self._erasing.purged()
+            self._erasing.retry_refused()
 
     # ── erasing ───────────────────────────────────────────────────────────────────────────────────
 
@@ -219,12 +211,13 @@ class FileStore:
         """Give a fork its name while its parent is locked against a purge and has the entry that the fork needs."""
         while True:
             base = self._base_path(parent.session, parent.base)
-            with self._disk.hold(base) as held:
-                if not self._home.is_still(held.fileno(), base):
-                    continue  # it was moved or purged while we waited
+            held = open_locked(self._disk, base)
+            if held is None:
+                continue  # it was moved or purged meanwhile
+            with held:
                 seen = glimpse(self._disk, *os.path.split(base))
                 if seen is None or seen.last is None or seen.last.seq < parent.seq:
-                    raise NotFound(f"entry {parent.seq} of session {parent.session!r} was purged meanwhile")
+                    raise fork_entry_missing(parent)
                 self._disk.link(temporary, path)
                 return
 
@@ -252,69 +245,6 @@ class FileStore:
             if self._disk.exists(path):
                 return path
         raise session_missing(session_id, for_fork=True)
-
-    def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
-        if ids is None or place == "aside":  # their files are named by their first entries
-            rows = listed(self._home, _FOLDERS[place])
-            return rows if ids is None else (one for one in rows if one.id in ids)
-        return self._listed_of(_FOLDERS[place], ids)
-
-    def _listed_of(self, subfolder: str, ids: Collection[str]) -> Iterator[Listed]:
-        for session_id in ids:
-            with suppress(Invalid), disk_errors(f"looking for session {session_id}"):
-                row = glimpse(self._disk, *os.path.split(self._home.path(subfolder, session_id)))
-                if row is not None:
-                    yield row
-
-    def all_logs(self) -> Iterator[SessionFile]:
-        for subfolder in (SESSIONS, TRASH, BASES):
-            with disk_errors(f"listing the sessions in {self._home.folder}"):
-                names = self._home.names(subfolder)
-            for name in names:
-                path = os.path.join(self._home.folder, subfolder, name)
-                session_id = session_id_of(name) or name
-                if subfolder == BASES:  # these files are named by their first entries
-                    row = glimpse(self._disk, *os.path.split(path))
-                    session_id = row.id if row is not None and row.start is not None else session_id
-                yield self._log(path, session_id, read_only=True)
-
-    def ids(self, *, like: str = "", deleted: bool = False) -> Iterable[str]:
-        subfolder = TRASH if deleted else SESSIONS
-        with disk_errors(f"listing the sessions in {self._home.folder}"):
-            for name in self._home.names(subfolder):
-                session_id = session_id_of(name)
-                if session_id is None:
-                    row = glimpse(self._disk, os.path.join(self._home.folder, subfolder), name)
-                    session_id = row.id if row is not None else None
-                if session_id is not None and is_like(session_id, like):
-                    yield session_id
-
-    def holder_of(self, entry_id: str) -> str | None:
-        """See `FindHolder`. Files are searched as bytes; only those that contain the id are decoded."""
-        wanted = b'"id":' + encode(entry_id)
-        with disk_errors(f"looking for an entry in {self._home.folder}"):
-            names = self._home.names(SESSIONS)
-        for name in names:
-            path = os.path.join(self._home.folder, SESSIONS, name)
-            with disk_errors(f"looking for an entry in {path}"):
-                if not self._disk.holds(path, wanted):
-                    continue
-            log = self._log(path, session_id_of(name) or name, read_only=True)
-            try:
-                if log.find(entry_id) is not None:
-                    row = glimpse(self._disk, *os.path.split(path))
-                    return row.id if row is not None else None
-            finally:
-                log.close()
-        return None
-
-    def newest(self, *, deleted: bool = False, after: ListingCursor | None = None) -> Iterator[Listed]:
-        return rest_after(self._newest(TRASH if deleted else SESSIONS), after)
-
-    def _newest(self, subfolder: str) -> Iterator[Listed]:
-        folder = os.path.join(self._home.folder, subfolder)
-        with disk_errors(f"listing the sessions in {folder}"):
-            yield from newest_first(self._disk, folder, self._home.names(subfolder))
 
     # ── tenants ───────────────────────────────────────────────────────────────────────────────────
 

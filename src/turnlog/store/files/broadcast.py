@@ -19,6 +19,7 @@ from turnlog.log.ids import word
 from turnlog.store.broadcast import PAUSE_S, Delta, LiveText, delta_of
 from turnlog.store.files.disk import Disk
 from turnlog.store.files.homefolder import HomeFolder
+from turnlog.store.files.names import new_temporary_name
 from turnlog.store.forked import renew_after_fork
 
 _FRAME = select.PIPE_BUF
@@ -40,7 +41,7 @@ class PipeInbox:
         self._disk = disk
         self._rest = b""
         self._path = os.path.join(folder, _key(session_id) + word(16))
-        temporary = os.path.join(folder, f".new-{word(16)}")
+        temporary = os.path.join(folder, new_temporary_name())
         disk.make_pipe(temporary)
         try:
             # Opened before it gets its name: a speaker removes a pipe without a reader.

@@ -13,8 +13,11 @@ from turnlog.store.files.packs import Packs
 from turnlog.store.files.packwriter import PackWriter
 
 _SMALL = 1 << 20
+"""A smaller pack is merged with others."""
 _SPARSE = 0.1
+"""A pack is rewritten if more than this share of it is not needed."""
 _MANY = 32
+"""A collection is due if there are more small packs than this."""
 
 
 class _Plan(NamedTuple):

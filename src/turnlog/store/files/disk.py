@@ -16,6 +16,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from turnlog.errors import NotFound, OutOfSpace, TurnlogError, Unavailable, Unsupported
+from turnlog.store.files.names import is_temporary
 from turnlog.store.forked import renew_after_fork
 
 if sys.platform == "win32":  # pragma: no cover
@@ -24,10 +25,10 @@ if sys.platform == "win32":  # pragma: no cover
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 _OTHERS = 0o077
-_LOOK = 4 << 20
+_SEARCH_STEP = 4 << 20
 """The number of bytes that a search reads at once."""
 LOCK_WAIT_S = 60.0
-_LISTED = 3
+_MAX_HOLDERS = 3
 """The most holders of a lock that an error names."""
 _REMOTE = frozenset(
     [
@@ -236,11 +237,11 @@ class Disk:
             return False
         try:
             offset = 0
-            while chunk := self.pread(fd, _LOOK, offset):
+            while chunk := self.pread(fd, _SEARCH_STEP, offset):
                 if wanted in chunk:
                     return True
                 offset += max(len(chunk) - len(wanted), 1)
-                if len(chunk) < _LOOK:
+                if len(chunk) < _SEARCH_STEP:
                     break
             return False
         finally:
@@ -296,6 +297,28 @@ class Disk:
             )
 
 
+def open_locked(disk: Disk, path: str) -> Held | None:
+    """Open the file that has this name now, with the writer's lock; None if there is none, or no longer.
+
+    A file that was opened may be replaced or moved while this waits for its lock.
+    """
+    while True:
+        held: Held | None = None
+        try:
+            held = disk.hold(path)
+            if os.path.samestat(disk.fstat(held.fileno()), disk.stat(path)):
+                return held
+        except FileNotFoundError:
+            if held is not None:
+                held.close()
+            return None
+        except BaseException:
+            if held is not None:
+                held.close()
+            raise
+        held.close()
+
+
 def _make_private(file: int | str, status: os.stat_result, mode: int) -> None:
     """Remove other users' access to a file that was copied or unpacked. Only the owner can; others just continue."""
     if status.st_uid == os.geteuid():
@@ -311,12 +334,12 @@ def waited_too_long(fd: int) -> Unavailable:
         name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
     except OSError:
         name = ""
-    what = f"of {name}" if name and not name.startswith(".new-") else "of this log"  # the file got its name later
+    what = f"of {name}" if name and not is_temporary(name) else "of this log"  # the file got its name later
     holders = name_holders(fd) or ["another process"]
-    more = f" and {len(holders) - _LISTED} more" if len(holders) > _LISTED else ""
+    more = f" and {len(holders) - _MAX_HOLDERS} more" if len(holders) > _MAX_HOLDERS else ""
     verb = "has" if len(holders) == 1 else "have"
     return Unavailable(
-        f"{', '.join(holders[:_LISTED])}{more} {verb} held the lock {what} for {LOCK_WAIT_S:.0f} s",
+        f"{', '.join(holders[:_MAX_HOLDERS])}{more} {verb} held the lock {what} for {LOCK_WAIT_S:.0f} s",
         hint="end that process, or let it go on: one that is stopped still holds its locks",
     )
 

@@ -12,7 +12,9 @@ from turnlog.store.files.disk import Disk
 from turnlog.store.files.names import session_id_of
 
 _FRONT = 4 << 10
+"""The bytes to read at the beginning of a log: nearly always more than its first line."""
 _BACK = 16 << 10
+"""The bytes to read at the end of a log: nearly always more than its last line."""
 
 
 def glimpse(disk: Disk, folder: str, name: str) -> Listed | None:
@@ -95,11 +97,9 @@ def _last(disk: Disk, fd: int, window: bytes, size: int) -> AnyEntry | None:
 
 def _newest_first(disk: Disk, fd: int, size: int) -> Iterator[AnyEntry]:
     from turnlog.log.assemble import backward
-    from turnlog.store.files.lines import last_newline, lines_back
+    from turnlog.store.files.lines import last_newline, lines_back, reader_of
 
-    def read(length: int, offset: int) -> bytes:
-        return disk.pread(fd, length, offset)
-
+    read = reader_of(disk, fd)
     for item in backward(lines_back(read, last_newline(read, size))):
         if not isinstance(item, Damage):
             yield item[1]

@@ -40,7 +40,7 @@ class FileHandle:
         self._read_only = read_only
         self.is_writable = fd >= 0
         """Whether the current descriptor is writable; the next one may differ."""
-        self.old: list[int] = []
+        self.abandoned: list[int] = []
         """Abandoned descriptors that another thread may still be using."""
 
     def identify(self) -> None:
@@ -72,7 +72,7 @@ class FileHandle:
             return False
         if self._read_only:
             raise OSError(errno.EACCES, "it was opened for reading only", self.path)
-        self.leave()
+        self.abandon()
         return self._open(os.O_RDWR | os.O_APPEND)
 
     def _open(self, flags: int) -> bool:
@@ -88,31 +88,31 @@ class FileHandle:
 
     def reject(self) -> None:
         """Abandon the file that was just opened, because it is not ours: the one before remains the expected one."""
-        self.leave()
+        self.abandon()
         self.identity = self._before
 
     def copy(self) -> ReadingHandle:
         """Return a second descriptor of the open file, independent of this one."""
         return ReadingHandle(self._disk, self.fd)
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Abandon this descriptor, and release its lock."""
         if self.fd >= 0:
             self._disk.unlock(self.fd)
-            self.old.append(self.fd)
+            self.abandoned.append(self.fd)
             self.fd = -1
 
-    def close_old(self) -> None:
+    def close_abandoned(self) -> None:
         """Close the abandoned descriptors. The caller makes sure that none is in use."""
-        while self.old:
-            self._disk.close(self.old.pop())
+        while self.abandoned:
+            self._disk.close(self.abandoned.pop())
 
     def close(self) -> None:
         """Close every descriptor. Each is forgotten before it is closed, because its number may soon be reused."""
         fd, self.fd = self.fd, -1
-        if fd >= 0 and fd not in self.old:
-            self.old.append(fd)
-        self.close_old()
+        if fd >= 0 and fd not in self.abandoned:
+            self.abandoned.append(fd)
+        self.close_abandoned()
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from turnlog.errors import TurnlogError
 from turnlog.layout import SESSIONS
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.homefolder import HomeFolder
@@ -23,8 +24,10 @@ def health(home: HomeFolder, backend: str) -> dict[str, Any]:
             report["private"] = not disk.stat(home.folder).st_mode & 0o077
             free = os.statvfs(home.folder)
             report["free_bytes"] = free.f_bavail * free.f_frsize
+    except TurnlogError as error:
+        report |= {"ok": False, "reason": error.code, "problem": str(error), "hint": error.hint, "error": str(error)}
     except Exception as error:  # a monitor wants to know about any error
-        report.update(ok=False, error=str(error))
+        report |= {"ok": False, "reason": "error", "problem": str(error), "error": str(error)}
     return report
 
 

@@ -25,9 +25,8 @@ from turnlog.layout import (
     TRASH,
     layout_line,
 )
-from turnlog.log.ids import word
 from turnlog.store.files.disk import Disk, disk_errors
-from turnlog.store.files.names import file_name, is_hashed, is_session_file
+from turnlog.store.files.names import file_name, is_hashed, is_session_file, is_temporary, new_temporary_name
 from turnlog.store.refusal import tenant_missing
 
 _ABANDONED_S = 3600.0
@@ -105,7 +104,7 @@ class HomeFolder:
             self.write_file(layout, layout_line(ERASED_LAYOUT if self._has_erasures else LAYOUT))
         self._is_ready = True
 
-    def know_erasures(self) -> None:
+    def prepare_for_erasures(self) -> None:
         """Raise the layout version, so that Turnlogs without erasure refuse this home."""
         self.make_ready()
         self._check()
@@ -171,7 +170,7 @@ class HomeFolder:
 
     def new_name(self, subfolder: str) -> str:
         """Return a temporary name in that subfolder, for a file that is renamed when it is complete."""
-        return os.path.join(self.folder, subfolder, f".new-{word(16)}")
+        return os.path.join(self.folder, subfolder, new_temporary_name())
 
     def names(self, subfolder: str) -> list[str]:
         """Return the names of the log files in that subfolder."""
@@ -179,9 +178,10 @@ class HomeFolder:
             names = self.disk.listdir(os.path.join(self.folder, subfolder))
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [name for name in names if is_session_file(name) and not (subfolder == TRASH and self.is_back(name))]
+        names = [name for name in names if is_session_file(name)]
+        return [name for name in names if not self.is_also_live(name)] if subfolder == TRASH else names
 
-    def is_back(self, name: str) -> bool:
+    def is_also_live(self, name: str) -> bool:
         """Whether a crash interrupted a delete or restore of this log: then it is a session, not a deleted one."""
         deleted, live = (os.path.join(self.folder, subfolder, name) for subfolder in (TRASH, SESSIONS))
         try:
@@ -201,7 +201,7 @@ class HomeFolder:
         for name in self.disk.listdir(folder) if self.disk.exists(folder) else []:
             path = os.path.join(folder, name)
             with suppress(FileNotFoundError):  # it was renamed meanwhile
-                if _is_leftover(name) and time.time() - self.disk.stat(path).st_mtime >= unchanged_s:
+                if is_temporary(name) and time.time() - self.disk.stat(path).st_mtime >= unchanged_s:
                     self.disk.unlink(path)
 
     def begin_file(self, subfolder: str) -> tuple[str, int]:
@@ -251,7 +251,3 @@ class HomeFolder:
                 except FileNotFoundError:
                     continue  # it was removed meanwhile
         return size
-
-
-def _is_leftover(name: str) -> bool:
-    return name.startswith(".new-") and len(name) == 21 and name[5:].isalnum()

@@ -8,6 +8,7 @@ from turnlog.log.draft import Draft
 from turnlog.log.ids import is_ours, new_id, process
 
 _RECENT = 1 << 16
+"""The most ids of this process that are cached. Of more, the older half is dropped."""
 
 
 class KnownIds:

@@ -1,4 +1,4 @@
-"""Raw lines of a file in both directions, and the offset of a `seq`. Memory stays bounded whatever the file holds."""
+"""Raw bytes and lines of a file in both directions, and the offset of a `seq`. Memory stays bounded in any file."""
 
 # Without `from __future__ import annotations`, as in `log/entry.py`.
 
@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 import msgspec
 from msgspec import Struct
 
+from turnlog.errors import Corrupt
 from turnlog.log.assemble import Line, Oversize
 from turnlog.log.codec import MAX_LINE, Header, decode_header, is_verified
+from turnlog.store.files.disk import Disk
 
 Read = Callable[[int, int], bytes]
 """`read(length, offset)` returns bytes of the file, fewer than `length` only at its end."""
@@ -16,8 +18,29 @@ Read = Callable[[int, int], bytes]
 _PROBE = 12 << 10
 """The bytes to read when only a few lines are wanted."""
 _FIRST_STEP = 64 << 10
-_STEP = 1 << 20
+STEP = 1 << 20
+"""The most bytes that are read or written at once."""
 _LONGEST = MAX_LINE + 1024
+
+
+def reader_of(disk: Disk, fd: int) -> Read:
+    """Return a function that reads an open file."""
+
+    def read(length: int, offset: int) -> bytes:
+        return disk.pread(fd, length, offset)
+
+    return read
+
+
+def pieces(read: Read, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes from `start` to `end`. Raises `Corrupt` if the file is shorter."""
+    position = start
+    while position < end:
+        piece = read(min(STEP, end - position), position)
+        if not piece:
+            raise Corrupt("the log became shorter while it was rewritten", hint="nothing was changed; try again")
+        position += len(piece)
+        yield piece
 
 
 def _oversize(start: bytes, length: int) -> Oversize:
@@ -34,7 +57,7 @@ def lines(read: Read, start: int, end: int, *, step: int = _FIRST_STEP) -> Itera
         if not chunk:
             return
         position += len(chunk)
-        step = min(4 * step, _STEP)
+        step = min(4 * step, STEP)
         parts = (rest + chunk).split(b"\n")
         rest = parts.pop()
         for part in parts:
@@ -51,7 +74,7 @@ def lines(read: Read, start: int, end: int, *, step: int = _FIRST_STEP) -> Itera
 def _skip(read: Read, length: int, position: int, end: int) -> tuple[int, int]:
     """Return the full length of a line of which `length` bytes were read, and the offset of the next line."""
     while position < end:
-        chunk = read(min(_STEP, end - position), position)
+        chunk = read(min(STEP, end - position), position)
         newline = chunk.find(b"\n")
         if newline >= 0:
             return length + newline, position + newline + 1
@@ -68,7 +91,7 @@ def lines_back(read: Read, end: int, start: int = 0) -> Iterator[Line]:
     while position > start:
         size = min(step, position - start)
         position -= size
-        step = min(step * 2, _STEP)
+        step = min(step * 2, STEP)
         text = read(size, position) + rest
         parts = text.split(b"\n")
         offset = position + len(text)
@@ -91,7 +114,7 @@ def lines_back(read: Read, end: int, start: int = 0) -> Iterator[Line]:
 def _skip_back(read: Read, position: int, start: int) -> int:
     """Return the offset of the line that begins before `position`."""
     while position > start:
-        size = min(_STEP, position - start)
+        size = min(STEP, position - start)
         newline = read(size, position - size).rfind(b"\n")
         if newline >= 0:
             return position - size + newline + 1
@@ -103,7 +126,7 @@ def last_newline(read: Read, end: int) -> int:
     """Return the offset just after the last newline before `end`: the end of the terminated lines."""
     position = end
     while position > 0:
-        size = min(_FIRST_STEP if position == end else _STEP, position)
+        size = min(_FIRST_STEP if position == end else STEP, position)
         newline = read(size, position - size).rfind(b"\n")
         if newline >= 0:
             return position - size + newline + 1
@@ -218,5 +241,7 @@ def _headers(read: Read, position: int, end: int) -> list[tuple[int, Header]]:
                     if len(headers) == 3:
                         break
             break
-        position += len(chunk) or end
+        if not chunk:
+            break  # the file became shorter
+        position += len(chunk)
     return headers

@@ -87,6 +87,8 @@ class LogFile:
             self.tail, self._is_named = None, False
             self._unsynced.replaced()
         self._first = self._first or first
+        if self.handle.abandoned and not self._sync_mutex.locked():
+            self.handle.close_abandoned()  # only `sync` uses a descriptor without `mutex`, and none is under way
 
     def _is_of_another(self, first: str | None) -> bool:
         """Whether a log that begins with entry `first` is another one; not if that cannot be told."""
@@ -124,7 +126,7 @@ class LogFile:
         handle = self.handle
         if handle.fd >= 0 and self.version() not in (None, handle.identity) and self._is_same_session():
             tail = self.tail
-            handle.leave()
+            handle.abandon()
             self.open()
             if tail is not None and tail.is_in(handle.read, handle.size()):
                 self.tail = tail
@@ -166,12 +168,12 @@ class LogFile:
                     self._disk.unlock(handle.fd)
             except BaseException:
                 self.tail = None
-                handle.leave()
+                handle.abandon()
                 raise
             raise
         except BaseException:
             self.tail = None
-            handle.leave()
+            handle.abandon()
             raise
 
     # ── where it ends ─────────────────────────────────────────────────────────────────────────────
@@ -231,7 +233,7 @@ class LogFile:
         Raises `Conflict` if it lacks what we know of the log, and `NotFound` if it holds another session.
         """
         tail = self.tail
-        self.handle.leave()
+        self.handle.abandon()
         self._open_for_writing()
         self._disk.lock(self.handle.fd)
         if tail is not None and not tail.is_in(self.handle.read, self.handle.size()):
@@ -252,7 +254,7 @@ class LogFile:
     def write(self, tail: Tail, new: PlacedLines) -> None:
         """Under the lock: append lines. A line with `sealed` is on the disk when this returns."""
         if not self._is_named or tail.ends_in_batch:
-            self._be_sure_of(tail)
+            self._sync_before_append(tail)
         fd, data, start = self.handle.fd, new.data, tail.end
         end, is_sealing = start + len(data), tail.good < start
         # Recorded before the write: an interrupted write, too, is unsure after a failed sync.
@@ -270,7 +272,7 @@ class LogFile:
             # Readers of a later line need this one: it says which bytes before it do not count.
             self._sync_or_give_up()
 
-    def _be_sure_of(self, tail: Tail) -> None:
+    def _sync_before_append(self, tail: Tail) -> None:
         """Under the lock: sync the file's name and a batch at its end. New entries depend on both."""
         if not self._is_named:
             folder = os.path.dirname(self.handle.path)
@@ -324,8 +326,8 @@ class LogFile:
                         return
                     if handle.fd < 0:
                         self.open()
-                    if handle.old:
-                        handle.close_old()
+                    if handle.abandoned:
+                        handle.close_abandoned()
                     fd = handle.fd
                     mark = seq if self.tail is None else max(seq, self.tail.last)
                 try:
@@ -361,7 +363,7 @@ class LogFile:
         """After a failed sync the kernel may mark lost pages as clean: start over with a new descriptor."""
         self.known.doubt(self._unsynced.fail())
         self.tail = None
-        self.handle.leave()
+        self.handle.abandon()
         self._try_to_cut()
 
     def _try_to_cut(self) -> None:

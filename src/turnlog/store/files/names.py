@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from turnlog.errors import Invalid
+from turnlog.log.ids import word
 
 SUFFIX = ".jsonl"
+_TEMPORARY = ".new-"
+_WORD = 16
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _LONGEST = 180
 _MAX_ID = 4096
@@ -49,3 +52,13 @@ def is_hashed(name: str) -> bool:
 def is_session_file(name: str) -> bool:
     """Whether a file with that name may be a session of ours."""
     return name.endswith(SUFFIX) and (name.startswith("~") or session_id_of(name) is not None)
+
+
+def new_temporary_name() -> str:
+    """Return a name for a file that gets its own name when it is complete."""
+    return _TEMPORARY + word(_WORD)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether `new_temporary_name` may have made that name."""
+    return name.startswith(_TEMPORARY) and len(name) == len(_TEMPORARY) + _WORD and name[len(_TEMPORARY) :].isalnum()

@@ -6,7 +6,7 @@ import os
 import threading
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnlog.errors import Corrupt, NotFound, Unsupported
 from turnlog.log import zstd
@@ -18,9 +18,32 @@ from turnlog.store.files.packformat import END, FOOTER, MAGIC, NEWER, OBJECT, PI
 from turnlog.store.forked import renew_after_fork
 
 _MOST_BLOCKS = 32
-_Footer = tuple[int, int, int, bytes]
+"""The most decompressed blocks in the cache."""
+_SINGLE = b"OBJ1"
+"""The kind of an object that holds one blob, and no block."""
 Location = tuple[str, int]
 """The pack of a blob, and the offset of its object."""
+
+
+class _Footer(NamedTuple):
+    """The end of a pack."""
+
+    start: int
+    """The offset of the index."""
+    blobs: int
+    crc: int
+    end: bytes
+
+
+class _ObjectHead(NamedTuple):
+    """What comes before the stored bytes of an object."""
+
+    kind: bytes
+    codec: int
+    length: int
+    stored: int
+    digest: bytes
+    """The SHA-256 of the blob, or of a block's table."""
 
 
 class _Window:
@@ -97,15 +120,15 @@ class Packs:
             except FileNotFoundError:
                 listed = None  # collected since it was listed
 
-    def make_sure(self) -> None:
+    def sync_names(self) -> None:
         """Sync the names of all packs that we know of."""
         with self._mutex, disk_errors("syncing the names of packs"):
             if not self._known <= self._named:
                 self.disk.sync_folder(self.folder)
                 self._named = set(self._known)
 
-    def take(self, name: str, rows: list[tuple[bytes, int]]) -> None:
-        """Register a new pack. Its name, and those of all known packs, are on the disk when this returns."""
+    def register(self, name: str, rows: list[tuple[bytes, int]]) -> None:
+        """Add a new pack. Its name, and those of all known packs, are on the disk when this returns."""
         before = set(self._known)
         self.disk.sync_folder(self.folder)
         with self._mutex:
@@ -132,29 +155,30 @@ class Packs:
     def _object(self, fd: int, name: str, offset: int, key: bytes) -> bytes | None:
         block = self._blocks.get((name, offset))
         if block is None:
-            magic, codec, length, stored, digest = self._head(fd, offset)
-            if magic != BLOCK:
-                is_it = magic == b"OBJ1" and digest == key
-                return self._stored(fd, offset, codec, length, stored) if is_it else None
-            block = decode_block(self._stored(fd, offset, codec, length, stored) or b"", digest) or {}
+            head = self._head(fd, offset)
+            if head.kind != BLOCK:
+                is_wanted = head.kind == _SINGLE and head.digest == key
+                return self._stored(fd, offset, head) if is_wanted else None
+            block = decode_block(self._stored(fd, offset, head) or b"", head.digest) or {}
             if len(self._blocks) >= _MOST_BLOCKS:
                 del self._blocks[next(iter(self._blocks))]
             self._blocks[name, offset] = block
         return block.get(key)
 
-    def _head(self, fd: int, offset: int) -> tuple[Any, ...]:
+    def _head(self, fd: int, offset: int) -> _ObjectHead:
         """Return the head of an object; one with an invalid kind if the file ends before it does."""
         head = self.disk.pread(fd, OBJECT.size, offset)
-        return OBJECT.unpack(head if len(head) == OBJECT.size else bytes(OBJECT.size))
+        return _ObjectHead(*OBJECT.unpack(head if len(head) == OBJECT.size else bytes(OBJECT.size)))
 
-    def _stored(self, fd: int, offset: int, codec: int, length: int, stored: int) -> bytes | None:
-        if stored > self.disk.fstat(fd).st_size or (codec == RAW and length != stored):
+    def _stored(self, fd: int, offset: int, head: _ObjectHead) -> bytes | None:
+        """Return the content of an object; None if it cannot be what its head says."""
+        if head.stored > self.disk.fstat(fd).st_size or (head.codec == RAW and head.length != head.stored):
             return None
-        data = self.disk.pread(fd, stored, offset + OBJECT.size)
-        if codec == RAW:
+        data = self.disk.pread(fd, head.stored, offset + OBJECT.size)
+        if head.codec == RAW:
             return data
-        content = zstd.unpacked(data, length)
-        return content if content is not None and len(content) == length else None
+        content = zstd.unpacked(data, head.length)
+        return content if content is not None and len(content) == head.length else None
 
     def stream(self, digest: str) -> Iterator[bytes]:
         """Yield a blob piece by piece; it is verified at the end."""
@@ -178,13 +202,14 @@ class Packs:
             raise Corrupt(f"blob {digest} in pack {name} is damaged", hint="see `turnlog doctor`")
 
     def _unpacked(self, fd: int, offset: int, key: bytes) -> Iterator[bytes]:
-        magic, codec, length, stored, digest = self._head(fd, offset)
-        if magic != b"OBJ1" or digest != key:
+        head = self._head(fd, offset)
+        if head.kind != _SINGLE or head.digest != key:
             return
-        window = _Window(self.disk, fd, offset + OBJECT.size, stored)
+        window = _Window(self.disk, fd, offset + OBJECT.size, head.stored)
         # A reader, not a decompressor fed with pieces: a small piece may unpack to gigabytes at once.
         unpacker: Any = zstd.decompressor()
-        source = window if codec == RAW else unpacker.stream_reader(window, read_size=PIECE)
+        source = window if head.codec == RAW else unpacker.stream_reader(window, read_size=PIECE)
+        length = head.length
         try:
             while length > 0 and (piece := source.read(min(PIECE, length))):
                 length -= len(piece)
@@ -252,7 +277,7 @@ class Packs:
         fd = self._open(name)
         try:
             footer = self._footer(fd)
-            if footer[-1] in NEWER:
+            if footer.end in NEWER:
                 self._newer = name
             else:
                 for key, offset in self._rows(fd, footer):
@@ -270,29 +295,28 @@ class Packs:
         size = self.disk.fstat(fd).st_size
         offset = len(MAGIC)
         while offset < size:
-            magic, codec, length, stored, key = self._head(fd, offset)
-            if magic == BLOCK:
-                block = decode_block(self._stored(fd, offset, codec, length, stored) or b"", key)
-                yield from ((inner, offset) for inner in block or {})
-            elif magic == b"OBJ1":
-                yield key, offset
+            head = self._head(fd, offset)
+            if head.kind == BLOCK:
+                block = decode_block(self._stored(fd, offset, head) or b"", head.digest)
+                yield from ((key, offset) for key in block or {})
+            elif head.kind == _SINGLE:
+                yield head.digest, offset
             else:
                 return
-            offset += OBJECT.size + stored
+            offset += OBJECT.size + head.stored
 
     def _index(self, fd: int, footer: _Footer) -> bytes | None:
         """Return the index of a pack; None if it is damaged."""
         size = self.disk.fstat(fd).st_size
-        start, count, crc, end = footer
-        if end != END or start + count * ROW.size + FOOTER.size != size:
+        if footer.end != END or footer.start + footer.blobs * ROW.size + FOOTER.size != size:
             return None
-        index = self.disk.pread(fd, count * ROW.size, start)
-        return index if zlib.crc32(index) == crc else None
+        index = self.disk.pread(fd, footer.blobs * ROW.size, footer.start)
+        return index if zlib.crc32(index) == footer.crc else None
 
     def _footer(self, fd: int) -> _Footer:
         size = self.disk.fstat(fd).st_size
         footer = self.disk.pread(fd, FOOTER.size, max(0, size - FOOTER.size))
-        return FOOTER.unpack(footer if len(footer) == FOOTER.size else bytes(FOOTER.size))
+        return _Footer(*FOOTER.unpack(footer if len(footer) == FOOTER.size else bytes(FOOTER.size)))
 
     def objects(self, name: str) -> list[tuple[int, bytes]]:
         """Return offset and key of every blob in a pack; an empty list if its index is damaged."""

@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Any
 
 from turnlog.log.digest import sha256
-from turnlog.log.ids import word
 from turnlog.log.payload import digest_of_key
 from turnlog.log.zstd import compressor
 from turnlog.store import OpenFile
 from turnlog.store.files.disk import disk_errors
+from turnlog.store.files.names import new_temporary_name
 from turnlog.store.files.packblock import ANEW_BYTES, ANEW_SMALL, BLOCK_BYTES, SMALL, Block, BlockCompressor
 from turnlog.store.files.packformat import END, FOOTER, LEVEL, MAGIC, OBJECT, PIECE, RAW, ROW, STREAM, ZSTD, pack_name
 from turnlog.store.files.packs import Location, Packs
@@ -30,7 +30,7 @@ class PackWriter:
         self._packs = packs
         self._disk = packs.disk
         self._progress = progress
-        self._temporary = os.path.join(packs.folder, f".new-{word(16)}")
+        self._temporary = os.path.join(packs.folder, new_temporary_name())
         self._fd = -1
         self._rows: dict[bytes, int] = {}
         self._elsewhere: dict[bytes, Location] | None = {} if anew else None
@@ -58,7 +58,7 @@ class PackWriter:
                 with disk_errors(f"writing a pack of {len(self._rows)} blobs"):
                     self._finish()
             if kind is None:
-                self._packs.make_sure()  # blobs may have been left out because another pack has them
+                self._packs.sync_names()  # blobs may have been left out because another pack has them
             self._abandon()
         except BaseException:
             self._abandon()
@@ -217,7 +217,7 @@ class PackWriter:
         self.name = pack_name(list(self._rows))
         self._disk.rename(self._temporary, os.path.join(self._packs.folder, self.name))
         self._temporary = ""
-        self._packs.take(self.name, rows)
+        self._packs.register(self.name, rows)
 
     def _abandon(self) -> None:
         """Release everything; a finished pack stays. Idempotent."""

@@ -8,10 +8,9 @@ from turnlog.log.assemble import backward, forward
 from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry
 from turnlog.log.written import WrittenLine, written
-from turnlog.store.files.lines import Read, begin_of, end_of, last_newline, lines, lines_back
+from turnlog.store.files.lines import Read, begin_of, end_of, last_newline, lines, lines_back, pieces
 
 _NEVER = 1 << 63
-_STEP = 1 << 20
 
 
 def oldest_first(read: Read, size: int, *, after: int, before: int) -> Iterator[AnyEntry | Damage]:
@@ -56,7 +55,6 @@ def written_after(read: Read, size: int, after: int) -> Iterator[WrittenLine | D
 
 
 def prefix(read: Read, size: int, seq: int) -> Iterator[bytes]:
-    """Yield the bytes of the log up to that entry, with the rest of its batch. One read returns at most 2 GiB."""
+    """Return the bytes of the log up to that entry, with the rest of its batch, in pieces."""
     end = end_of(read, seq, last_newline(read, size))
-    for offset in range(0, end, _STEP):
-        yield read(min(_STEP, end - offset), offset)
+    return pieces(read, 0, end)

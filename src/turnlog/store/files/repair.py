@@ -11,17 +11,17 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from turnlog.errors import Corrupt
+from turnlog.errors import Corrupt, NotFound
 from turnlog.layout import SESSIONS, TRASH
 from turnlog.log.draft import prepare, stamp_drafts, to_text
 from turnlog.log.entry import Note
 from turnlog.log.ids import word
 from turnlog.store import Clock
 from turnlog.store.capability import Repaired
-from turnlog.store.files.disk import Disk, disk_errors
+from turnlog.store.files.disk import Disk, disk_errors, open_locked
 from turnlog.store.files.homefolder import HomeFolder
-from turnlog.store.files.lines import Read
-from turnlog.store.files.reader import STEP, open_locked, pieces, reader_of
+from turnlog.store.files.lines import STEP, Read, pieces, reader_of
+from turnlog.store.files.names import new_temporary_name
 from turnlog.store.files.survey import Cut, Survey
 from turnlog.store.files.tail import Tail
 
@@ -40,7 +40,10 @@ def repair(
     disk = home.disk
     with disk_errors(f"repairing session {session_id}"):
         path = home.path(SESSIONS, session_id)
-        with open_locked(disk, path) as held:
+        held = open_locked(disk, path)
+        if held is None:
+            raise NotFound(f"{path} was deleted or moved", hint="see `turnlog ls`")
+        with held:
             return _Repair(disk, path, held.fileno(), without).run(os.path.join(home.folder, TRASH), clock())
 
 
@@ -61,7 +64,7 @@ class _Repair:
             return None
         original = self._name(trash, now)
         seq, line = self._note(os.path.basename(original), now)
-        temporary = os.path.join(os.path.dirname(self._path), f".new-{word(16)}")
+        temporary = os.path.join(os.path.dirname(self._path), new_temporary_name())
         try:
             self._write(temporary, line, seq)
             self._keep(original)

@@ -70,7 +70,7 @@ class SessionFile:
         self._file.write(tail, placed(tail, self._file.handle.read, lines, entries))
         self._file.sync(tail.last)
 
-    def named(self, path: str) -> None:
+    def moved_to(self, path: str) -> None:
         """Record that the file has a new name."""
         self._file.handle.path = path
 
@@ -110,7 +110,7 @@ class SessionFile:
         """Under the lock."""
         file = self._file
         tail = file.current_tail()
-        present = self._known(drafts, once) if file.known.may_have(drafts, alone=alone) else {}
+        present = self._present(drafts, once) if file.known.may_have(drafts, alone=alone) else {}
         new = [draft for draft in drafts if draft.id not in present] if present else drafts
         if not new:
             return in_order(drafts, present, [])
@@ -126,7 +126,7 @@ class SessionFile:
         """See `VouchIds`."""
         self._file.known.vouched = ids
 
-    def _known(self, drafts: list[Draft], once: bool) -> dict[str, AnyEntry]:
+    def _present(self, drafts: list[Draft], once: bool) -> dict[str, AnyEntry]:
         """Return the entries that are already in the log under the drafts' ids."""
         seqs = {draft.id: self._file.known.seq_of(draft.id, self._all_ids) for draft in drafts}
         existing = {entry_id: seq for entry_id, seq in seqs.items() if seq}
@@ -191,18 +191,18 @@ class SessionFile:
     def read(self, *, after: int = 0, before: int | None = None, reverse: bool = False) -> Iterator[AnyEntry | Damage]:
         """See `Log.read`. Yields what is in the log when the read begins; never blocks a writer."""
         limit = 1 << 63 if before is None else before
-        way = newest_first if reverse else oldest_first
-        return self._read(lambda read, size: way(read, size, after=after, before=limit))
+        scan = newest_first if reverse else oldest_first
+        return self._read(lambda read, size: scan(read, size, after=after, before=limit))
 
     def lines(self, *, after: int = 0) -> Iterator[WrittenLine | Damage]:
         return self._read(lambda read, size: written_after(read, size, after))
 
-    def _read(self, way: Callable[[Read, int], Iterator[_T]]) -> Iterator[_T]:
+    def _read(self, scan: Callable[[Read, int], Iterator[_T]]) -> Iterator[_T]:
         with self._file.mutex, disk_errors(f"reading session {self.id}"):
             copy = self._file.copy()
         with copy:
             try:
-                yield from way(copy.read_at, self._disk.fstat(copy.fileno()).st_size)
+                yield from scan(copy.read_at, self._disk.fstat(copy.fileno()).st_size)
             except OSError as error:
                 raise as_error(error, f"reading session {self.id}") from error
 

@@ -13,8 +13,7 @@ from turnlog.log.codec import Damage, salvage
 from turnlog.log.entry import AnyEntry, is_wide
 from turnlog.store.capability import Region
 from turnlog.store.files.disk import Disk, disk_errors
-from turnlog.store.files.lines import Read, header_of, last_newline, lines
-from turnlog.store.files.reader import reader_of
+from turnlog.store.files.lines import Read, header_of, last_newline, lines, reader_of
 from turnlog.store.files.tail import is_adoptable
 
 _SAMPLE = 240

@@ -16,6 +16,7 @@ from turnlog.store.files.lines import Read, last_newline, lines, lines_back
 _SHORTEST_LINE = 64
 """The least bytes per entry: an upper bound for the number of entries in unreadable bytes."""
 _TRACE = 96
+"""The number of bytes by which a log is recognised: more than the checksum of the last line, fewer than a page."""
 
 RecordRead = Callable[[str, int], None]
 """Called with the id and `seq` of every entry that is read."""
@@ -86,9 +87,10 @@ class Tail:
                 continue
             self._note(*item, record)
             self.good = _end_of(item[0], ends)
-            start = max(offset for offset in ends if offset <= item[0])  # a spliced line holds several entries
-            for offset in [offset for offset in ends if offset < start]:
-                del ends[offset]
+            # A spliced line holds several entries, which begin inside it.
+            start = item[0] if item[0] in ends else max(offset for offset in ends if offset < item[0])
+            while (oldest := next(iter(ends))) < start:
+                del ends[oldest]
         self._finish(read, size, hidden)
 
     def place(self, read: Read, drafts: list[Draft], *, head: int, now: int, doubted: dict[str, int]) -> PlacedLines:
@@ -130,9 +132,10 @@ class Tail:
 
     def is_in(self, read: Read, size: int) -> bool:
         """Whether that file holds the log that this tail describes."""
-        start = self.good - len(self.trace)
-        if size < self.good or read(len(self.trace), start) == self.trace:
-            return size >= self.good
+        if size < self.good:
+            return False
+        if read(len(self.trace), self.good - len(self.trace)) == self.trace:
+            return True
         # The last line may have been erased: its length, number and id stay the same.
         for _, line in lines_back(read, self.good):
             try:

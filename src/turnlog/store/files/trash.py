@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,9 +14,10 @@ from turnlog.layout import BASES, SESSIONS, TRASH
 from turnlog.log.entry import Start
 from turnlog.store import Clock, Listed
 from turnlog.store.files.blobs import FileBlobs
-from turnlog.store.files.disk import disk_errors
+from turnlog.store.files.disk import Held, disk_errors, open_locked
 from turnlog.store.files.glimpse import first_id, glimpse
 from turnlog.store.files.homefolder import HomeFolder
+from turnlog.store.files.listing import rows_in
 from turnlog.store.refusal import id_ambiguous, id_in_trash, id_taken, refuse_other_end, session_missing
 
 
@@ -47,7 +47,7 @@ class Trash:
             if not self._disk.exists(old):
                 raise session_missing(session_id)
             # A collection that looks through all sessions must not miss this one.
-            with self._blobs.keeping(), self._disk.hold(old) as held:
+            with self._blobs.keeping(), self._locked(session_id, old) as held:
                 self._refuse_other_end(session_id, old, after)
                 try:
                     self._disk.link(old, new)
@@ -57,6 +57,12 @@ class Trash:
                 self._disk.sync_folder(os.path.dirname(new))
                 self._disk.unlink(old)
             self._disk.sync_folder(os.path.dirname(old))
+
+    def _locked(self, session_id: str, path: str) -> Held:
+        held = open_locked(self._disk, path)
+        if held is None:
+            raise session_missing(session_id)
+        return held
 
     def _refuse_other_end(self, session_id: str, path: str, after: int | None) -> None:
         if after is not None:
@@ -88,7 +94,7 @@ class Trash:
                 self._drop_unneeded_bases()
 
     def _purge(self, session_id: str, path: str, after: int | None) -> None:
-        with self._disk.hold(path):
+        with self._locked(session_id, path):
             self._refuse_other_end(session_id, path, after)
             needed = self._needed(session_id, first_id(self._disk, path))
             if needed.is_unknown:
@@ -109,7 +115,7 @@ class Trash:
 
     def _needed(self, session_id: str, first: str | None) -> _Needed:
         needed = _Needed(first or session_id)
-        for row in self._everything():
+        for row in self._all_rows():
             if first in (None, row.first) and row.id == session_id:
                 continue
             if row.start is None:
@@ -119,9 +125,9 @@ class Trash:
                 needed = _Needed(fork.base, fork.seq) if fork.seq > needed.seq else needed
         return needed
 
-    def _everything(self) -> Iterator[Listed]:
+    def _all_rows(self) -> Iterator[Listed]:
         for subfolder in (SESSIONS, TRASH, BASES):
-            yield from listed(self._home, subfolder)
+            yield from rows_in(self._home, subfolder)
 
     def _drop_unneeded_bases(self) -> None:
         """Remove what was kept aside for forks that are gone, and then what was kept for that."""
@@ -134,7 +140,7 @@ class Trash:
             return
         forks: Counter[str] = Counter()
         """The number of forks of each log."""
-        for row in self._everything():
+        for row in self._all_rows():
             if row.start is None:
                 return  # it may be a fork of any of them
             if row.start.fork is not None:
@@ -147,21 +153,3 @@ class Trash:
                 forks[start.fork.base] -= 1
                 if not forks[start.fork.base] and start.fork.base in bases:
                     waiting.append(start.fork.base)
-
-
-def listed(home: HomeFolder, subfolder: str) -> Iterator[Listed]:
-    """Yield the logs in a subfolder of the home, as listings show them."""
-    folder = os.path.join(home.folder, subfolder)
-    with disk_errors(f"listing the sessions in {folder}"):
-        for name in home.names(subfolder):
-            row = glimpse(home.disk, folder, name)
-            if row is not None:
-                yield row if subfolder != TRASH else replace(row, deleted_at=_moved_at(home, name))
-
-
-def _moved_at(home: HomeFolder, name: str) -> datetime | None:
-    """Return when a file was moved to the trash, or later: the inode change time, which that move set."""
-    try:
-        return datetime.fromtimestamp(home.disk.stat(os.path.join(home.folder, TRASH, name)).st_ctime, UTC)
-    except FileNotFoundError:
-        return None

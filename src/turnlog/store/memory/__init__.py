@@ -21,7 +21,15 @@ from turnlog.log.payload import digest_key
 from turnlog.store import IMPORTED, AddBlob, Clock, Freed, Listed, OpenFile, Place, now_ms
 from turnlog.store.memory.log import MemoryLog
 from turnlog.store.memory.sharing import BlobLock
-from turnlog.store.refusal import id_ambiguous, id_in_trash, id_taken, refuse_other_end, session_missing, tenant_missing
+from turnlog.store.refusal import (
+    fork_entry_missing,
+    id_ambiguous,
+    id_in_trash,
+    id_taken,
+    refuse_other_end,
+    session_missing,
+    tenant_missing,
+)
 from turnlog.store.tenant import DroppedTenant, count_contents, refuse_guest
 
 
@@ -70,8 +78,11 @@ class MemoryStore:
         first_ids = [place[log.id].first for place in (self._logs, self._trash) if log.id in place]
         if log.first in self._bases or log.first in first_ids or (log.id in self._logs and not deleted):
             raise id_taken(log.id)
-        if parent is not None:
-            self.open(parent.session, read_only=True, first=parent.base)
+        if parent is None:
+            return
+        base = self.open(parent.session, read_only=True, first=parent.base)
+        if base.entries[-1].seq < parent.seq:
+            raise fork_entry_missing(parent)
 
     def adopt(
         self,
@@ -178,13 +189,17 @@ class MemoryStore:
     @contextmanager
     def add(self, *, progress: Callable[[int], None] | None = None) -> Generator[AddBlob]:
         new: dict[str, bytes] = {}
+        size = 0
 
         def add(content: bytes | OpenFile) -> str:
+            nonlocal size
             data = b"".join(content.pieces()) if isinstance(content, OpenFile) else content
             name = digest_of(data)
+            if name not in new and not self.has(name):
+                size += len(data)
             new[name] = data
             if progress is not None:
-                progress(sum(len(data) for name, data in new.items() if not self.has(name)))
+                progress(size)
             return name
 
         yield add
@@ -266,7 +281,8 @@ class MemoryStore:
         return frozenset({f"collected {self._collected} times"})
 
     def disk(self) -> dict[str, int]:
-        return {"logs": 0, "trash": 0, "blobs": sum(len(data) for data in self._blobs.values())}
+        with self._mutex:
+            return {"logs": 0, "trash": 0, "blobs": sum(len(data) for data in self._blobs.values())}
 
     def unneeded(self, needed: Container[str]) -> Freed:
         with self._mutex:

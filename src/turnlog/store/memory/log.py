@@ -57,10 +57,10 @@ class MemoryLog:
                 if alone or (fenced and is_fence(entry)):
                     raise came_after(after, entry)
             new = self._stamp(rest, head)
-            self._keep(new)
+            self._add(new)
             return in_order(drafts, present, new)
 
-    def _keep(self, entries: list[AnyEntry]) -> None:
+    def _add(self, entries: list[AnyEntry]) -> None:
         self.entries.extend(entries)
         for entry in entries:
             self._by_id.setdefault(entry.id, entry)
@@ -79,24 +79,25 @@ class MemoryLog:
         return [entry for _, entry in sealed]
 
     def adopt(self, lines: list[bytes], *, after: int) -> None:
-        taken = entries_of(lines, after=after)
+        adopted = entries_of(lines, after=after)
         with self._mutex:
             last = self.entries[-1].seq if self.entries else 0
             if last != after:
                 raise ends_elsewhere(self.id, last, after)
-            for line, item in zip(lines, taken, strict=True):
+            for line, item in zip(lines, adopted, strict=True):
                 entry = entry_of(item)
-                self._keep([entry])
+                self._add([entry])
                 self._lines[entry.seq] = bare(line)
                 if isinstance(item, Flawed):
                     self._flaws[entry.seq] = item.kind
 
     def prefix(self, seq: int) -> MemoryLog:
-        """Return the log up to that entry, which is kept for forks when the log is purged."""
+        """Return the log up to that entry, with the rest of its batch: forks need it when the log is purged."""
         kept = MemoryLog(self.id, self._clock, 1)
-        kept._keep(self._between(0, seq + 1))
+        last = self._between(0, seq + 1)[-1]
+        kept._add(self._between(0, last.seq + last.more + 1))
         kept._lines = {entry.seq: self._lines[entry.seq] for entry in kept.entries}
-        kept._flaws = {at: flaw for at, flaw in self._flaws.items() if at <= seq}
+        kept._flaws = {at: flaw for at, flaw in self._flaws.items() if at in kept._lines}
         kept.is_gone = True
         return kept
 
@@ -165,7 +166,7 @@ class MemoryLog:
         return stop
 
     def open_inbox(self) -> MemoryInbox:
-        inbox = MemoryInbox(self._taken, self._leave)
+        inbox = MemoryInbox(self._take_for, self._leave)
         with self._mutex:
             self._inboxes.append(inbox)
         return inbox
@@ -175,7 +176,7 @@ class MemoryLog:
             if inbox in self._inboxes:
                 self._inboxes.remove(inbox)
 
-    def _taken(self, inbox: MemoryInbox) -> list[Delta]:
+    def _take_for(self, inbox: MemoryInbox) -> list[Delta]:
         with self._mutex:
             for text in self._live:
                 text.refresh()

@@ -344,7 +344,7 @@ class PostgresStore:
 
     def tenant(self, name: str, *, create: bool = True) -> PostgresStore:
         refuse_guest(self._pool.tenant)
-        pool = Pool(self._pool.connections, tenants.checked(name))
+        pool = Pool(self._pool.connections, tenants.valid_tenant(name))
         return PostgresStore(pool, tenants.number_of(pool, create=create), self._clock, self._threads, is_guest=True)
 
     def tenant_location(self, name: str) -> str:

@@ -64,8 +64,7 @@ class DedicatedConnection:
                 connection.execute("commit")
                 connection.await_standby()
         except BaseException:
-            if not connection.closed:
-                connection.rollback()
+            _roll_back(connection)
             raise
         finally:
             self._writing = None
@@ -78,13 +77,13 @@ class DedicatedConnection:
             if waiting is not None:
                 waiting()
             time.sleep(_PAUSE_S)
-        self._leases.keep(lease)
+        self._leases.start_renewing(lease)
         self._lease = lease
         try:
             yield
         finally:
             self._lease = None
-            self._leases.leave(lease)
+            self._leases.stop_renewing(lease)
             try:
                 self._pool.run(f"releasing the lock of the {self._name}", lambda connection, _: lease.drop(connection))
             except TurnlogError:
@@ -96,6 +95,15 @@ class DedicatedConnection:
             yield
         except psycopg.Error as error:
             raise as_error(error, self._doing, self._pool.server) from error
+
+
+def _roll_back(connection: Connection) -> None:
+    """End the transaction. If the server is gone, so is the transaction, and the first error is the one to raise."""
+    try:
+        if not connection.closed:
+            connection.rollback()
+    except psycopg.Error:
+        connection.close()
 
 
 def _storable(values: Sequence[object]) -> list[object]:

@@ -149,15 +149,15 @@ class Renewal:
         self._thread: threading.Thread | None = None
         self._is_over = False
 
-    def keep(self, lease: Lease) -> None:
-        """Renew a lease until `leave`."""
+    def start_renewing(self, lease: Lease) -> None:
+        """Renew a lease until `stop_renewing`."""
         with self._changed:
             self._renewed[lease] = None
             if self._thread is None and not self._is_over:
                 self._thread = threading.Thread(target=self._run, name="turnlog leases", daemon=True)
                 self._thread.start()
 
-    def leave(self, lease: Lease) -> None:
+    def stop_renewing(self, lease: Lease) -> None:
         """Stop renewing a lease."""
         with self._changed:
             self._renewed.pop(lease, None)
@@ -194,7 +194,7 @@ class Leases:
     def __init__(self, pool: Pool, tenant: int, renewal: Renewal) -> None:
         self.pool = pool
         self.tenant = tenant
-        self.keep, self.leave = renewal.keep, renewal.leave
+        self.start_renewing, self.stop_renewing = renewal.start_renewing, renewal.stop_renewing
         self._channel: str | None = None
         self.after_fork()
         renew_after_fork(self)

@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import Any, LiteralString
 
-from turnlog.log.codec import Damage
 from turnlog.log.entry import AnyEntry, Set, Start
 from turnlog.store import Listed, Place
 from turnlog.store.listing import ListingCursor, is_like
-from turnlog.store.postgres.log import read_line
+from turnlog.store.postgres.log import entry_in
 from turnlog.store.postgres.names import LONGEST, id_bytes, id_text, key_of
 from turnlog.store.postgres.pool import Pool
 
@@ -69,7 +68,7 @@ class Listing:
     def listing(self, place: Place = "live", *, ids: Collection[str] | None = None) -> Iterator[Listed]:
         state, begin = _PLACES[place], b""
         if ids is not None:
-            keys = [key_of(session_id) for session_id in ids]
+            keys = [key_of(session_id) for session_id in dict.fromkeys(ids)]
             for start in range(0, len(keys), _PAGE):
                 values = (self._tenant, state, keys[start : start + _PAGE])
                 yield from map(_listed, self._pool.rows(_DOING, _THESE, values))
@@ -114,6 +113,4 @@ def _listed(row: tuple[Any, ...]) -> Listed:
 
 def _peek(line: bytes | None) -> AnyEntry | None:
     """Return the entry of a line, if it can be read."""
-    if line is None:
-        return None
-    return next((item for item in read_line(bytes(line), 0) if not isinstance(item, Damage)), None)
+    return None if line is None else entry_in(bytes(line))

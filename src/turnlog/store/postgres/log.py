@@ -11,7 +11,7 @@ from msgspec import Struct
 from turnlog.errors import AlreadyExists, Conflict, Corrupt
 from turnlog.log.codec import Damage, Flawed, Unreadable, decode
 from turnlog.log.draft import Draft
-from turnlog.log.entry import AnyEntry, Entry, is_fence
+from turnlog.log.entry import AnyEntry, is_fence
 from turnlog.log.written import WrittenLine, bare
 from turnlog.store import Clock, in_order
 from turnlog.store.broadcast import LiveText
@@ -25,8 +25,6 @@ from turnlog.store.refusal import came_after, entry_id_taken, session_gone
 
 _FIRST_PAGE, _PAGE = 64, 1024
 _PAGE_BYTES = 1 << 20
-_LOOK_S = 1.0
-"""How often a waiting reader polls, besides being notified."""
 
 # How long a line is, is known without reading it: a page is at most a mebibyte and one line.
 _READ = """
@@ -212,10 +210,10 @@ class PostgresLog:
         return rows[0][0] if rows else None
 
     def wait(self, seq: int, *, seconds: float = 0) -> bool:
-        """See `Log.wait`. Waits longer than `seconds`, as it is notified; but polls, too: notifications get lost."""
+        """See `Log.wait`. A notification ends the wait. The log is read after it in any case: some get lost."""
         if seconds:
             closings = self._closings
-            self._watch.wait(self._rows.num, max(seconds, _LOOK_S), lambda: self._closings != closings)
+            self._watch.wait(self._rows.num, seconds, lambda: self._closings != closings)
         return self._end() != seq
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -247,8 +245,13 @@ def read_line(line: bytes, seq: int) -> Iterator[AnyEntry | Damage]:
         yield item
 
 
+def entry_in(line: bytes) -> AnyEntry | None:
+    """Return the entry of a row; None if it cannot be read."""
+    return next((item for item in read_line(line, 0) if not isinstance(item, Damage)), None)
+
+
 def _entry(line: bytes, session_id: str) -> AnyEntry:
-    for item in read_line(line, 0):
-        if isinstance(item, Entry):
-            return item
-    raise Corrupt(f"an entry of session {session_id} cannot be read", hint="the database gave back other bytes")
+    entry = entry_in(line)
+    if entry is None:
+        raise Corrupt(f"an entry of session {session_id} cannot be read", hint="the database gave back other bytes")
+    return entry

@@ -48,7 +48,7 @@ class Location:
             hint = "postgresql://user@host:5432/name, and libpq's parameters behind a question mark"
             raise Invalid("that is not the location of a database", hint=hint) from error.with_traceback(None)
         self.given = frozenset(options)
-        self.tenant = checked(parameters.get("tenant", ""))
+        self.tenant = valid_tenant(parameters.get("tenant", ""))
         self.pooler = parameters.get("pooler")
         """The mode of a pooler in front of the server; None to detect it."""
         if self.pooler not in (None, *_POOLERS):
@@ -73,15 +73,19 @@ def _servers(options: Mapping[str, Any]) -> str:
     return ",".join(f"{host or 'localhost'}:{port}" for host, port in zip_longest(hosts, ports, fillvalue=_PORT))
 
 
-def checked(tenant: str) -> str:
+def valid_tenant(tenant: str) -> str:
     """Return a tenant's name if it is valid; otherwise raise `Invalid`."""
-    try:
-        tenant.encode()
-    except UnicodeEncodeError:
-        tenant = HIDDEN + tenant
-    if "\0" in tenant or tenant.startswith(HIDDEN):
+    if not _is_unicode(tenant) or "\0" in tenant or tenant.startswith(HIDDEN):
         raise Invalid(f"no tenant can be called {tenant!r:.80}", hint="text that begins with no control character")
     return tenant
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _number(given: str | None) -> int | None:

@@ -25,6 +25,12 @@ class Reason(NamedTuple):
     passes: bool
     """Whether the same may work in a moment, on a new connection."""
 
+    def matches(self, state: str, text: str) -> bool:
+        """Whether an error with that SQLSTATE, "" for none, and that text is of this kind."""
+        if state:
+            return bool(self.states) and state.startswith(self.states)
+        return any(word in text for word in self.words)
+
 
 _KINDS: dict[str, type[TurnlogError]] = {"full": OutOfSpace, "privilege": Unsupported, "tables": Unsupported}
 _AWAY = Reason("away", ("08", "40"), (), "the database at {} did not answer; a retry is safe", True)
@@ -88,17 +94,9 @@ def reason(error: psycopg.Error) -> Reason:
         return _SLOW
     state, text = error.sqlstate or "", str(error)
     for candidate in _REASONS:
-        if (
-            state.startswith(candidate.states)
-            if state and candidate.states
-            else not state and _has(text, candidate.words)
-        ):
+        if candidate.matches(state, text):
             return candidate
     return _AWAY._replace(passes=not state and isinstance(error, psycopg.OperationalError))
-
-
-def _has(text: str, words: tuple[str, ...]) -> bool:
-    return any(word in text for word in words)
 
 
 def may_pass(error: psycopg.Error) -> bool:

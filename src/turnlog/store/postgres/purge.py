@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import LiteralString, NamedTuple
 
+from turnlog.store.postgres.log import entry_in
 from turnlog.store.postgres.names import key_of
 from turnlog.store.postgres.pool import Connection
 from turnlog.store.refusal import refuse_other_end
@@ -27,6 +28,9 @@ _ROW: LiteralString = (
 _NAMED: LiteralString = _ROW + " and key = %b and place = any(%s) for update"
 _FIRST: LiteralString = _ROW + " and coalesce(first_key, key) = %b for update"
 _DROP = "select turnlog.drop_entries(%s, %s, %s)"
+_LINE = """
+select line from turnlog.entry where tenant = %s and root = %s and session = %s and seq <= %s order by seq desc limit 1
+"""
 _NEEDED = "select max(fork_seq) from turnlog.session where tenant = %s and fork_of = %b"
 
 
@@ -42,6 +46,7 @@ def purge(connection: Connection, tenant: int, session_id: str, places: list[str
     connection.execute("insert into turnlog.own_meta (key, value) values ('unsettled', 1) on conflict do nothing")
     needed = _needed(connection, tenant, log.first)
     if needed:
+        needed = _end_of_batch(connection, tenant, log, needed)
         connection.execute(_DROP, (log.root, log.num, needed))
         connection.execute(
             "update turnlog.session set place = 'base', last_seq = least(last_seq, %s), "
@@ -59,6 +64,13 @@ def purge(connection: Connection, tenant: int, session_id: str, places: list[str
         if parent is None or parent.place != "base" or _needed(connection, tenant, parent.first):
             return 1
         log = parent
+
+
+def _end_of_batch(connection: Connection, tenant: int, log: _PurgedRow, seq: int) -> int:
+    """Return the last entry of the batch that entry `seq` is in: a batch counts only if it is whole."""
+    row = connection.execute(_LINE, (tenant, log.root, log.num, seq), binary=True).fetchone()
+    entry = None if row is None else entry_in(bytes(row[0]))
+    return seq if entry is None else max(seq, entry.seq + entry.more)
 
 
 def _locked(connection: Connection, tenant: int, first: bytes) -> _PurgedRow | None:

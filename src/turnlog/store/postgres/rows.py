@@ -21,6 +21,11 @@ from turnlog.store.postgres.watch import Watch
 _T = TypeVar("_T")
 NO_FENCE = (1 << 63) - 1
 
+# The parameters of an append:
+#   $1 the session's number   $2-$6 its new last_seq, last_ms, last_fence, wide_seq, and the bytes that are added
+#   $7 the last_seq and $8 the greatest last_fence that it may have now   $9 the tenant
+#   then the prefix of its watchers' names (not if it is unwatched); seq, key and line, or arrays of them;
+#   and the name of the lease on the blobs (only if there is one)
 _MOVE = """
 with {held}moved as (
     update turnlog.session set last_seq = $2, last_ms = $3, recent = $3 / 60000, last_fence = greatest(last_fence, $4),
@@ -40,21 +45,22 @@ returning not exists (
 """
 _RECHECK_S = 0.05
 """How long a writer relies on the answer that there are no watchers."""
-_END = ("int8",) * 8 + ("int4",)
-_ONE, _MANY = ("int8", "bytea", "bytea"), ("int8[]", "bytea[]", "bytea[]")
+_LOG_TYPES = ("int8",) * 8 + ("int4",)
+_LINE_TYPES, _LINES_TYPES = ("int8", "bytea", "bytea"), ("int8[]", "bytea[]", "bytea[]")
 _PLAIN = _MOVE.format(held="", if_held="")
 _KEEPING = _MOVE.format(held=_HELD.format(14), if_held=_IF_HELD)
 _INSERT_ONE = "select root, num, tenant, $11, $12, $13 from moved" + _UNWATCHED
 _INSERT_MANY = "select root, num, tenant, new.* from moved, unnest($11, $12, $13) as new" + _UNWATCHED
-_APPEND_ONE = Statement.of(_PLAIN + _INSERT_ONE, (*_END, "text", *_ONE))
-_APPEND_MANY = Statement.of(_PLAIN + _INSERT_MANY, (*_END, "text", *_MANY))
-_APPEND_ONE_KEEPING = Statement.of(_KEEPING + _INSERT_ONE, (*_END, "text", *_ONE, "text"))
-_APPEND_MANY_KEEPING = Statement.of(_KEEPING + _INSERT_MANY, (*_END, "text", *_MANY, "text"))
+_APPEND_ONE = Statement.of(_PLAIN + _INSERT_ONE, (*_LOG_TYPES, "text", *_LINE_TYPES))
+_APPEND_MANY = Statement.of(_PLAIN + _INSERT_MANY, (*_LOG_TYPES, "text", *_LINES_TYPES))
+_APPEND_ONE_KEEPING = Statement.of(_KEEPING + _INSERT_ONE, (*_LOG_TYPES, "text", *_LINE_TYPES, "text"))
+_APPEND_MANY_KEEPING = Statement.of(_KEEPING + _INSERT_MANY, (*_LOG_TYPES, "text", *_LINES_TYPES, "text"))
 _APPEND_ONE_UNWATCHED = Statement.of(
-    _PLAIN + "select root, num, tenant, $10, $11, $12 from moved returning true", (*_END, *_ONE)
+    _PLAIN + "select root, num, tenant, $10, $11, $12 from moved returning true", (*_LOG_TYPES, *_LINE_TYPES)
 )
 _APPEND_MANY_UNWATCHED = Statement.of(
-    _PLAIN + "select root, num, tenant, new.* from moved, unnest($10, $11, $12) as new returning true", (*_END, *_MANY)
+    _PLAIN + "select root, num, tenant, new.* from moved, unnest($10, $11, $12) as new returning true",
+    (*_LOG_TYPES, *_LINES_TYPES),
 )
 _int8 = struct.Struct(">q").pack
 _int4 = struct.Struct(">i").pack

@@ -144,13 +144,13 @@ class BlobLease:
             pause = min(2 * pause, 0.1)
         lease.collections = locked
         self._lease = lease
-        self._leases.keep(lease)
+        self._leases.start_renewing(lease)
 
     def _leave(self, *, shared: bool) -> None:
         lease, self._lease = self._lease, None
         if lease is not None:
             self._leases.kept = None
-            self._leases.leave(lease)
+            self._leases.stop_renewing(lease)
             if not self._drop(lease) and shared:
                 # That does no harm if no blobs were collected.
                 now = self._pool.run("checking for collections", lambda one, _: self._leases.collections(one))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from turnlog.store.postgres.pool import Connection, Pool, checked
+from turnlog.store.postgres.pool import Connection, Pool, valid_tenant
 from turnlog.store.postgres.schema import tenant_of
 from turnlog.store.refusal import tenant_missing
 from turnlog.store.tenant import DroppedTenant
@@ -39,7 +39,7 @@ def names(pool: Pool) -> list[str]:
 def drop(pool: Pool, name: str) -> DroppedTenant:
     """Hide a tenant, then delete its rows portion by portion. After an interruption, call this again."""
     doing = f"dropping tenant {name!r:.80}"
-    hidden = pool.rows(doing, "select turnlog.give_up_tenant(%s)", (checked(name),))
+    hidden = pool.rows(doing, "select turnlog.give_up_tenant(%s)", (valid_tenant(name),))
     if not hidden:
         raise tenant_missing(name)
     dropped: Counter[str] = Counter()

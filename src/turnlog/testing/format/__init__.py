@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from turnlog.testing.format.reading import Reading
-from turnlog.testing.format.writing import Writing
+from turnlog.testing.format.reading import ReadingTests
+from turnlog.testing.format.writing import WritingTests
 
 
-class FormatContract(Reading, Writing):
+class FormatContract(ReadingTests, WritingTests):
     """Every promise of `turnlog.formats`. Inherit it in a class whose name begins with `Test`.
 
     `name` is the format's; `samples` are files or folders of that agent, each with sessions in it. `writes` is False
@@ -17,6 +17,6 @@ class FormatContract(Reading, Writing):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if not cls.writes:
-            for test in vars(Writing):
+            for test in vars(WritingTests):
                 if test.startswith("test_"):
                     setattr(cls, test, None)  # what is no function is not collected

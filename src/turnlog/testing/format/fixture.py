@@ -38,7 +38,7 @@ class FormatTests:
 
     @property
     def writing(self) -> Writing:
-        """How the format is written."""
+        """The part of the format that writes."""
         return writing_of(self.form, self.name)
 
     @pytest.fixture

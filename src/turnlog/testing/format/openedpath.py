@@ -24,7 +24,7 @@ def _install_audit_hook() -> None:
 
 @contextmanager
 def opened_paths() -> Generator[set[str]]:
-    """Every path that is opened meanwhile."""
+    """Yield a set to which every path is added that is opened inside the block."""
     _install_audit_hook()
     _listeners.append(paths := set[str]())
     try:

@@ -22,7 +22,7 @@ _MUTATIONS = 40
 _NEIGHBOURS = 12
 
 
-class Reading(FormatTests):
+class ReadingTests(FormatTests):
     """Finding and reading sessions."""
 
     def test_it_has_a_name_and_a_title(self) -> None:

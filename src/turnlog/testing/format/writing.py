@@ -17,7 +17,7 @@ from turnlog.testing.build import PNG
 from turnlog.testing.format.fixture import FormatTests
 
 
-class Writing(FormatTests):
+class WritingTests(FormatTests):
     """Writing sessions of ours."""
 
     def test_writing_is_a_function_of_the_session(self, home: Home) -> None:

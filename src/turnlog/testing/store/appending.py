@@ -7,7 +7,7 @@ import pytest
 from turnlog.errors import AlreadyExists, Conflict, Invalid
 from turnlog.log.block import Text
 from turnlog.log.entry import Custom, Head, Message, Note, Set
-from turnlog.store import Log, Store
+from turnlog.store import Log, Store, derived
 from turnlog.testing.build import (
     START_MS,
     ManualClock,
@@ -124,6 +124,17 @@ class Appending(StoreTests):
         with pytest.raises(Conflict):
             log.append([note("mine")], after=1, head=0, alone=True)
         assert log.append([note("mine")], after=2, head=0, alone=True)[0].seq == 3
+
+    def test_an_id_that_somebody_vouched_for_counts_once_all_the_same(self, store: Store, log: Log) -> None:
+        store.open("s").append([draft(Note(id="theirs", text="x"))], after=1, head=0)
+        derived.vouch(log, ["mine"])
+        [first] = log.append([draft(Note(id="mine", text="x"))], after=2, head=0, alone=True)
+        [again] = log.append([draft(Note(id="mine", text="x"))], after=3, head=0, alone=True)
+        assert first == again
+        with pytest.raises(Conflict):
+            log.append([draft(Note(id="other", text="x"))], after=2, head=0, alone=True)
+        [theirs] = log.append([draft(Note(id="theirs", text="x"))], after=3, head=0, alone=True)
+        assert (theirs.seq, seqs(undamaged_entries(log))) == (2, [1, 2, 3])
 
     # ── retries ───────────────────────────────────────────────────────────────────────────────────
 

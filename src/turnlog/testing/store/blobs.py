@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from turnlog.errors import Corrupt, Invalid, NotFound
 from turnlog.log.payload import digest
 from turnlog.store import OpenFile, Store, derived
 from turnlog.store.capability import CacheData, MeasureDisk, ability
-from turnlog.testing.store.fixture import StoreTests, run_together
+from turnlog.testing.store.fixture import DEADLOCK_S, StoreTests, run_together
 
 MALFORMED = ["", "sha256:", "sha256:12", "md5:" + "0" * 64, "0" * 64, "sha256:" + "g" * 64, "../" + "0" * 64]
 
@@ -129,6 +130,35 @@ class Blobs(StoreTests):
         assert all(store.get(name) == data for name, data in blobs.items() if name not in gone)
         derived.put(store, {digest(b"one"): b"one"})
         assert store.get(digest(b"one")) == b"one"
+
+    def test_nothing_is_collected_while_blobs_are_kept(self, store: Store) -> None:
+        name = digest(b"one")
+        derived.put(store, {name: b"one"})
+        is_over = threading.Event()
+
+        def collect() -> None:
+            store.collect(set)
+            is_over.set()
+
+        collection = threading.Thread(target=collect, daemon=True)
+        with store.keeping():
+            collection.start()
+            assert not is_over.wait(0.2)
+            assert store.has(name)
+        assert is_over.wait(DEADLOCK_S)
+        assert not store.has(name)
+
+    def test_a_collection_may_look_for_what_is_needed_as_anybody_does(self, store: Store) -> None:
+        """It holds the lock exclusively, and its own thread may keep blobs meanwhile."""
+        one, two = digest(b"one"), digest(b"two")
+        derived.put(store, {one: b"one", two: b"two"})
+
+        def find() -> set[str]:
+            with store.keeping():
+                return {name for name in (one, two) if store.has(name)} - {two}
+
+        assert store.collect(find, strictly=True).blobs == 1
+        assert (store.has(one), store.has(two)) == (True, False)
 
     def test_what_can_be_made_again_is_kept_as_long_as_it_is(self, store: Store) -> None:
         assert derived.load(store, "index") == b""

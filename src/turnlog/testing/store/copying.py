@@ -23,7 +23,7 @@ def bare_lines(log: Log, *, after: int = 0) -> list[bytes]:
 
 
 class Copying(StoreTests):
-    """`Log.lines`, `Store.adopt` and `Store.lacking`."""
+    """`Log.lines`, `Logs.adopt` and `derived.lacking`."""
 
     @pytest.fixture
     def other(self, clock: ManualClock) -> Store:

@@ -20,12 +20,12 @@ AT = datetime(2026, 11, 18, tzinfo=UTC)
 
 
 def erasing_plan(first: str, *erasures: Erasure, blobs: list[str] | None = None) -> ErasingPlan:
-    """What erases these entries of one log."""
+    """Return a plan that erases these entries of the log that begins with entry `first`."""
     return ErasingPlan([ErasedLog("s", first, list(erasures))], blobs or [])
 
 
 def erasure(seq: int, id: str, part: str = "") -> Erasure:
-    """That one entry is to be erased."""
+    """Return the erasure of one entry, or of a part of it."""
     return Erasure(seq=seq, id=id, at=AT, by="ada", why="asked for", part=part)
 
 

@@ -11,7 +11,8 @@ import pytest
 from turnlog.store import Clock, Log, Store
 from turnlog.testing.build import ManualClock, start
 
-_DEADLOCK_S = 300
+DEADLOCK_S = 300
+"""After this many seconds, a thread that has not come back is stuck."""
 
 
 class StoreTests:
@@ -57,7 +58,7 @@ def run_together(count: int, job: Callable[[int], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(_DEADLOCK_S)
-        assert not thread.is_alive(), f"a thread did not come back within {_DEADLOCK_S} s"
+        thread.join(DEADLOCK_S)
+        assert not thread.is_alive(), f"a thread did not come back within {DEADLOCK_S} s"
     if errors:
         raise errors[0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 from turnlog.log.entry import Unknown
@@ -10,6 +13,9 @@ from turnlog.store.derived import find
 from turnlog.testing.build import draft, message_draft, note, seqs, undamaged_entries
 from turnlog.testing.store.fixture import StoreTests
 
+_LONG_S = 0.7
+"""Much longer than a wait of a few hundredths of a second takes on a busy machine."""
+_DEADLINE_S = 60.0
 FROM_LATER = '{"type":"later","id":"u","level":1e400,"deep":{"b":1,"a":[1.50]},"critical":true}'
 """An entry of a version to come, with what a careless reader would change: order, digits, numbers too big."""
 
@@ -66,6 +72,21 @@ class Reading(StoreTests):
         [other] = store.open("s").append([note()], after=0, head=0)
         assert log.wait(appended.seq)
         assert [entry.seq for entry in undamaged_entries(log, after=appended.seq)] == [other.seq]
+
+    def test_a_wait_takes_no_longer_than_it_was_told(self, log: Log) -> None:
+        log.wait(1, seconds=0.01)
+        began = time.monotonic()
+        assert not log.wait(1, seconds=0.05)
+        assert time.monotonic() - began < _LONG_S
+
+    def test_whoever_waits_learns_of_an_entry(self, store: Store, log: Log) -> None:
+        writer = threading.Timer(0.05, lambda: store.open("s").append([note()], after=0, head=0))
+        writer.start()
+        deadline = time.monotonic() + _DEADLINE_S
+        while not log.wait(1, seconds=0.2):
+            assert time.monotonic() < deadline
+        writer.join()
+        assert seqs(undamaged_entries(log, after=1)) == [2]
 
     def test_a_closed_log_may_be_used_again(self, log: Log) -> None:
         log.append([note()], after=0, head=0)

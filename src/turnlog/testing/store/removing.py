@@ -13,6 +13,7 @@ from turnlog.log.part import Fork
 from turnlog.store import Listed, Log, Store, derived
 from turnlog.store.derived import find
 from turnlog.testing.build import fork, message_draft, note, seqs, start, undamaged_entries
+from turnlog.testing.store.copying import bare_lines
 from turnlog.testing.store.fixture import StoreTests
 
 
@@ -27,7 +28,7 @@ class Removing(StoreTests):
         return log
 
     def ids(self, store: Store, *, deleted: bool = False) -> list[str]:
-        """What a listing shows."""
+        """Return the sorted ids of all sessions, or of all deleted ones."""
         return sorted(row.id for row in derived.sessions(store, deleted=deleted))
 
     def test_a_deleted_session_is_out_of_sight(self, store: Store, five: Log) -> None:
@@ -127,6 +128,20 @@ class Removing(StoreTests):
         log = store.create("s", [start("s")])
         assert seqs(undamaged_entries(log)) == [1]
 
+    @pytest.mark.parametrize("how", ["delete", "purge"])
+    def test_a_session_that_has_grown_is_not_removed_by_those_who_have_not_seen_it(
+        self, store: Store, five: Log, how: str
+    ) -> None:
+        remove = store.delete if how == "delete" else store.purge
+        for after in (0, 4, 6):
+            with pytest.raises(Conflict):
+                remove("s", after=after)
+        assert seqs(undamaged_entries(store.open("s"))) == [1, 2, 3, 4, 5]
+        with pytest.raises(NotFound):
+            remove("nobody", after=5)
+        remove("s", after=5)
+        assert self.ids(store) == []
+
     def test_purging_one_session_leaves_the_others(self, store: Store, five: Log) -> None:
         store.create("other", [start("other"), note()])
         store.purge("s")
@@ -172,7 +187,9 @@ class Removing(StoreTests):
         wanted: dict[str, list[str]] = {}
         for number in range(3):
             first = f"first {number}"
-            log = store.create("s", [start("s", first=first), message_draft(f"said {number}"), note()])
+            log = store.create("s", [start("s", first=first)])
+            for each in (message_draft(f"said {number}"), note()):
+                log.append([each], after=99, head=0)
             fork(store, "s", undamaged_entries(log)[1], f"child {number}", first=first)
             wanted[first] = [entry.id for entry in undamaged_entries(log)[:2]]
             if number == 1:
@@ -198,6 +215,30 @@ class Removing(StoreTests):
         for first in ("first 1", "first 2"):
             with pytest.raises(NotFound):
                 store.open("s", read_only=True, first=first)
+
+    def test_a_batch_in_which_a_fork_begins_is_kept_whole(self, store: Store, log: Log) -> None:
+        """Without its rest, the batch would count in no copy of the log."""
+        batch = log.append([note("one"), message_draft("two"), note("three")], after=1, head=0)
+        log.append([note("after")], after=4, head=0)
+        kept = undamaged_entries(log)[:4]
+        fork(store, "s", batch[1], "child")
+        store.purge("s")
+        base = store.open("s", read_only=True)
+        assert undamaged_entries(base) == undamaged_entries(base, reverse=True)[::-1] == kept
+        lines = bare_lines(base)
+        store.purge("child")
+        store.adopt("s", lines, after=0)
+        assert undamaged_entries(store.open("s")) == kept
+
+    def test_a_fork_needs_an_entry_that_is_still_there(self, store: Store, five: Log) -> None:
+        entries = undamaged_entries(five)
+        fork(store, "s", entries[1], "child")
+        store.purge("s")
+        with pytest.raises(NotFound):
+            fork(store, "s", entries[3], "late")
+        assert self.ids(store) == ["child"]
+        fork(store, "s", entries[1], "twin")
+        assert self.ids(store) == ["child", "twin"]
 
     def test_a_fork_in_the_trash_still_needs_its_parent(self, store: Store, five: Log) -> None:
         fork(store, "s", undamaged_entries(five)[2], "child")

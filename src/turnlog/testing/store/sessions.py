@@ -10,7 +10,7 @@ import pytest
 from turnlog.errors import AlreadyExists, NotFound
 from turnlog.log.entry import Note, Set
 from turnlog.log.ids import handle_of
-from turnlog.store import Log, Store, derived
+from turnlog.store import Log, Place, Store, derived
 from turnlog.store.listing import ListingCursor
 from turnlog.testing.build import (
     START_MS,
@@ -173,6 +173,25 @@ class Sessions(StoreTests):
         assert list(store.listing(ids=[])) == []
         assert list(derived.sessions(store, ids=wanted, deleted=True)) == []
 
+    @pytest.mark.parametrize("is_deleted", [False, True])
+    def test_every_way_to_list_shows_the_same_rows(self, store: Store, clock: ManualClock, is_deleted: bool) -> None:
+        for session_id in ("one", "two", "three"):
+            clock.tick()
+            store.create(session_id, [start(session_id, title="first"), note()]).close()
+            if is_deleted:
+                store.delete(session_id)
+        place: Place = "deleted" if is_deleted else "live"
+        rows = {row.id: row for row in store.listing(place)}
+        assert sorted(rows) == ["one", "three", "two"]
+        assert all((row.deleted_at is not None) == is_deleted for row in rows.values())
+        assert {row.id: row for row in store.listing(place, ids=["one", "three", "nobody"])} == {
+            name: rows[name] for name in ("one", "three")
+        }
+        assert list(store.listing(place, ids=["two", "two"])) == [rows["two"]]
+        assert list(derived.newest(store, deleted=is_deleted)) == [rows["three"], rows["two"], rows["one"]]
+        assert derived.exists(store, "one", deleted=is_deleted)
+        assert not derived.exists(store, "one", deleted=not is_deleted)
+
     def test_sessions_are_found_by_how_their_ids_or_handles_begin(self, store: Store) -> None:
         ids = [
             *ODD_IDS,
@@ -209,6 +228,16 @@ class Sessions(StoreTests):
         store.delete("k3f")
         assert list(derived.ids(store, like="k3f", deleted=True)) == ["k3f"]
         assert "k3f" not in derived.ids(store, like="k3f")
+
+    def test_the_session_of_an_entry_is_found_by_the_id_of_the_entry(self, store: Store) -> None:
+        for name in ("one", "two"):
+            log = store.create(name, [start(name)])
+            log.append([message_draft("x", id=f"in {name}")], after=1, head=0)
+        assert derived.holder_of(store, "in two") == "two"
+        assert derived.holder_of(store, "in on") is None
+        store.delete("two")
+        assert derived.holder_of(store, "in two") is None
+        assert derived.holder_of(store, "in one") == "one"
 
     def test_a_store_says_that_it_works_and_what_it_is(self, store: Store, log: Log) -> None:
         health = derived.health(store)

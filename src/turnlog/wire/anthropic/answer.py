@@ -14,11 +14,11 @@ from turnlog.log.context import Context
 from turnlog.log.context.nativecompaction import note_answered_head
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
-from turnlog.wire import Ending, Request, plain, tagged, unwrapped
+from turnlog.wire import Ending, Request, plain, tagged
 from turnlog.wire._name import log_name
 from turnlog.wire._original import original_names
 from turnlog.wire._timing import TimedStream, Timing
-from turnlog.wire._tool import input_of
+from turnlog.wire._tool import input_of, storable, unwrapped
 from turnlog.wire.anthropic.ask import ID_LIMIT, NAME_LIMIT, PAUSES, PROVIDER, REASONING
 
 _STOPS: dict[str, Stop] = {
@@ -43,12 +43,16 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     originals = original_names(context, limits=(ID_LIMIT, NAME_LIMIT))
     reason = data.get("stop_reason")
     end = ending_of(reason, data.get("error"), data.get("stop_details"))
-    meta = {"stop_reason": reason} if reason in (*PAUSES, "stop_sequence", "refusal") else {}
-    if data.get("partial"):
-        meta["partial"] = data["partial"]
+    content, partial = items(data.get("content")), items(data.get("partial"))
+    if end.stop == "length" and content and content[-1].get("type") == "tool_use":
+        partial = [content.pop(), *partial]  # after a whole call, the model would have gone on or stopped by itself
+    meta = {
+        "stop_reason": reason if reason in (*PAUSES, "stop_sequence", "refusal") else None,
+        "partial": partial,
+    }
     message = Message(
         role="assistant",
-        blocks=[answered_block(block, originals, account) for block in items(data.get("content"))],
+        blocks=[answered_block(block, originals, account) for block in content],
         model=data.get("model"),
         request=data.get("id"),
         usage=usage_of(data["usage"]) if isinstance(data.get("usage"), dict) else None,
@@ -60,7 +64,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
 
 
 def ending_of(reason: Any, error: Any, details: Any) -> Ending:
-    """How an answer ended; the error if it failed or was refused."""
+    """How a response ended, with its error if it failed or was refused."""
     if reason == "refusal":
         error = {"type": "refusal", **{k: v for k, v in fields(details).items() if k != "type"}}
     if error:
@@ -75,12 +79,12 @@ def answered_block(raw: dict[str, Any], originals: dict[str, str], account: str 
         rest = {key: value for key, value in raw.items() if key not in ("type", "text")}
         return Text(text=raw.get("text") or "", meta=tagged(PROVIDER, rest, account))
     if kind in REASONING:
-        mine = {"redacted": raw.get("data")} if kind == "redacted_thinking" else {"signature": raw.get("signature")}
-        data = (tagged(PROVIDER, mine, account) or {}).get(PROVIDER)
+        own_data = {"redacted": raw.get("data")} if kind == "redacted_thinking" else {"signature": raw.get("signature")}
+        data = (tagged(PROVIDER, own_data, account) or {}).get(PROVIDER)
         return Thinking(text=raw.get("thinking") or "", provider=PROVIDER, data=data)
     if kind == "compaction" and raw.get("content"):
-        mine = {"compaction": [{**raw, "content": None}]}
-        data = (tagged(PROVIDER, mine, account) or {}).get(PROVIDER)
+        own_data = {"compaction": [{**raw, "content": None}]}
+        data = (tagged(PROVIDER, own_data, account) or {}).get(PROVIDER)
         return Thinking(text=raw["content"], provider=PROVIDER, data=data)
     if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
         by_us = kind == "tool_use"
@@ -89,7 +93,7 @@ def answered_block(raw: dict[str, Any], originals: dict[str, str], account: str 
         return ToolCall(
             id=log_name(id, originals) if by_us else id,
             name=log_name(name, originals) if by_us else name,
-            input=unwrapped(raw.get("input")),
+            input=storable(unwrapped(raw.get("input"))),
             by=None if by_us else "provider",
             meta=tagged(PROVIDER, rest if by_us else {"type": kind, **rest}, account),
         )
@@ -112,7 +116,7 @@ def _readable(content: Any) -> tuple[str, bool]:
 
 
 def usage_of(raw: dict[str, Any]) -> Usage:
-    """What a request cost."""
+    """The usage of a response."""
     get, by_duration = raw.get, raw.get("cache_creation")
     written, hour = token_count(get("cache_creation_input_tokens")), 0
     if by_duration:
@@ -188,7 +192,7 @@ class AnthropicStream(TimedStream):
                     block[key] = (block.get(key) or "") + delta[key]
 
     def finish(self) -> Message:
-        """What arrived. A call that was still being written is no call: it is kept in `meta` only."""
+        """What arrived."""
         whole = [self._blocks[index] for index in sorted(self._blocks) if index not in self._inputs]
         partial = [{**self._blocks[index], "input": text} for index, text in self._inputs.items()]
         content = [block for block in whole if block.get("type") != "text" or block.get("text")]

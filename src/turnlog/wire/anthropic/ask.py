@@ -11,7 +11,7 @@ from turnlog.log.context import Context
 from turnlog.log.context.nativecompaction import compacted
 from turnlog.log.entry import Message
 from turnlog.wire import NO_OUTPUT, Request, RequestBuilder, RequestMessage, kind_of, own
-from turnlog.wire._media import PDF, PICTURES, load
+from turnlog.wire._media import PDF, PICTURES, Unsendable, load
 from turnlog.wire._tool import Tools, tool_choice_of, tools_of
 from turnlog.wire._turns import AlternatingTurns
 
@@ -57,20 +57,30 @@ def request(
     if context.system.strip():
         system = {"type": "text", "text": context.system}
         request_fields["system"] = [system if mark is None else {**system, "cache_control": mark}]
-    choice = tool_choice_of(builder, tool_choice, tools, limit=NAME_LIMIT)
-    listed = _tools(tools)
-    if not listed:
-        listed = _undeclared(builder, messages)
-        choice = "none" if listed else None
+    listed, choice = _tools_and_choice(builder, tools, tool_choice, messages)
     if mark is not None and cache_marks == "explicit":
         _mark(mark, listed, messages)
     if listed:
         request_fields["tools"] = listed
     if choice is not None:
-        kinds = {"auto": "auto", "none": "none", "required": "any"}
-        request_fields["tool_choice"] = {"type": kinds[choice]} if choice in kinds else {"type": "tool", "name": choice}
+        request_fields["tool_choice"] = choice
     request_fields["messages"] = messages
     return Request({**request_fields, **options}, builder.report, context)
+
+
+def _tools_and_choice(
+    builder: RequestBuilder, tools: Tools, tool_choice: str | None, messages: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """The tools and the tool choice as they are sent; tools that only the conversation names may not be called."""
+    choice = tool_choice_of(builder, tool_choice, tools, limit=NAME_LIMIT)
+    listed = _tools(tools)
+    if not listed:
+        listed = _undeclared(builder, messages)
+        choice = "none" if listed else None
+    if choice is None:
+        return listed, None
+    kinds = {"auto": "auto", "none": "none", "required": "any"}
+    return listed, {"type": kinds[choice]} if choice in kinds else {"type": "tool", "name": choice}
 
 
 def _mark(mark: dict[str, Any], tools: list[dict[str, Any]], messages: list[dict[str, Any]]) -> None:
@@ -115,35 +125,35 @@ def _messages(builder: RequestBuilder, *, prefill: bool, with_compaction: bool) 
     paused = last is not None and _is_paused(last.message)
     turns = AlternatingTurns(builder, assistant="assistant", key="content", text=_text)
     _say_all(builder, turns, messages, paused=paused)
-    _settle_reasoning(builder, turns.list)
+    _settle_reasoning(builder, turns.turns)
     turns.begin_at_least()
-    end = turns.list[-1]
+    end = turns.turns[-1]
     if not paused and not with_compaction:
         if prefill and end["role"] == "assistant" and _is_open_text(end):
             end["content"][-1]["text"] = end["content"][-1]["text"].rstrip()
         else:
             turns.end_with_user()
-    return turns.list
+    return turns.turns
 
 
 def _say_all(builder: RequestBuilder, turns: AlternatingTurns, messages: list[RequestMessage], *, paused: bool) -> None:
-    held: list[dict[str, Any]] = []
+    pictures_behind: list[dict[str, Any]] = []
     """Pictures of results that failed: they stand behind all the results of their turn."""
     for turn in messages:
         if turn.role == "tool":
             results = [block for block in turn.blocks if isinstance(block, ToolResult)]
-            turns.say("user", [_result(builder, block, turn, held) for block in results])
+            turns.add("user", [_result(builder, block, turn, pictures_behind) for block in results])
             continue
-        turns.say("user", held)
-        held = []
+        turns.add("user", pictures_behind)
+        pictures_behind = []
         if turn.role == "assistant":
             content = _assistant(builder, turn, paused=paused and turn is messages[-1])
-            turns.say("assistant", content, may_begin=bool(content) and content[0]["type"] == "compaction")
+            turns.add("assistant", content, may_begin=bool(content) and content[0]["type"] == "compaction")
         elif turn.role == "system":
-            turns.say_as_system(_user(builder, turn), turn.message)
+            turns.add_as_system(_user(builder, turn), turn.message)
         else:
-            turns.say("user", _user(builder, turn))
-    turns.say("user", held)
+            turns.add("user", _user(builder, turn))
+    turns.add("user", pictures_behind)
 
 
 def _is_paused(message: Message) -> bool:
@@ -239,7 +249,7 @@ def _thinking(builder: RequestBuilder, block: Thinking, turn: RequestMessage) ->
 
 
 def _result(
-    builder: RequestBuilder, result: ToolResult, turn: RequestMessage, held: list[dict[str, Any]]
+    builder: RequestBuilder, result: ToolResult, turn: RequestMessage, pictures_behind: list[dict[str, Any]]
 ) -> dict[str, Any]:
     form: dict[str, Any] = {"type": "tool_result", "tool_use_id": builder.result_id(result)}
     content: list[dict[str, Any]] = []
@@ -247,7 +257,7 @@ def _result(
         sent_part = _text(part.text) if isinstance(part, Text) else _media(builder, part, turn.message)
         if result.is_error and sent_part["type"] != "text":
             builder.note("changed", kind_of(part), "a failed result holds text only: it stands behind it", turn.message)
-            held.append(sent_part)
+            pictures_behind.append(sent_part)
         else:
             content.append(sent_part)
     if content:
@@ -261,26 +271,20 @@ def _result(
 
 def _media(builder: RequestBuilder, block: Image | File, message: Message) -> dict[str, Any]:
     media = load(block, builder.context, PROVIDER)
-    why = media if isinstance(media, str) else ""
-    source: dict[str, Any] | None = None
+    if isinstance(media, Unsendable):
+        return _text(builder.left_out(block, media.why, message))
     kind = "image" if isinstance(block, Image) else "document"
-    if not isinstance(media, str):
-        if media.file is not None:
-            source = {"type": "file", "file_id": media.file}
-        elif media.url is not None:
-            source = {"type": "url", "url": media.url}
-        elif media.data and media.media_type in PICTURES:
-            kind = "image"
-            source = {"type": "base64", "media_type": media.media_type, "data": media.base64}
-        elif media.data and media.media_type == PDF:
-            kind = "document"
-            source = {"type": "base64", "media_type": PDF, "data": media.base64}
-        elif (media.text or "").strip():
-            kind = "document"
-            source = {"type": "text", "media_type": "text/plain", "data": media.text}
-        else:
-            why = f"{media.media_type or 'its kind'} is not accepted"
-    if source is None:
-        return _text(builder.left_out(block, why, message))
+    if media.file is not None:
+        source: dict[str, Any] = {"type": "file", "file_id": media.file}
+    elif media.url is not None:
+        source = {"type": "url", "url": media.url}
+    elif media.data and media.media_type in (*PICTURES, PDF):
+        kind = "document" if media.media_type == PDF else "image"
+        source = {"type": "base64", "media_type": media.media_type, "data": media.base64}
+    elif (media.text or "").strip():
+        kind = "document"
+        source = {"type": "text", "media_type": "text/plain", "data": media.text}
+    else:
+        return _text(builder.left_out(block, f"{media.media_type or 'its kind'} is not accepted", message))
     titled = {"title": block.name} if kind == "document" and block.name else {}
     return {"type": kind, "source": source, **titled}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -11,6 +11,7 @@ from turnlog.errors import Invalid
 from turnlog.interop.base64 import from_base64
 from turnlog.interop.value import fields, items
 from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult, UnknownBlock
+from turnlog.log.codec import without_surrogates
 from turnlog.log.entry import Message
 from turnlog.wire import Received, plain
 from turnlog.wire.anthropic.answer import answered_block
@@ -40,12 +41,11 @@ def messages_of(item: dict[str, Any], account: str | None = None) -> list[Messag
         return [Message(role="assistant", blocks=[answered_block(part, {}, account) for part in parts])]
     results: list[AnyBlock] = [_result(part) for part in parts if part.get("type") == "tool_result"]
     others = [_part(part) for part in parts if part.get("type") != "tool_result"]
-    answers = [Message(role="tool", blocks=results)] if results else []
-    return (
-        [*answers, Message(role="system" if role == "system" else "user", blocks=others)]
-        if others or not answers
-        else answers
-    )
+    said = Message(role="system" if role == "system" else "user", blocks=others)
+    if not results:
+        return [said]
+    answers = Message(role="tool", blocks=results)
+    return [answers, said] if others else [answers]
 
 
 def _result(raw: dict[str, Any]) -> ToolResult:
@@ -62,7 +62,7 @@ def _part(raw: dict[str, Any]) -> AnyBlock:
 
 
 def media(raw: dict[str, Any]) -> Image | File | None:
-    """A picture or a document: bytes where they came along, else where they are."""
+    """A picture or a document: its bytes or its text where they came along, else where it is."""
     if raw.get("type") not in ("image", "document"):
         return None
     make = Image if raw["type"] == "image" else File
@@ -75,8 +75,25 @@ def media(raw: dict[str, Any]) -> Image | File | None:
     if source.get("type") == "base64" and isinstance(source.get("data"), str):
         data = from_base64(source["data"])
         return make(data=data, **about) if data else None
+    text = _text_of(source) if make is File else None
+    if text is not None:
+        return File(media_type=about["media_type"] or "text/plain", name=about["name"], data=text.encode())
     if source.get("type") == "url" and isinstance(source.get("url"), str):
         return make(url=source["url"], **about)
     if source.get("type") == "file" and isinstance(source.get("file_id"), str):
         return make(file=source["file_id"], provider=PROVIDER, **about)
     return None
+
+
+def _text_of(source: dict[str, Any]) -> str | None:
+    """The text of a document that came along as text; None for any other, and for an empty one."""
+    if source.get("type") == "text":
+        text = source.get("data")
+    elif source.get("type") == "content":
+        text = source.get("content")
+        parts = items(text)
+        if parts and all(part.get("type") == "text" for part in parts):
+            text = "\n".join(str(part.get("text") or "") for part in parts)
+    else:
+        return None
+    return cast("str", without_surrogates(text)) if isinstance(text, str) and text else None

@@ -18,10 +18,11 @@ from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, T
 from turnlog.log.context import Context
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
-from turnlog.wire import Request, plain, tagged, unwrapped
+from turnlog.wire import Ending, Request, plain, tagged
 from turnlog.wire._name import log_name
 from turnlog.wire._original import original_names
 from turnlog.wire._timing import TimedStream, Timing
+from turnlog.wire._tool import storable, unwrapped
 from turnlog.wire.gemini.ask import ID_LIMIT, NAME_LIMIT, PROVIDER
 
 _STOPS: dict[str, Stop] = {"STOP": "end", "MAX_TOKENS": "length", "CONTINUATION": "length"}
@@ -51,19 +52,7 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
     parts = items(_get(candidate.get("content"), "parts"))
     reader = PartReader(data, original_names(context, limits=(ID_LIMIT, NAME_LIMIT)), account)
     blocks = [reader.block(part, index) for index, part in enumerate(parts) if any(part.values())]
-    reason = str(_get(candidate, "finish_reason") or "")
-    error: dict[str, Any] | None = None
-    stop: Stop = _STOPS.get(reason, "error" if reason else "aborted")
-    blocked = _get(_get(data, "prompt_feedback"), "block_reason")
-    if blocked or reason in _REFUSALS:
-        stop, error = "error", {"type": "refusal", "reason": blocked or reason}
-    elif stop == "error":
-        error = {"type": reason.lower()}
-    message = _get(candidate, "finish_message")
-    if error is not None and message:
-        error["message"] = message
-    if stop == "end" and any(isinstance(block, ToolCall) and block.by is None for block in blocks):
-        stop = "tool_use"
+    end = _ending(data, candidate, blocks)
     usage = _get(data, "usage_metadata")
     return Message(
         role="assistant",
@@ -71,17 +60,37 @@ def draft(response: Any, *, context: Context | None = None, account: str | None 
         model=_get(data, "model_version"),
         request=_get(data, "response_id"),
         usage=usage_of(fields(usage)) if isinstance(usage, dict) else None,
-        stop=stop,
-        error=error,
+        stop=end.stop,
+        error=end.error,
     )
+
+
+def _ending(data: dict[str, Any], candidate: dict[str, Any], blocks: list[AnyBlock]) -> Ending:
+    reason = str(_get(candidate, "finish_reason") or "")
+    stop: Stop = _STOPS.get(reason, "error" if reason else "aborted")
+    blocked, words = _get(_get(data, "prompt_feedback"), "block_reason"), _get(candidate, "finish_message")
+    if blocked or reason in _REFUSALS or stop == "error":
+        is_refusal = blocked or reason in _REFUSALS
+        error = {"type": "refusal", "reason": blocked or reason} if is_refusal else {"type": reason.lower()}
+        return Ending("error", {**error, "message": words} if words else error)
+    is_called = any(isinstance(block, ToolCall) and block.by is None for block in blocks)
+    return Ending("tool_use" if stop == "end" and is_called else stop)
 
 
 class PartReader:
     """Reads the parts of one content."""
 
-    def __init__(self, data: dict[str, Any], originals: dict[str, str], account: str | None) -> None:
+    def __init__(
+        self,
+        data: dict[str, Any],
+        originals: dict[str, str],
+        account: str | None,
+        waiting: list[ToolCall] | None = None,
+    ) -> None:
         self._originals = originals
         self._account = account
+        self._waiting = [] if waiting is None else waiting
+        """The calls that wait for a response."""
         self._seed = str(_get(data, "response_id") or sha256(msgspec.json.encode(data)).hexdigest()[:16])
         self._last_run = ""
 
@@ -102,7 +111,7 @@ class PartReader:
             return ToolCall(
                 id=log_name(str(_get(call, "id") or f"{self._seed}-{index}"), self._originals),
                 name=log_name(str(_get(call, "name") or ""), self._originals),
-                input=unwrapped(_get(call, "args") or {}),
+                input=storable(unwrapped(_get(call, "args") or {})),
                 meta=self._meta({}, signature),
             )
         if isinstance(media, dict):
@@ -116,11 +125,21 @@ class PartReader:
         key = next(iter(response), "")
         is_text = len(response) == 1 and key in _RESULT_KEYS and isinstance(response[key], str)
         return ToolResult(
-            call=log_name(str(answer.get("id") or f"{self._seed}-{index}"), self._originals),
+            call=self._answered_call(answer) or f"{self._seed}-{index}",
             content=response[key] if is_text else json.dumps(response, ensure_ascii=False),
             is_error=list(response) == ["error"],
             name=answer.get("name"),
         )
+
+    def _answered_call(self, answer: dict[str, Any]) -> str:
+        """The id of the call that a response answers: its own, else that of the first such call without a response."""
+        id, name = log_name(str(answer.get("id") or ""), self._originals), str(answer.get("name") or "")
+        fitting = [call for call in self._waiting if (call.id == id if id else call.name == name)]
+        call = next(iter(fitting or ([] if id else self._waiting)), None)
+        if call is None:
+            return id
+        self._waiting.remove(call)
+        return call.id
 
     def _media(self, media: dict[str, Any], signature: Any) -> AnyBlock | None:
         kind = str(_get(media, "mime_type") or "")
@@ -157,7 +176,7 @@ def _unknown(part: dict[str, Any]) -> UnknownBlock:
 
 
 def usage_of(raw: dict[str, Any]) -> Usage:
-    """What a request cost: the input includes what was cached; thoughts and what tools put in are told apart."""
+    """The usage of a response. Gemini's input includes what was cached; thoughts and tool input are counted apart."""
     get = raw.get  # both spellings by hand: recorded sessions are read with this
     cached = token_count(get("cachedContentTokenCount") or get("cached_content_token_count"))
     thoughts = token_count(get("thoughtsTokenCount") or get("thoughts_token_count"))

@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 from turnlog.interop.value import fields
-from turnlog.log.block import File, Image, Text, Thinking, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import Context
 from turnlog.log.entry import Message
 from turnlog.wire import Request, RequestBuilder, RequestMessage, own
-from turnlog.wire._media import PDF, load
+from turnlog.wire._media import PDF, Unsendable, load
 from turnlog.wire._tool import tool_choice_of, tools_of
 from turnlog.wire._turns import AlternatingTurns
 
@@ -51,8 +51,8 @@ def request(
     if tools.client:
         listed: list[dict[str, Any]] = []
         for tool in tools.client:
-            about = {"description": tool.description} if tool.description else {}
-            listed.append({"name": tool.name, **about, "parameters_json_schema": tool.schema})
+            description = {"description": tool.description} if tool.description else {}
+            listed.append({"name": tool.name, **description, "parameters_json_schema": tool.schema})
         config["tools"] = [{"function_declarations": listed}, *tools.native]
     elif tools.native:
         config["tools"] = list(tools.native)
@@ -101,7 +101,7 @@ class _Contents:
         self._results: dict[str, list[dict[str, Any]]] = {}
 
     def contents(self) -> list[dict[str, Any]]:
-        """All of them."""
+        """The turns to send."""
         for turn in self._builder.turns():
             if turn.role == "tool":
                 for block in turn.blocks:
@@ -110,21 +110,21 @@ class _Contents:
                 continue
             self._settle()
             if turn.role == "assistant":
-                self._turns.say("model", self._model(turn))
+                self._turns.add("model", self._model(turn))
             elif turn.role == "system":
-                self._turns.say_as_system(self._user(turn), turn.message)
+                self._turns.add_as_system(self._user(turn), turn.message)
             else:
-                self._turns.say("user", self._user(turn))
+                self._turns.add("user", self._user(turn))
         self._settle()
         self._turns.begin_at_least()
         self._turns.end_with_user()
-        return self._turns.list
+        return self._turns.turns
 
     def _settle(self) -> None:
         """Answer the calls of the last turn, in the order they were made; pictures that cannot go along come behind."""
         answers = [self._results[call] for call in self._calls if call in self._results]
-        self._turns.say("user", [parts[0] for parts in answers])
-        self._turns.say("user", [part for parts in answers for part in parts[1:]])
+        self._turns.add("user", [parts[0] for parts in answers])
+        self._turns.add("user", [part for parts in answers for part in parts[1:]])
         self._calls.clear()
         self._results.clear()
 
@@ -140,45 +140,44 @@ class _Contents:
 
     def _model(self, turn: RequestMessage) -> list[dict[str, Any]]:
         builder, message = self._builder, turn.message
-        parts: list[dict[str, Any]] = []
-        unsigned: dict[str, Any] | None = None
-        """The first call, where it has no signature: only the first of several carries one."""
-        whole = {b.id for b in turn.blocks if isinstance(b, ToolCall)} & {
-            b.call for b in turn.blocks if isinstance(b, ToolResult)
-        }
-        for block in turn.blocks:
-            own_meta = own(block, PROVIDER, builder.account) or {}
-            signed = {"thought_signature": own_meta["signature"]} if "signature" in own_meta else {}
-            if isinstance(block, Thinking):
-                data = fields(block.data)
-                signed = {"thought_signature": data["signature"]} if "signature" in data else {}
-                if block.text or signed:
-                    parts.append({"text": block.text, "thought": True, **signed})
-            elif isinstance(block, Text):
-                if block.text.strip() or signed:
-                    parts.append({"text": block.text, **signed})
-            elif isinstance(block, ToolCall) and block.by is None:
-                name = builder.tool_name(block.name, limit=NAME_LIMIT)
-                id = builder.call_id(block, message)
-                part = {"function_call": {"id": id, "name": name, "args": builder.object_of(block, message)}, **signed}
-                if not self._calls and not signed:
-                    unsigned = part
-                self._calls[id] = name
-                parts.append(part)
-            elif isinstance(block, (Image, File)):
-                parts.append({**self._media(block, message), **signed})
-            elif isinstance(block, (ToolCall, ToolResult)) and isinstance(own_meta.get("part"), dict):
-                if (block.id if isinstance(block, ToolCall) else block.call) in whole:
-                    parts.append(own_meta["part"])
-                else:
-                    builder.note("left out", "tool call", "the provider has not answered it", message)
-        if unsigned is not None and not self._is_old:
-            unsigned["thought_signature"] = SKIP_SIGNATURE_CHECK
+        is_first_round = not self._calls
+        answered = {block.call for block in turn.blocks if isinstance(block, ToolResult)}
+        complete = {block.id for block in turn.blocks if isinstance(block, ToolCall)} & answered
+        parts = [part for block in turn.blocks if (part := self._part(block, message, complete)) is not None]
+        first_call = next((part for part in parts if "function_call" in part), None)
+        if first_call is not None and is_first_round and not self._is_old and "thought_signature" not in first_call:
+            # Of several calls, only the first carries a signature.
+            first_call["thought_signature"] = SKIP_SIGNATURE_CHECK
             builder.note("changed", "tool call", "it has no signature and is sent as not the model's own", message)
         if parts and all(part.get("thought") for part in parts):
             builder.note("left out", "thinking", "nothing was said after it", message)
             return []
         return parts
+
+    def _part(self, block: AnyBlock, message: Message, complete: set[str]) -> dict[str, Any] | None:
+        """A block of the model's as a part; `complete` are the calls of tools that Gemini ran and answered."""
+        own_meta = own(block, PROVIDER, self._builder.account) or {}
+        own_data = fields(block.data) if isinstance(block, Thinking) else own_meta
+        signed = {"thought_signature": own_data["signature"]} if "signature" in own_data else {}
+        if isinstance(block, Thinking):
+            return {"text": block.text, "thought": True, **signed} if block.text or signed else None
+        if isinstance(block, Text):
+            return {"text": block.text, **signed} if block.text.strip() or signed else None
+        if isinstance(block, ToolCall) and block.by is None:
+            name = self._builder.tool_name(block.name, limit=NAME_LIMIT)
+            id = self._builder.call_id(block, message)
+            self._calls[id] = name
+            return {
+                "function_call": {"id": id, "name": name, "args": self._builder.object_of(block, message)},
+                **signed,
+            }
+        if isinstance(block, (Image, File)):
+            return {**self._media(block, message), **signed}
+        if isinstance(block, (ToolCall, ToolResult)) and isinstance(own_meta.get("part"), dict):
+            if (block.id if isinstance(block, ToolCall) else block.call) in complete:
+                return own_meta["part"]
+            self._builder.note("left out", "tool call", "the provider has not answered it", message)
+        return None
 
     def _result(self, result: ToolResult, message: Message) -> None:
         id = self._builder.result_id(result)
@@ -205,17 +204,13 @@ class _Contents:
 
     def _media(self, block: Image | File, message: Message) -> dict[str, Any]:
         media = load(block, self._builder.context, PROVIDER, schemes=("https://", "http://", "gs://"))
-        if isinstance(media, str):
-            why = media
-        else:
-            kind = media.media_type
-            if media.text is not None:
-                kind = "text/plain"
-            fits = kind in _PICTURES or kind == PDF or kind.startswith(("audio/", "text/", "video/"))
-            if media.file is not None or (fits and media.url is not None):
-                typed = {"mime_type": kind} if kind else {}
-                return {"file_data": {"file_uri": media.file or media.url, **typed}}
-            if fits and media.data:
-                return {"inline_data": {"mime_type": kind, "data": media.base64}}
-            why = f"{kind or 'its kind'} is not accepted"
-        return {"text": self._builder.left_out(block, why, message)}
+        if isinstance(media, Unsendable):
+            return {"text": self._builder.left_out(block, media.why, message)}
+        kind = media.media_type if media.text is None else "text/plain"
+        fits = kind in _PICTURES or kind == PDF or kind.startswith(("audio/", "text/", "video/"))
+        if media.file is not None or (fits and media.url is not None):
+            typed = {"mime_type": kind} if kind else {}
+            return {"file_data": {"file_uri": media.file or media.url, **typed}}
+        if fits and media.data:
+            return {"inline_data": {"mime_type": kind, "data": media.base64}}
+        return {"text": self._builder.left_out(block, f"{kind or 'its kind'} is not accepted", message)}

@@ -13,7 +13,7 @@ from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult
 from turnlog.log.entry import Message, Role
 from turnlog.wire import Received, plain
 from turnlog.wire.openai import chat, responses
-from turnlog.wire.openai.part import PROVIDER, REFUSAL
+from turnlog.wire.openai.part import PROVIDER, REFUSAL, RUN_BY_PROVIDER
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -29,10 +29,18 @@ _AUDIO = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 
 def messages(given: Iterable[Any], *, account: str | None = None) -> Received:
-    """A message for each item, in their order; `report` names what a message cannot say of its item."""
+    """Items as messages, in their order; `report` names what a message cannot say of its item.
+
+    Consecutive items of the assistant in the Responses API are one message, as they were one response: reasoning is
+    sent only with what followed it. Anything else is a message of its own.
+    """
     received = Received()
+    last_type: Any = None
     for item in map(plain, given):
-        received.take([message_of(item, account)], str(item.get("type")))
+        message, type = message_of(item, account), item.get("type")
+        is_second = bool(received) and received[-1].role == message.role == "assistant"
+        received.take([message], str(type), goes_on=is_second and (type or last_type) is not None)
+        last_type = type
     return received
 
 
@@ -45,11 +53,17 @@ def message_of(item: dict[str, Any], account: str | None = None) -> Message:
         if role == "tool":
             return _result(str(item.get("tool_call_id") or ""), item.get("content"), account)
         if role == "assistant":
-            return Message(role="assistant", blocks=chat.said_blocks(item, account))
+            is_chat = kind is None and "phase" not in item
+            blocks = chat.said_blocks(item, account) if is_chat else _said_in_responses(item, account)
+            return Message(role="assistant", blocks=blocks)
         return Message(role=_ROLES[role], blocks=_parts(item.get("content"), account))
-    if isinstance(kind, str) and kind.endswith(_OUTPUT) and "call_id" in item:
+    if isinstance(kind, str) and kind.endswith(_OUTPUT) and "call_id" in item and kind not in RUN_BY_PROVIDER:
         return _result(str(item["call_id"]), item.get("output"), account)
     return Message(role="assistant", blocks=responses.item_blocks(item, {}, account))
+
+
+def _said_in_responses(item: dict[str, Any], account: str | None) -> list[AnyBlock]:
+    return responses.texts_of(item.get("content"), item.get("phase"), account)
 
 
 def _result(call: str, output: Any, account: str | None) -> Message:

@@ -34,7 +34,7 @@ def is_whole(arguments: Any) -> bool:
 
 
 def usage_of(raw: dict[str, Any]) -> Usage:
-    """OpenAI's input includes what was cached; of both APIs."""
+    """The usage of a response of either API; OpenAI's input includes what was cached."""
     chat = "prompt_tokens" in raw
     given, taken = ("prompt_tokens", "completion_tokens") if chat else ("input_tokens", "output_tokens")
     cached = token_count(raw, f"{given}_details", "cached_tokens")

@@ -9,7 +9,6 @@ from turnlog.log.entry import Message
 from turnlog.wire import plain
 from turnlog.wire._timing import TimedStream, Timing
 from turnlog.wire.openai import chat, responses
-from turnlog.wire.openai.part import is_whole
 
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 _CALLS = ("function_call", "custom_tool_call")
@@ -71,7 +70,7 @@ class ResponsesStream(TimedStream):
             item["input"] = (item.get("input") or "") + delta
 
     def finish(self) -> Message:
-        """What arrived. A call that was still being written is no call: it is kept in `meta` only."""
+        """What arrived."""
         output: list[dict[str, Any]] = []
         partial: list[dict[str, Any]] = []
         for index in sorted(self._items):
@@ -118,7 +117,7 @@ class ChatStream(TimedStream):
         self._timing.note_event(is_token=any(self._message.values()) or bool(self._calls))
 
     def _grow(self, part: dict[str, Any]) -> None:
-        call = self._calls.setdefault(part.get("index", len(self._calls)), {})
+        call = self._calls.setdefault(self._index_of(part), {})
         for key in ("id", "type"):
             call[key] = call.get(key) or part.get(key)
         for key in ("function", "custom"):
@@ -129,13 +128,19 @@ class ChatStream(TimedStream):
                     if isinstance(value, str):
                         grown[name] = grown.get(name, "") + value
 
+    def _index_of(self, part: dict[str, Any]) -> int:
+        """Which call a part belongs to. Some servers give no index: then an id of its own begins a call."""
+        index, last = part.get("index"), max(self._calls, default=-1)
+        if isinstance(index, int):
+            return index
+        known = [at for at, call in self._calls.items() if part.get("id") in (None, "", call.get("id"))]
+        return known[-1] if known else last + 1
+
     def finish(self) -> Message:
-        """What arrived. A call that was still being written is no call: it is kept in `meta` only."""
+        """What arrived."""
         calls = [self._calls[index] for index in sorted(self._calls)]
-        partial: list[dict[str, Any]] = []
-        if self._reason is None:
-            partial = [call for call in calls if not is_whole(fields(call.get("function")).get("arguments"))]
-            calls = [call for call in calls if call not in partial]
+        partial = chat.cut_calls(calls) if self._reason is None else []
+        calls = [call for call in calls if call not in partial]
         message = {**self._message, "tool_calls": calls} if calls else self._message
         choice = {"message": message, "finish_reason": self._reason}
         response = {**self._response, "choices": [choice], "partial": partial}

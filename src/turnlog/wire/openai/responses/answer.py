@@ -12,12 +12,13 @@ from turnlog.log.entry import Message
 from turnlog.wire import Ending, own, tagged
 from turnlog.wire._name import log_name
 from turnlog.wire._tool import input_of
-from turnlog.wire.openai.part import COMPACTION, PROVIDER, REFUSAL, RUN_BY_PROVIDER, usage_of
+from turnlog.wire.openai.part import COMPACTION, PROVIDER, REFUSAL, RUN_BY_PROVIDER, is_whole, usage_of
 
 
 def draft(data: dict[str, Any], originals: dict[str, str], account: str | None) -> Message:
     """A response as one message."""
-    output = items(data.get("output"))
+    cut = _cut_calls(data)
+    output = [item for item in items(data.get("output")) if item not in cut]
     if data.get("object") == "response.compaction" and output:  # a whole window, to be sent as it is
         blocks: list[AnyBlock] = [_compacted(output, account)]
     else:
@@ -31,8 +32,18 @@ def draft(data: dict[str, Any], originals: dict[str, str], account: str | None) 
         usage=usage_of(data["usage"]) if isinstance(data.get("usage"), dict) else None,
         stop=end.stop,
         error=end.error,
-        meta=tagged(PROVIDER, {"partial": data.get("partial")}, None),
+        meta=tagged(PROVIDER, {"partial": [*items(data.get("partial")), *cut]}, None),
     )
+
+
+def _cut_calls(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The calls that were still being written when the response ended. Of text, only the last one can be cut."""
+    status, output = data.get("status", "completed"), items(data.get("output"))
+    if status == "completed":
+        return []
+    last = output[-1:] if status == "incomplete" else []
+    cut = [item for item in output if item.get("type") == "function_call" and not is_whole(item.get("arguments"))]
+    return cut + [item for item in last if item.get("type") == "custom_tool_call"]
 
 
 def _ending(data: dict[str, Any], blocks: list[AnyBlock]) -> Ending:
