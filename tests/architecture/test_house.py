@@ -117,7 +117,7 @@ WRITES_STDERR = {
 }
 # What may be asked of the stream elsewhere: nothing of this prints.
 ASKED_OF_STDERR = {"isatty", "flush", "fileno"}
-ONLY_COLOURS = {"coloured", "summary_lines"}
+ONLY_COLOURS = {"coloured", "summary_lines", "painted"}
 
 
 def stderr_is_printed_to(source: str) -> list[int]:

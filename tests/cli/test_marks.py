@@ -87,7 +87,7 @@ def test_nothing_lists_counts_or_removes_where_it_is_kept(cli: Cli, foreign: Pat
     assert len(cli("search", "zanzibar", "--json").json["hits"]) == 1
     with turnlog.open() as home:
         assert home.sessions() == []
-        with pytest.raises(Invalid, match="said of other agents' sessions"):
+        with pytest.raises(Invalid, match="notes of other agents' sessions"):
             home.purge(MARKS)
     assert cli("rm", MARKS).code == 2
     assert cli("gc", "--older-than", "0d", "--yes").code == 0
@@ -202,7 +202,7 @@ def test_a_note_has_the_time_of_this_place(process: Cli, foreign: Path, monkeypa
 def test_a_note_that_would_not_travel_is_refused(cli: Cli, foreign: Path):
     done = cli("note", NAME, "x" * 5_000)
     assert done.code == 2
-    assert re.search("5,000 characters", done.err)
+    assert re.search("4,000 characters, not 5,000", done.err)
 
 
 def test_a_fact_of_a_name_that_nobody_knows_is_left_alone(cli: Cli, foreign: Path):

@@ -74,7 +74,7 @@ def test_what_is_no_document_is_told(home):
 
 def test_a_document_is_given_and_what_is_for_an_agent_is_written(home, tmp_path):
     session = home.read("s")
-    with pytest.raises(turnlog.Invalid, match="html is given back") as told:
+    with pytest.raises(turnlog.Invalid, match=r"export\('html'\) returns a document") as told:
         session.export("html", tmp_path / "talk.html")
     assert 'write_bytes(session.export("html").data)' in told.value.hint
     with pytest.raises(turnlog.Invalid, match="'pi' is the name of an agent"):

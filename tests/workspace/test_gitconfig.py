@@ -8,7 +8,7 @@ import pytest
 
 import turnlog
 from turnlog.session.interior import interior
-from turnlog.workspace.outsiderule import global_excludes
+from turnlog.workspace.ignore.outside import global_excludes
 from turnlog.workspace.tree import decode_tree
 
 PERSONAL = {

@@ -9,7 +9,7 @@ import pytest
 
 import turnlog
 from turnlog.session.interior import interior
-from turnlog.workspace.ignorerule import rules_of_tree
+from turnlog.workspace.ignore.rule import rules_of_tree
 from turnlog.workspace.tree import decode_tree, files
 
 PATHS = [

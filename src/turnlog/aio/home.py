@@ -17,7 +17,7 @@ from turnlog.catalog.answer import Hits, Spending
 from turnlog.errors import Invalid
 from turnlog.log.entry import AnyEntry
 from turnlog.store.capability import Following
-from turnlog.store.liveobjects import LiveObjects
+from turnlog.machine.liveobjects import LiveObjects
 from turnlog.thread.home.newsession import SessionFields
 from turnlog.transfer.report import TransferOptions, Transferred
 

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from turnlog.store.forked import renew_after_fork
-from turnlog.store.liveobjects import LiveObjects
+from turnlog.machine.liveobjects import LiveObjects
 
 _R = TypeVar("_R")
 # A plain tuple, because each call makes one: the loop, the future for the result, the call.

@@ -16,7 +16,7 @@ from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.ids import new_id, word_of
 from turnlog.machine.process import may_run, this_process
 from turnlog.thread.history import History
-from turnlog.workspace.ignorerule import ALWAYS
+from turnlog.workspace.ignore.rule import ALWAYS
 from turnlog.workspace.plan import Plan, Step, action_of
 from turnlog.workspace.restore import FULL, Outcome, Restorer
 from turnlog.workspace.rootfolder import close_root, make_root

@@ -15,7 +15,7 @@ from turnlog.rewind.others import ForeignSpan, seen_by_others
 from turnlog.rewind.selection import Selection
 from turnlog.rewind.snapshot import load_rules
 from turnlog.rewind.span import Span, paths_in
-from turnlog.workspace.ignorerule import was_covered
+from turnlog.workspace.ignore.rule import was_covered
 from turnlog.workspace.pathstate import UNLOCKED
 from turnlog.workspace.plan import CREATE, DELETE, SKIPPED, UNSURE, Plan, PlanInput, Step, Stretch, make_plan
 from turnlog.workspace.read import exists_below

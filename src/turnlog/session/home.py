@@ -17,7 +17,7 @@ from turnlog.session.lookup import find_id, is_session, log_to_read, log_to_writ
 from turnlog.session.message.content import as_list
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store import Clock, Store, derived
-from turnlog.store.liveobjects import LiveObjects
+from turnlog.machine.liveobjects import LiveObjects
 from turnlog.thread.history import loaded
 from turnlog.thread.home.createdhere import CreatedHere
 from turnlog.thread.home.settings import Settings

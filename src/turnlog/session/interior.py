@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from turnlog.errors import Invalid
-from turnlog.store.liveobjects import LiveObjects
+from turnlog.machine.liveobjects import LiveObjects
 
 if TYPE_CHECKING:
     from turnlog.store import Clock, Store

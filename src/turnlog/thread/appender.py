@@ -18,7 +18,7 @@ from turnlog.log.ids import process, word_of
 from turnlog.machine.process import this_process
 from turnlog.store import Log, Store, derived
 from turnlog.store.forked import renew_after_fork
-from turnlog.store.liveobjects import LiveObjects
+from turnlog.machine.liveobjects import LiveObjects
 from turnlog.thread.batch import keep_blobs, refuse_equal_ids
 from turnlog.thread.fact import check_fact, masked, normalized, with_all
 from turnlog.thread.history import History, opened

@@ -1,7 +1,7 @@
 """The files an agent touched: scanning them, storing them as trees, comparing trees, restoring files.
 
 tree · cache                  the values: folders by digest; the results of the last scan
-ignorerule · outsiderule      which files are left out: the rules of git, and finding those outside the tree
+ignore                        which files are left out: the rules of git, and finding those outside the tree
 scan · folderscan             the files as they are now; one folder that changed
 ignoredscan                   small ignored files, in a tree of their own
 handle · read · sink          opening folders, reading files, and where their content goes

@@ -22,7 +22,7 @@ from turnlog.workspace.cache import (
     signature_bytes,
 )
 from turnlog.workspace.handle import FolderHandle
-from turnlog.workspace.ignorerule import Rules
+from turnlog.workspace.ignore.rule import Rules
 from turnlog.workspace.read import signature
 from turnlog.workspace.tree import UNKNOWN, Extra, Tree, TreeNode
 

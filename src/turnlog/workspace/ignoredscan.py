@@ -29,7 +29,7 @@ from turnlog.workspace.cache import (
 )
 from turnlog.workspace.folderscan import REPOSITORY, depth_that_fits
 from turnlog.workspace.handle import FolderHandle, Handles
-from turnlog.workspace.ignorerule import ALWAYS, ALWAYS_NAMES, HALF_DONE
+from turnlog.workspace.ignore.rule import ALWAYS, ALWAYS_NAMES, HALF_DONE
 from turnlog.workspace.metadata import extra_of
 from turnlog.workspace.read import YOUNG_NS, read_file, signature
 from turnlog.workspace.sink import Sink

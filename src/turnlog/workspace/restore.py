@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from turnlog.errors import TurnlogError
 from turnlog.log.digest import sha256
-from turnlog.workspace.ignorerule import TEMPORARY
+from turnlog.workspace.ignore.rule import TEMPORARY
 from turnlog.workspace.metadata import apply_metadata, own_link
 from turnlog.workspace.pathstate import UNLOCKED, PathState, matches_node, matches_unlocked, path_state
 from turnlog.workspace.plan import Step

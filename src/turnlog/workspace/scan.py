@@ -44,7 +44,7 @@ from turnlog.workspace.folderscan import (
     wanted_names,
 )
 from turnlog.workspace.handle import Handles
-from turnlog.workspace.ignorerule import ALWAYS_NAMES, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
+from turnlog.workspace.ignore.rule import ALWAYS_NAMES, HALF_DONE, RULE_FILES, Outside, Rules, rules_of_tree
 from turnlog.workspace.metadata import attributes_of, extra_of
 from turnlog.workspace.read import YOUNG_NS, read_file, read_rules, signature
 from turnlog.workspace.sink import Sink

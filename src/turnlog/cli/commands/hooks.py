@@ -79,7 +79,7 @@ def command(
     turnlog hooks install                    asks for each agent that is here
     turnlog hooks install claude-code codex  these two
     turnlog hooks install --all --dry-run    what it would change
-    turnlog hooks status                     which hooks run, and what prevents them
+    turnlog hooks status                     which hooks run, and what stops them
     turnlog hooks uninstall --all            restore the settings
     """
     places = hook_places(home_location())

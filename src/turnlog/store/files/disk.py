@@ -331,7 +331,7 @@ def waited_too_long(fd: int) -> Unavailable:
     from turnlog.store.files.holder import name_holders
 
     try:
-        name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{fd}")).removesuffix(" (deleted)")
     except OSError:
         name = ""
     what = f"of {name}" if name and not is_temporary(name) else "of this log"  # the file got its name later

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from turnlog.log.pattern import pattern
-from turnlog.workspace.ignorepattern import glob_expression
+from turnlog.workspace.ignore.pattern import glob_expression
 from turnlog.workspace.systemerror import raise_if_system_error
 
 _MOST_INCLUDES = 10

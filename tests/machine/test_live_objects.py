@@ -4,7 +4,7 @@ import gc
 import sys
 import threading
 
-from turnlog.store.liveobjects import LiveObjects
+from turnlog.machine.liveobjects import LiveObjects
 
 
 class Thing:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from turnlog.log.digest import sha256
 from turnlog.log.pattern import pattern
-from turnlog.workspace.ignorepattern import ignore_patterns
+from turnlog.workspace.ignore.pattern import ignore_patterns
 from turnlog.workspace.tree import FILE, FOLDER, GetTree, Tree
 
 RULE_FILES = (b".gitignore", b".ignore")

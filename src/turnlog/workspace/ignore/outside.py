@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 
 from turnlog.workspace.git import git_folder_of, repository_place
-from turnlog.workspace.gitconfig import GitConfig
-from turnlog.workspace.ignorerule import Outside
+from turnlog.workspace.ignore.gitconfig import GitConfig
+from turnlog.workspace.ignore.rule import Outside
 from turnlog.workspace.systemerror import raise_if_system_error
 
 _SYSTEM = "/etc/gitconfig"
