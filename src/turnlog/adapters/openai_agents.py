@@ -256,7 +256,7 @@ def _drafted(item: object) -> Message:
     """An item as an entry; `Invalid` before anything is written."""
     if type(item) is not dict and not isinstance(item, Mapping):  # the first is cheap, and true of most
         raise Invalid(f"the item {item!r:.80} is not a mapping", hint="an item is a dict, as the SDK makes it")
-    fields: dict[str, Any] = dict(item)
+    fields = dict(cast("Mapping[str, Any]", item))
     try:
         message = message_of(fields)
     except (Invalid, TypeError, RecursionError):
