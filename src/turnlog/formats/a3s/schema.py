@@ -16,7 +16,7 @@ from turnlog.formats._shared.blocks import in_base64, original, unknown
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.interop.patch import apply_deep, deep_patch
 from turnlog.interop.rust import by_key
-from turnlog.interop.value import as_counter, fields, in_order, without_none
+from turnlog.interop.value import as_counter, as_list, fields, in_order, without_none
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
@@ -150,8 +150,6 @@ def read_message(raw: Any, at: datetime | None, tell: Callable[[str], None], run
         message = Message(role=ours, blocks=[*before, *(blocks[index] for index in places)], at=at)
         plain = _plain(message, Tally())
         original_part = {**(plain if messages else record), "content": [items[index] for index in places]}
-        if thoughts and not before:
-            del original_part["reasoning_content"]
         patch = deep_patch(plain, original_part, keeps_additions=True)
         origin = {"run": run, "joins": places if messages else None, "patch": patch}
         messages.append(replace(message, origin={"agent": NAME, **without_none(origin)}))
@@ -159,21 +157,18 @@ def read_message(raw: Any, at: datetime | None, tell: Callable[[str], None], run
 
 
 def _block(raw: Any, tell: Callable[[str], None]) -> AnyBlock:
-    record = fields(raw)
-    content: Any = record.get("content")
-    match record.get("type"):
-        case "text" if isinstance(record.get("text"), str):
-            return Text(text=record["text"])
-        case "image" if (picture := in_base64(record.get("source"))) is not None:
+    match raw:
+        case {"type": "text", "text": str(words)}:
+            return Text(text=words)
+        case {"type": "image", "source": source} if (picture := in_base64(source)) is not None:
             return picture
-        case "tool_use" if isinstance(record.get("id"), str) and isinstance(record.get("name"), str):
-            return ToolCall(id=record["id"], name=record["name"], input=record.get("input"))
-        case "tool_result" if isinstance(record.get("tool_use_id"), str) and isinstance(content, (str, list)):
-            if isinstance(content, list):
-                content = [_block(item, tell) for item in cast("list[Any]", content)]
-            return ToolResult(call=record["tool_use_id"], content=content, is_error=record.get("is_error") is True)
-        case kind:
-            tell(f"a block of the unknown type {kind!r:.80}: kept as it is")
+        case {"type": "tool_use", "id": str(id), "name": str(name)}:
+            return ToolCall(id=id, name=name, input=raw.get("input"))
+        case {"type": "tool_result", "tool_use_id": str(call), "content": content} if isinstance(content, (str, list)):
+            parts = content if isinstance(content, str) else [_block(item, tell) for item in as_list(content)]
+            return ToolResult(call=call, content=parts, is_error=raw.get("is_error") is True)
+        case _:
+            tell(f"a block of the unknown type {fields(raw).get('type')!r:.80}: kept as it is")
             return unknown(NAME, raw)
 
 
@@ -199,8 +194,6 @@ def join(first: dict[str, Any], second: dict[str, Any], places: list[Any]) -> No
     for place, block in zip(places, second["content"], strict=False):
         first["content"].insert(place if isinstance(place, int) else len(first["content"]), block)
     first["content"] += second["content"][len(places) :]
-    if "reasoning_content" in second:
-        first["reasoning_content"] = second["reasoning_content"]
 
 
 def records_of(message: Message, tally: Tally) -> Iterator[dict[str, Any]]:

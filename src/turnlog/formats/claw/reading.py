@@ -252,29 +252,20 @@ class _Reader:
         return Usage(*counts[:3], output_tokens=counts[3])
 
     def block(self, line: ClawRecord, raw: Any) -> AnyBlock:
-        record = fields(raw)
-
-        def text(name: str) -> bool:
-            return isinstance(record.get(name), str)
-
-        match record.get("type"):
-            case "text" if text("text"):
-                return Text(text=record["text"])
-            case "thinking" if text("thinking") or text("text"):
-                words = record["thinking" if text("thinking") else "text"]
-                if not text("signature"):
-                    return Thinking(text=words)
-                return Thinking(text=words, provider="anthropic", data={"signature": record["signature"]})
-            case "tool_use" if text("id") and text("name") and "input" in record:
-                value = record["input"]
-                return ToolCall(id=record["id"], name=record["name"], input=input_of(value) if text("input") else value)
-            case "tool_result" if text("tool_use_id") and text("output"):
-                return ToolResult(
-                    call=record["tool_use_id"],
-                    content=record["output"],
-                    is_error=record.get("is_error") is True,
-                    name=record["tool_name"] if text("tool_name") else None,
-                )
-            case kind:
-                report(self.problems, f"a block of the unknown type {kind!r:.80}: kept as it is", line)
+        match raw:
+            case {"type": "text", "text": str(words)}:
+                return Text(text=words)
+            case {"type": "thinking", "thinking": str(words)} | {"type": "thinking", "text": str(words)}:
+                signature = raw.get("signature")
+                data = {"signature": signature} if isinstance(signature, str) else None
+                return Thinking(text=words, provider="anthropic" if data else None, data=data)
+            case {"type": "tool_use", "id": str(id), "name": str(name), "input": given}:
+                return ToolCall(id=id, name=name, input=input_of(given) if isinstance(given, str) else given)
+            case {"type": "tool_result", "tool_use_id": str(call), "output": str(output)}:
+                tool, is_error = raw.get("tool_name"), raw.get("is_error") is True
+                name = tool if isinstance(tool, str) else None
+                return ToolResult(call=call, content=output, is_error=is_error, name=name)
+            case _:
+                what = f"a block of the unknown type {fields(raw).get('type')!r:.80}: kept as it is"
+                report(self.problems, what, line)
                 return unknown(NAME, raw)

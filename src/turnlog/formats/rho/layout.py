@@ -1,6 +1,4 @@
-"""Where rho keeps its sessions, what it calls them, and what lies beside them.
-
-Those are checkpoints of files, pages from the web, what subagents left, and an index of all sessions.
+"""Where rho keeps its sessions, and what lies beside them: files as they were, web pages, an index of all sessions.
 
 `~/.rho/sessions/<workspace key>/<seconds>_<id>.jsonl`, or a folder of that name with `session.jsonl` in it.
 """
@@ -9,8 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, cast
@@ -18,7 +16,7 @@ from uuid import UUID, uuid5
 
 from turnlog.errors import Conflict, Invalid
 from turnlog.formats import OutputFile, Places, Problem, Record, Rendered, Source
-from turnlog.formats.rho.logline import differing_line, kept_line, seconds
+from turnlog.formats.rho.logline import differing_line, kept_line, numbered, seconds
 from turnlog.formats.rho.message import NAME, Json, RhoTally, origin_of
 from turnlog.interop.folder import entries_in, head_of, is_plain_file, is_plain_folder
 from turnlog.interop.json import decode
@@ -27,7 +25,7 @@ from turnlog.interop.place import locked, put_files, safe_name
 from turnlog.interop.records import record_in, report_unreadable
 from turnlog.interop.rust import compact, fnv1a64
 from turnlog.interop.sqlite import ERRORS, opened
-from turnlog.interop.value import fields
+from turnlog.interop.value import as_list, fields, text
 from turnlog.log.codec import without_surrogates
 from turnlog.log.digest import sha256
 from turnlog.log.entry import AnyEntry, Note
@@ -108,10 +106,7 @@ def _is_time(value: Any) -> bool:
 
 
 def place(written: Rendered, folder: str, *, force: bool = False) -> str:
-    """Lay a session out, readable by its owner only, unless rho has it open.
-
-    The folder is that of all sessions, or that of the session's workspace.
-    """
+    """Lay a session out, unless rho has it open, in the folder of all sessions or in that of its workspace."""
     workspace, unit = (safe_name(name, limit=MAX_NAME) for name in written.files[0].path.split("/")[:2])
     if os.path.basename(os.path.abspath(folder)) == workspace:
         folder = os.path.dirname(os.path.abspath(folder))
@@ -129,11 +124,6 @@ def workspace_key(cwd: str) -> str:
     plain = "".join(char if char.isascii() and char.isalnum() else "-" for char in cwd)
     tail = f"-{fnv1a64(str(without_surrogates(cwd)).encode()):016x}"
     return plain[: MAX_NAME - len(tail)] + tail
-
-
-def is_cut(cwd: Any) -> bool:
-    """Whether the folder's name had to be shortened, so that rho finds the session by its id only."""
-    return isinstance(cwd, str) and len(cwd) > MAX_NAME - 17
 
 
 def chosen_id(name: str) -> str:
@@ -173,7 +163,7 @@ def beside(path: str, problems: list[Problem]) -> Iterator[Record]:
 def _checkpoints(path: str, problems: list[Problem]) -> Iterator[Record]:
     if not is_plain_file(path):
         return
-    seen: dict[str, int] = {}
+    seen = Counter[str]()
     for line in lines(path):
         if line.problem is not None:
             problems.append(line.problem)
@@ -185,23 +175,18 @@ def _checkpoints(path: str, problems: list[Problem]) -> Iterator[Record]:
             problems.append(Problem("a checkpoint that cannot be read", JOURNAL, line.offset, line.length))
             continue
         origin: Json = {"agent": NAME, "is": "checkpoint", **differing_line(record, line.data)}
-        text, at = _summary(record)
-        digest = sha256(line.data).hexdigest()[:24]
-        seen[digest] = seen.get(digest, 0) + 1
-        note = Note(text=text, data=record, at=at, origin=origin)
-        yield Record(entry=note, key=f"checkpoint:{digest}.{seen[digest]}")
+        words, at = _summary(record)
+        note = Note(text=words, data=record, at=at, origin=origin)
+        yield Record(entry=note, key=f"checkpoint:{numbered(line.data, seen)}")
 
 
 def _summary(record: Any) -> tuple[str, Any]:
     """What people see of a checkpoint, and when it was."""
-    try:
-        inner = record["checkpoint"]
-        names = [os.path.basename(str(file["path"])) for file in inner["files"]]
-        at = seconds(str(inner["finalized_at"]))
-        first = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-    except (KeyError, TypeError):
-        return "rho kept files as they were", None
-    return f"rho kept {len(names)} file{'s' * (len(names) != 1)} as they were: {first}"[:200], at
+    inner = fields(fields(record).get("checkpoint"))
+    names = [os.path.basename(str(fields(file).get("path"))) for file in as_list(inner.get("files"))]
+    first = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+    words = f"rho kept {len(names)} file{'s' * (len(names) != 1)} as they were: {first}"
+    return words[:200], seconds(str(inner.get("finalized_at")))
 
 
 def _files(folder: str, prefix: str, problems: list[Problem]) -> Iterator[Record]:
@@ -251,13 +236,11 @@ def title_in_index(root: str, key: str, session: str, problems: list[Problem]) -
         return None
     try:
         with opened(path, wait_s=0.2) as index:
-            if not index.has("sessions", "title", "workspace_key", "id"):
-                raise sqlite3.OperationalError("no such table of sessions")
-            row = next(index.rows("sessions", "workspace_key = ? and id = ?", (key, session), only=("title",)), None)
-        return row[0] if row is not None and isinstance(row[0], str) and row[0] else None
+            row = index.row("sessions", "workspace_key = ? and id = ?", (key, session), only=("title",))
+            return text(row.get("title"))
     except (OSError, *ERRORS) as error:
         problems.append(Problem(f"the title cannot be read: {error}", INDEX))
-    return None
+        return None
 
 
 def sidecars(entries: Iterable[AnyEntry], base: str, tally: RhoTally, *, is_folder: bool) -> list[OutputFile]:

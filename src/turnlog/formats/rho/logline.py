@@ -1,10 +1,8 @@
-"""Lines of rho's files, the states they lead to, and the history that a model sees there.
-
-A record is kept without the messages that are entries. A history that was replaced is a compaction, or a new prompt.
-"""
+"""Lines of rho's files, the states they lead to, and the history that a model sees there."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
@@ -17,7 +15,8 @@ from turnlog.formats.rho.message import Json, digest, to_entry
 from turnlog.interop.rust import compact
 from turnlog.interop.value import as_counter, fields, from_ms
 from turnlog.log.block import Text
-from turnlog.log.entry import Compaction, Edit, Message, Ref
+from turnlog.log.digest import sha256
+from turnlog.log.entry import AnyEntry, Compaction, Edit, Message, Ref
 from turnlog.log.usage import Usage
 
 _ENVELOPE = ("provider", "compaction", "metadata", "prompt_cache_key")
@@ -50,11 +49,23 @@ def seconds(text: Any) -> datetime | None:
     return from_ms(int(text) * 1000)
 
 
-def stamp(at: datetime | None, origin: Json | None = None) -> str:
-    """A time for rho."""
-    if origin is not None and "time" in origin:
-        return origin["time"]
-    return str(max(0, int(at.timestamp()))) if at is not None else "0"
+def stamp(entry: AnyEntry, origin: Json | None = None) -> str:
+    """The time of an entry for rho, or the one that its origin has to the letter."""
+    at = entry.clock or entry.at
+    otherwise = str(max(0, int(at.timestamp()))) if at is not None else "0"
+    return fields(origin).get("time", otherwise)
+
+
+def numbered(data: bytes, seen: Counter[str]) -> str:
+    """A key for a line: its content, and which of its kind it is, wherever in the file it comes to stand."""
+    digest = sha256(data).hexdigest()[:24]
+    seen[digest] += 1
+    return f"{digest}.{seen[digest]}"
+
+
+def part_keys(key: str, count: int) -> list[str]:
+    """The keys of so many entries that one record became: the last one has that of the record."""
+    return [*(f"{key}/{index}" for index in range(count - 1)), key][:count]
 
 
 def differing_line(record: Json, data: bytes) -> Json:
@@ -218,12 +229,9 @@ def rewritten(
         messages_kept: list[Message | Ref] = [to_entry(item) for item in replacement]
         compaction = Compaction(replacement=messages_kept, trigger="rho", at=at, origin=origin, **_sizes(facts))
         drafts.append(Record(entry=compaction, names={"keep": tail[0].key or ""} if tail else {}))
-    first = len(drafts)
     drafts += [Record(entry=to_entry(item, at)) for item in new]
-    fresh = [
-        HistoryItem(digest(item), key if first + i == len(drafts) - 1 else f"{key}/{first + i}")
-        for i, item in enumerate(new)
-    ]
+    names = part_keys(key, len(drafts))[len(drafts) - len(new) :]
+    fresh = [HistoryItem(digest(item), name) for item, name in zip(new, names, strict=True)]
     middle = [HistoryItem(mark) for mark in marks[dropped : len(rest) - kept]]
     return RhoHistory(None, [*(systems if dropped else []), *middle, *tail, *fresh], systems, False), drafts
 

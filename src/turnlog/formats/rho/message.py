@@ -9,10 +9,12 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from turnlog.formats._shared import origin as shared
 from turnlog.formats._shared.tally import Tally, stand_in
 from turnlog.interop.base64 import from_base64
 from turnlog.interop.json import decode
@@ -43,10 +45,8 @@ class RhoTally(Tally):
     """Whether this rho knows pictures, reasoning, and who gave a response or broke it off; the first does not."""
 
 
-def origin_of(value: Any) -> Json | None:
-    """What an entry brought along from rho; None for one that never was there."""
-    origin = fields(getattr(value, "origin", None))
-    return origin if origin.get("agent") == NAME else None
+origin_of = partial(shared.origin_of, agent=NAME)
+"""What an entry brought along from rho; None for one that never was there."""
 
 
 def digest(raw: Json) -> bytes:

@@ -20,7 +20,7 @@ from turnlog.interop.value import as_counter, as_list, fields
 from turnlog.log.block import Image, Thinking, UnknownBlock
 from turnlog.log.context import spoken, visible
 from turnlog.log.context.toolturn import INTERRUPTED
-from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Entry, Head, Message
+from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message
 
 
 class RhoLine(Struct):
@@ -81,7 +81,7 @@ class Trail:
         origin = origin_of(message)
         if origin is None and not message.blocks:
             return []
-        time, display = stamp(message.clock or message.at, origin), shown_instead(message)
+        time, display = stamp(message, origin), shown_instead(message)
         is_hidden = message.display is False
         return [
             RhoLine(message.seq, raw, time, display, is_new=origin is None, is_hidden=is_hidden)
@@ -120,7 +120,7 @@ class Trail:
         return self._to_lines(message)
 
 
-def is_newer(entry: Entry) -> bool:
+def is_newer(entry: AnyEntry) -> bool:
     """Whether it came from rho and says what the first one would refuse."""
     origin = origin_of(entry)
     if origin is None:
@@ -171,10 +171,7 @@ def no_result(call: str) -> Json:
 
 
 def open_calls(history: Iterable[Json], waiting: list[str] | None = None) -> list[str] | None:
-    """The calls at the end of a history that still need a result; None if that cannot be mended at its end.
-
-    `waiting` are those that needed one before it.
-    """
+    """The calls that need a result after a history, and `waiting` before it; None if its end cannot mend that."""
     pending = deque(waiting or ())
     for raw in history:
         if not pending:
@@ -287,7 +284,7 @@ class NodeMaker:
             # rho has no second beginning: this branches off from the first node, with a history of its own.
             before, is_plain = next(iter(self._closed.values())), False
             self._tally.add("branch from the very beginning", "one after the first turn, with its own history")
-        time = stamp(last.clock or last.at)
+        time = stamp(last)
         lines = settled(new, self._tally, before.waiting if before is not None else [], time)
         seen = [item for item in lines if not item.is_hidden and "System" not in item.json]
         displays = [item.json if item.display is None else item.display for item in seen]

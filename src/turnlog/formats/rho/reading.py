@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from itertools import islice
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from turnlog.interop.records import record_in
 from turnlog.interop.rust import compact
 from turnlog.interop.value import fields, in_order, without_none
 from turnlog.log.digest import sha256
-from turnlog.log.entry import AnyEntry, Custom, Message, Note
+from turnlog.log.entry import Custom, Message, Note
 
 NEWEST = 4
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -60,7 +60,7 @@ class _Reader:
         """All places by rho's id for them."""
         self.unknown = UnknownRecords(NAME)
         self.start = self.leaf = Point()
-        self._keys: dict[str, int] = {}
+        self._seen = Counter[str]()
         self._kinds: dict[str, Callable[[Json, int, bytes], list[Step] | None]] = {
             "message": self._message, "replace_history": self._replace, "snapshot": self._snapshot,
             "snapshot_delta": self._snapshot, "node": self._node, "set_leaf": self._set_leaf,
@@ -185,18 +185,12 @@ class _Reader:
         if is_unknown:
             text, origin[UNKNOWN] = self.unknown.note(kind, record).text, kind
         at = logline.seconds(record.get("timestamp"))
-        return Record(entry=Note(text=text, data=record, at=at, origin=origin), key=self._key(data))
-
-    def _key(self, data: bytes) -> str:
-        """A record's content, and which of its kind it is: the same wherever in the file it comes to stand."""
-        digest = sha256(data).hexdigest()[:24]
-        self._keys[digest] = self._keys.get(digest, 0) + 1
-        return f"{digest}.{self._keys[digest]}"
+        return Record(entry=Note(text=text, data=record, at=at, origin=origin), key=logline.numbered(data, self._seen))
 
     def _message(self, record: Json, offset: int, data: bytes) -> list[Step]:
         at = logline.seconds(record["timestamp"])
         (raw,) = _messages([record["message"]])
-        message = to_entry(raw, at, **_time(record["timestamp"], at))
+        message = to_entry(raw, at, **_time(record["timestamp"]))
         display = record.get("display_message")
         if display is not None:
             message = replace(message, display=text_shown(display))
@@ -204,7 +198,7 @@ class _Reader:
                 message.origin["display"] = display
         line = logline.message_line(raw, record["timestamp"], shown_instead(message))
         message.origin.update(logline.differing_line(line, data))
-        key = self._key(data)
+        key = logline.numbered(data, self._seen)
         before = self.leaf.state
         state = replace(before, id=f"legacy:{offset:016x}", revision=before.revision + 1)
         self._arrived(Point(key, state, logline.extension(self.leaf.place, [raw], [key])))
@@ -213,17 +207,15 @@ class _Reader:
     def _replace(self, record: Json, offset: int, data: bytes) -> list[Step]:
         messages = _messages(record["messages"])
         at = logline.seconds(record["timestamp"])
-        key = self._key(data)
+        key = logline.numbered(data, self._seen)
         place, drafts = logline.rewritten(self.leaf.place, messages, 0, key, at)
-        again = logline.history_line(record["timestamp"], messages)
         self._arrived(Point(key, logline.state_replaced(self.leaf.state, f"legacy:{offset:016x}"), place))
-        return _closed(
-            drafts, key, {"is": "replace", **_time(record["timestamp"], at), **logline.differing_line(again, data)}
-        )
+        again = logline.history_line(record["timestamp"], messages)
+        return _closed(drafts, key, {"is": "replace", **_as_it_was(again, data)})
 
     def _snapshot(self, record: Json, offset: int, data: bytes) -> list[Step]:
         inner = logline.inner_of(record)
-        return self._state(record, inner, self._key(data), self.leaf, f"legacy:{offset:016x}", data)
+        return self._state(record, inner, logline.numbered(data, self._seen), self.leaf, f"legacy:{offset:016x}", data)
 
     def _arrived(self, point: Point) -> None:
         self.points[point.state.id] = self.leaf = point
@@ -234,7 +226,7 @@ class _Reader:
         is_odd = False
         if not isinstance(id, str) or id in self.points:
             self.problem(f"a node with the id {id!r:.60}, which is taken", offset, len(data))
-            id, is_odd = chosen_id(self._key(data)), True
+            id, is_odd = chosen_id(logline.numbered(data, self._seen)), True
         if before is None:
             what = f"a node after {parent!r:.60}, which is not there: read as if it followed the one before"
             self.problem(what, offset, len(data))
@@ -249,10 +241,10 @@ class _Reader:
             self.problem("goes on after a node that is not there", offset, len(data))
             return None
         self.leaf = point
-        at = logline.seconds(record["timestamp"])
         again = {"type": "set_leaf", "timestamp": record["timestamp"], "target_id": point.state.id}
-        origin = {"agent": NAME, "is": "leaf", **_time(record["timestamp"], at), **logline.differing_line(again, data)}
-        return [Jump(to=point.key, key=self._key(data), at=at, origin=origin)]
+        origin = {"agent": NAME, "is": "leaf", **_as_it_was(again, data)}
+        key, at = logline.numbered(data, self._seen), logline.seconds(record["timestamp"])
+        return [Jump(to=point.key, key=key, at=at, origin=origin)]
 
     def _state(self, record: Json, inner: Json, key: str, before: Point, id: str, data: bytes | None) -> list[Step]:
         """The entries of a snapshot, a delta or a node. Without `data` it need not come back as it was."""
@@ -264,8 +256,7 @@ class _Reader:
         whole = [] if delta else old.history()
         if [digest(item) for item in messages[: len(whole)]] == [item.digest for item in whole]:
             fresh = messages[len(whole) :]
-            names = [f"{key}/{i}" for i in range(len(fresh) - 1)] + [key][: len(fresh)]
-            place = logline.extension(old, fresh, names)
+            place = logline.extension(old, fresh, logline.part_keys(key, len(fresh)))
             drafts = [Record(entry=to_entry(item, at)) for item in fresh]
         else:
             count = _said_now(messages, [item["message"] for item in displays], {item.digest for item in whole})
@@ -284,12 +275,11 @@ class _Reader:
     def _mended(self, record: Json, state: logline.RhoState, before: Point) -> Json:
         """A node as rho would take it: with an id of its own, after one that is there or before all others."""
         owner = logline.inner_of(record).get("session_id") or self.session
-        if before is self.start:
-            first = {**record, "id": state.id, "transition": logline.transition(state, None, owner, None)}
-            return {name: value for name, value in first.items() if name != "parent_id"}
-        base = before.state.revision if logline.is_delta(record) else None
+        is_first = before is self.start
+        base = before.state.revision if logline.is_delta(record) and not is_first else None
         holder = logline.transition(state, base, owner, None)
-        return {**record, "id": state.id, "parent_id": before.state.id, "transition": holder}
+        again = {**record, "id": state.id, "parent_id": before.state.id, "transition": holder}
+        return {name: value for name, value in again.items() if name != "parent_id" or not is_first}
 
 
 def shown_instead(message: Message) -> Json | None:
@@ -307,8 +297,13 @@ def _record(data: bytes) -> Json | None:
     return record if isinstance(record.get("type"), str) else None
 
 
-def _time(text: Any, at: datetime | None) -> Json:
-    return {} if at is not None else {"time": text}
+def _time(text: Any) -> Json:
+    return {} if logline.seconds(text) is not None else {"time": text}
+
+
+def _as_it_was(again: Json, data: bytes) -> Json:
+    """For an origin: what of a line we would write otherwise."""
+    return {**_time(again["timestamp"]), **logline.differing_line(again, data)}
 
 
 def _messages(value: Any) -> list[Json]:
@@ -325,10 +320,7 @@ def _shown(value: Any) -> list[Json]:
 
 
 def _said_now(messages: list[Json], displays: list[Any], digests: set[bytes]) -> int:
-    """How many messages at the end of a history are this turn's: those that were shown with it.
-
-    A person's message may have been shown as another one.
-    """
+    """How many messages at the end of a history are this turn's: those shown with it, a prompt maybe as another."""
     count = 0
     for here, there in zip(reversed(messages), reversed(displays), strict=False):
         is_prompt = "User" in here and "User" in there and digest(here) not in digests
@@ -353,10 +345,8 @@ def _show(drafts: list[Record], fresh: list[Json], displays: list[Json]) -> None
 def _closed(drafts: list[Record], key: str, origin: Json) -> list[Step]:
     """Entries of one record: the last has the record's key and says what it was."""
     steps: list[Step] = []
-    for index, draft in enumerate(drafts):
-        is_last = index == len(drafts) - 1
+    for draft, name in zip(drafts, logline.part_keys(key, len(drafts)), strict=True):
         own: Json = draft.entry.origin or {}
-        more = origin if is_last else {"is": "part"}
-        entry: AnyEntry = replace(draft.entry, origin={"agent": NAME, **own, **more})
-        steps.append(replace(draft, entry=entry, key=key if is_last else f"{key}/{index}"))
+        more = origin if name == key else {"is": "part"}
+        steps.append(replace(draft, entry=replace(draft.entry, origin={"agent": NAME, **own, **more}), key=name))
     return steps

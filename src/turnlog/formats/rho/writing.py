@@ -1,8 +1,7 @@
 """A session written for rho: what was read from it as it was, and everything since in its own way.
 
-A session that never was in a newer rho is written in the words of the first: one line per message that the model sees,
-which every rho loads. A session with newer words goes on in them, and becomes a tree where the conversation branches,
-as rho itself would make it one.
+One without newer words is written in those of the first rho, which every rho loads: one line per message that the model
+sees. Any other goes on in them, and becomes a tree where it branches, as rho itself would make it one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from turnlog.formats._shared.losses import with_losses
 from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import is_import_note, lost_facts
 from turnlog.formats.rho import logline
-from turnlog.formats.rho.layout import chosen_id, is_cut, is_safe, sidecars, unit_name, workspace_key
+from turnlog.formats.rho.layout import MAX_NAME, chosen_id, is_safe, sidecars, unit_name, workspace_key
 from turnlog.formats.rho.message import NAME, Json, RhoTally, origin_of
 from turnlog.formats.rho.path import NodeMaker, RhoLine, Trail, is_newer, open_calls, reached_by, settled, still_open
 from turnlog.formats.rho.reading import NEWEST
@@ -25,7 +24,7 @@ from turnlog.interop.json import decode
 from turnlog.interop.records import record_in
 from turnlog.interop.rust import compact
 from turnlog.interop.value import as_list, fields, in_order
-from turnlog.log.entry import AnyEntry, Checkpoint, Custom, Entry, Head, Message, Note
+from turnlog.log.entry import AnyEntry, Checkpoint, Custom, Head, Message, Note
 
 _ALSO: tuple[LossWord, ...] = ("time of a message", "usage of a message", "spending apart from answers")
 _NOT_FIRST: tuple[LossWord, ...] = (
@@ -114,16 +113,15 @@ class _Writer:
         """One line for each message that the model sees; those of the first rho's own as they were."""
         history = self.trail.history(self.transcript.head)
         for item in settled(history, self.tally):
-            entry = self.trail.nodes.get(item.seq)
-            line = logline.kept_line(origin_of(entry) or {}) if self.is_ours and not self.is_cut else None
-            if line is None or entry is None or item not in self.trail.lines_of(entry):
-                line = compact(replace(item, display=None).record())
-            self._put(line)
+            entry = self.trail.nodes.get(item.seq) if self.is_ours and not self.is_cut else None
+            is_same = entry is not None and item in self.trail.lines_of(entry)
+            line = logline.kept_line(origin_of(entry) or {}) if entry is not None and is_same else None
+            self._put(line or compact(replace(item, display=None).record()))
 
     def _header(self) -> Json:
         kept = fields(self.about.get("header"))
         cwd = (self.transcript.start.workspace if kept else self.transcript.folder) or "/"
-        begun = logline.stamp(self.transcript.created)
+        begun = str(max(0, int(self.transcript.created.timestamp())))
         head = {"type": "session", "id": self.session, "version": 1, "timestamp": begun, "cwd": cwd, **kept}
         if not self.is_known or not is_safe(head["id"]):
             head["id"], self.is_known = self.session, False
@@ -142,7 +140,8 @@ class _Writer:
         is_titled = bool(transcript.title) and transcript.title != self.about.get("title")
         tally.add("title", "one that rho makes, and keeps in its own index", int(is_titled))
         tally.add("workspace", "the folder /", int(not self.is_ours and not transcript.workspace))
-        tally.add("name of a folder, which is too long", "a shorter one: rho finds the session by id", int(is_cut(cwd)))
+        is_long = len(cwd) > MAX_NAME - len("-0123456789abcdef")
+        tally.add("name of a folder, which is too long", "a shorter one: rho finds the session by id", int(is_long))
         tally.add("system prompt", "rho makes its own", int(bool(transcript.facts.get("system"))))
         carried = ("title", "workspace", "source_title", "system", *(("model",) if self.is_ours else ()))
         tally.add("fact", "", lost_facts(transcript, carried))
@@ -168,8 +167,8 @@ class _Writer:
             self._write_anew(entry)
             return
         if origin.get("is") == "replace":
-            time, messages = logline.stamp(entry.clock or entry.at, origin), self._history(entry)
-            line = logline.kept_line(origin) or compact(logline.history_line(time, messages))
+            again = logline.history_line(logline.stamp(entry, origin), self._history(entry))
+            line = logline.kept_line(origin) or compact(again)
             self.waiting.append(RhoLine(entry.seq, {}, line=line, kind="replace"))
         else:
             for item in self.trail.lines_of(entry):
@@ -179,14 +178,11 @@ class _Writer:
 
     def _snapshot(self, entry: AnyEntry, origin: Json) -> None:
         """A snapshot or a delta of versions 2 and 3."""
-        again = self._original_line(entry, origin)
-        if again is None and not self.is_tree:
-            self._upgrade(entry)  # rho would not take the deltas to come
-        if again is None or self._is_elsewhere(entry):
+        if self._is_elsewhere(entry):
             self._write_anew(entry)
         else:
             self._flush()
-            self._reach(entry, *again, self.leaf)
+            self._reach(entry, *self._original_line(entry, origin), self.leaf)
             self.open = open_calls(self._history(entry)) or []
 
     def _node(self, entry: AnyEntry, origin: Json) -> None:
@@ -195,16 +191,15 @@ class _Writer:
         if not self.is_tree:
             self._upgrade(entry)
         before = self.trail.nearest(self.trail.record(entry)[0].parent or 0, self.closed)
-        again = self._original_line(entry, origin)
-        if again is not None and before is not None and before.id != again[1].get("parent_id"):
+        line, record = self._original_line(entry, origin)
+        if before is not None and before.id != record.get("parent_id"):
             # Old lines have other ids where damage before them is gone.
-            moved = {**again[1], "parent_id": before.id}
-            is_fine = before.id.startswith("legacy:") or logline.may_follow(moved, before)
-            again = (compact(moved), moved) if is_fine else None
-        if again is None:
-            self._write_anew(entry)
-        else:
-            self._reach(entry, *again, before)
+            record = {**record, "parent_id": before.id}
+            line = compact(record)
+            if not before.id.startswith("legacy:") and not logline.may_follow(record, before):
+                self._write_anew(entry)
+                return
+        self._reach(entry, line, record, before)
 
     def _is_elsewhere(self, entry: AnyEntry) -> bool:
         return self.is_tree or self.trail.record(entry)[0].parent != self.tip or bool(self.chunk)
@@ -213,12 +208,10 @@ class _Writer:
         for part in self.trail.record(entry):
             self._write_entry(part)
 
-    def _original_line(self, entry: AnyEntry, origin: Json) -> tuple[bytes, Json] | None:
-        """The line of a snapshot, a delta or a node as it was read; None for what an older version read."""
+    def _original_line(self, entry: AnyEntry, origin: Json) -> tuple[bytes, Json]:
+        """The line of a snapshot, a delta or a node as it was read."""
         if "line" in origin:
             return origin["line"].encode(), decode(origin["line"].encode())
-        if "record" not in origin:
-            return None
         fresh = [item.json for part in self.trail.record(entry) for item in self.trail.lines_of(part)]
         messages = fresh if logline.is_delta(origin["record"]) else self._history(entry)
         record = logline.filled(origin["record"], messages, fresh)
@@ -245,8 +238,8 @@ class _Writer:
             return
         if not self.is_tree:
             self._upgrade(entry)
-        time, line = logline.stamp(entry.clock or entry.at, origin), logline.kept_line(origin)
-        record = {"type": "set_leaf", "timestamp": time} if line is None else decode(line)
+        line = logline.kept_line(origin)
+        record = {"type": "set_leaf", "timestamp": logline.stamp(entry, origin)} if line is None else decode(line)
         if line is None or record["target_id"] != target.id:
             line = compact({**record, "target_id": target.id})
         self._put(line)
@@ -291,7 +284,7 @@ class _Writer:
             reached.append((item.seq, self.leaf))
         self.closed.update(reached_by(reached))
 
-    def _upgrade(self, entry: Entry) -> None:
+    def _upgrade(self, entry: AnyEntry) -> None:
         """The session becomes a tree, as rho makes it one: what is there stays, and each line of it is a node."""
         self._flush(is_mended=True)
         self.is_tree = True
@@ -299,8 +292,7 @@ class _Writer:
             # Nothing is there that could become one: it has been a tree all along, and lost its header.
             self.out[: self.out.index(b"\n")] = compact({**self.header, "version": 4})
             return
-        time = logline.stamp(entry.clock or entry.at)
-        self._put(compact({"type": "upgrade", "timestamp": time, "active_leaf_id": self.leaf.id}))
+        self._put(compact({"type": "upgrade", "timestamp": logline.stamp(entry), "active_leaf_id": self.leaf.id}))
 
     def _write_entry(self, entry: AnyEntry) -> None:
         is_speech = isinstance(entry, (Message, Custom))
@@ -310,9 +302,8 @@ class _Writer:
             if is_speech:
                 self.waiting += self.trail.lines_of(entry)
             else:
-                time = logline.stamp(entry.clock or entry.at)
                 messages = [item.json for item in settled(self.trail.history(entry.seq), self.tally)]
-                line = compact(logline.history_line(time, messages))
+                line = compact(logline.history_line(logline.stamp(entry), messages))
                 self.waiting.append(RhoLine(entry.seq, {}, line=line, kind="replace"))
             self.tip = entry.seq
             return
@@ -348,8 +339,7 @@ class _Writer:
         self._close()
         wanted = self.trail.nearest(head.seq, self.closed)
         if wanted is not None and self.leaf is not None and wanted.id != self.leaf.id:
-            time = logline.stamp(last.clock or last.at)
-            self._put(compact({"type": "set_leaf", "timestamp": time, "target_id": wanted.id}))
+            self._put(compact({"type": "set_leaf", "timestamp": logline.stamp(last), "target_id": wanted.id}))
 
 
 _SINCE = {

@@ -1,9 +1,8 @@
 """sofos: one JSON document per session in `.sofos/sessions` of a workspace, rewritten whole at every save.
 
 A message of sofos may mix results and text; here each is a message of its own, and `origin` says that they belong
-together. The model's messages become entries. The display transcript, which goes its own way, is the fact
-`sofos.display`; counters and times as they were in the file are in `sofos.file`. Both say how things stood when the
-file was last read: what was said and spent since is added to them on writing.
+together. The display transcript, which goes its own way, is the fact `sofos.display`; counters and times are in
+`sofos.file`. Both are as of when the file was last read: what was said and spent since is added to them on writing.
 """
 
 from __future__ import annotations
@@ -36,13 +35,11 @@ _ROW = {"id": str, "preview": str, "created_at": int, "updated_at": int, "messag
 def find(path: str) -> Iterator[Source]:
     """The sessions in a file, in the folder of sessions, or in workspaces at most three folders down."""
     if os.path.isfile(path):
-        if os.path.basename(path) != INDEX and (_is_session(path) or _is_at_home(path)):
-            yield Source(AGENT, path)
-        return
-    for folder in homes_under(path, ".sofos", "sessions"):
-        for inner in _session_files(folder):
-            if is_plain_file(inner) and (_is_at_home(inner) or _is_session(inner)):
-                yield Source(AGENT, inner)
+        files = iter([path] if os.path.basename(path) != INDEX else [])
+    else:
+        inner = (file for folder in homes_under(path, ".sofos", "sessions") for file in _session_files(folder))
+        files = filter(is_plain_file, inner)
+    yield from (Source(AGENT, file) for file in files if _is_at_home(file) or _is_session(file))
 
 
 def _session_files(folder: str) -> list[str]:
@@ -71,10 +68,7 @@ def _is_session(path: str) -> bool:
 
 
 def place(written: Rendered, folder: str, *, force: bool = False) -> str:
-    """Save as sofos would: file first, then index, both under its lock. `folder` is its folder of sessions.
-
-    An index that is damaged or missing is made anew from the sessions that are there.
-    """
+    """Save as sofos would in its folder of sessions: file first, then index, both under its lock."""
     output = written.files[0]
     path = os.path.join(folder, safe_name(output.path))
     busy = Unavailable(f"sofos has {folder} locked", hint="try again")
@@ -94,7 +88,7 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
 def _rows(folder: str) -> list[dict[str, Any]]:
     """The rows of the index; where it cannot be read, one for each session in the folder."""
     try:
-        rows = fields(_value_at(os.path.join(folder, INDEX))).get("sessions")
+        rows = fields(decode(document(os.path.join(folder, INDEX))[0])).get("sessions")
     except (OSError, ValueError):
         rows = None
     if isinstance(rows, list) and all(map(_is_row, as_list(rows))):
@@ -105,7 +99,7 @@ def _rows(folder: str) -> list[dict[str, Any]]:
 def _row_at(path: str) -> dict[str, Any] | None:
     """The row of a session that sofos itself could load; it would stumble over any other."""
     try:
-        row = row_of(fields(_value_at(path)))
+        row = row_of(fields(decode(document(path)[0])))
     except (OSError, ValueError, KeyError):
         return None
     return row if _is_row(row) and f"{row['id']}.json" == os.path.basename(path) else None
@@ -113,10 +107,6 @@ def _row_at(path: str) -> dict[str, Any] | None:
 
 def _is_row(row: Any) -> bool:
     return all(isinstance(fields(row).get(name), kind) for name, kind in _ROW.items())
-
-
-def _value_at(path: str) -> Any:
-    return decode(document(path)[0])
 
 
 FORMAT = Format(

@@ -20,7 +20,7 @@ from turnlog.interop.patch import deep_patch
 from turnlog.interop.problem import report
 from turnlog.interop.rust import pretty
 from turnlog.interop.salvage import salvage
-from turnlog.interop.value import fields, from_ms
+from turnlog.interop.value import as_list, fields, from_ms
 from turnlog.log.block import AnyBlock, ToolResult
 from turnlog.log.entry import Compaction, Message, Note, Role
 from turnlog.log.usage import Usage
@@ -58,7 +58,7 @@ class _File:
         self.messages: list[Message] = []
 
     def reading(self) -> Reading:
-        for index, item in enumerate(self.items("messages" if "messages" in self.raw else "api_messages")):
+        for index, item in enumerate(as_list(self.raw.get("messages" if "messages" in self.raw else "api_messages"))):
             self.take(index, item)
         # An id with its time to the millisecond is like no other; one of another shape is only like no other here.
         is_unique = sessionfile.time_in(self.id) is not None
@@ -69,13 +69,6 @@ class _File:
 
     def problem(self, what: str, where: str = "") -> None:
         report(self.problems, what, where=where)
-
-    def items(self, key: str) -> list[Any]:
-        value = self.raw.get(key, [])
-        if isinstance(value, list):
-            return cast("list[Any]", value)
-        self.problem(f"{key} is not a list")
-        return []
 
     def time(self, key: str) -> datetime | None:
         value = self.raw.get(key)
@@ -107,7 +100,8 @@ class _File:
         if peak := sessionfile.counters_in(raw).get(sessionfile.PEAK):
             facts["peak_input_tokens"] = peak
         facts["sofos.file"] = self.saved()
-        facts["sofos.display"] = sessionfile.shortened(self.items("display_messages"), sessionfile.shown(self.messages))
+        display = as_list(raw.get("display_messages"))
+        facts["sofos.display"] = sessionfile.shortened(display, sessionfile.shown(self.messages))
         return facts
 
     def saved(self) -> dict[str, Any]:
