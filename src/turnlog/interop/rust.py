@@ -74,6 +74,11 @@ def fnv1a64(data: bytes) -> int:
     return total
 
 
+def fnv1a64_hex(text: str) -> str:
+    """That hash of a text as 16 hexadecimal digits."""
+    return f"{fnv1a64(text.encode('utf-8', 'surrogatepass')):016x}"
+
+
 def _bytes(text: str) -> bytes:
     try:
         return text.encode()

@@ -20,7 +20,7 @@ from turnlog.interop.json import decoded
 from turnlog.interop.jsonline import lines
 from turnlog.interop.place import Taken, appending, locked, put_files
 from turnlog.interop.records import report_unreadable
-from turnlog.interop.rust import compact, fnv1a64
+from turnlog.interop.rust import compact, fnv1a64_hex
 from turnlog.interop.value import fields
 from turnlog.log.codec import without_surrogates
 from turnlog.log.digest import sha256
@@ -78,17 +78,13 @@ def flat_name(id: str) -> str:
     """The file a3s looks for when it is asked for an id; several ids share one, so whose it is has to be looked up."""
     name = id.replace("/", "_").replace("\\", "_").replace("..", "_")
     is_text = "\0" not in name and without_surrogates(name) == name
-    return f"{name if is_text and 0 < len(name.encode()) <= _LONGEST else f'session_{_hash(id)}'}.json"
+    return f"{name if is_text and 0 < len(name.encode()) <= _LONGEST else f'session_{fnv1a64_hex(id)}'}.json"
 
 
 def new_id(id: str) -> str:
     """The id that a session of another agent gets: one that shares its file with no other."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", id)[:100]
-    return id if plain == id else f"{plain}-{_hash(id)}"
-
-
-def _hash(id: str) -> str:
-    return f"{fnv1a64(id.encode('utf-8', 'surrogatepass')):016x}"
+    return id if plain == id else f"{plain}-{fnv1a64_hex(id)}"
 
 
 def beside_name(kind: str, id: str) -> str:

@@ -23,9 +23,6 @@ from turnlog.log.usage import Usage
 
 NAME = "a3s"
 _ROLES = ("system", "user", "assistant", "tool")
-_APART = "\n\n"
-_PARTS = (Text, Image, UnknownBlock)
-"""What a part of a tool result can be."""
 TOTAL, COST, FILLED = "a3s.total_usage", "a3s.total_cost", "a3s.context_usage"
 UPDATED, MORE, WHOLE, LOOPS = "a3s.updated_at", "a3s.more", "a3s.snapshot", "a3s.loop_checkpoints"
 NAMED = "a3s.model_name"
@@ -69,7 +66,6 @@ _INSIDE: dict[str, tuple[str, ...]] = {
     "features": ("output_sanitizer", "taint_tracking", "tool_interceptor", "injection_defense"),
 }  # fmt: skip
 _MAPS = ("laneHandlers", "laneTimeouts")
-_SETS = ("yolo_lanes",)
 
 
 def filled(value: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +83,7 @@ def settled(value: Any, name: str = "") -> Any:
         return in_order({key: settled(item, key) for key, item in fields_of.items()}, _INSIDE.get(name, ()))
     if isinstance(value, list):
         items = [settled(item) for item in cast("list[Any]", value)]
-        return sorted(items) if name in _SETS and all(isinstance(item, str) for item in items) else items
+        return sorted(items) if name == "yolo_lanes" and all(isinstance(item, str) for item in items) else items
     return value
 
 
@@ -186,7 +182,7 @@ def _message_record(role: str, blocks: list[AnyBlock], tally: Tally, *, is_own: 
     thoughts = [block.text for block in blocks if isinstance(block, Thinking)]
     content = [_record(block, tally, is_own=is_own) for block in blocks if not isinstance(block, Thinking)]
     record = {"role": role, "content": content}
-    return {**record, "reasoning_content": _APART.join(thoughts)} if thoughts else record
+    return {**record, "reasoning_content": "\n\n".join(thoughts)} if thoughts else record
 
 
 def join(first: dict[str, Any], second: dict[str, Any], places: list[Any]) -> None:
@@ -224,7 +220,8 @@ def _record(block: AnyBlock, tally: Tally, *, is_own: bool = False) -> Any:
     if isinstance(block, ToolResult):
         content: Any = block.content
         if not isinstance(block.content, str):
-            parts = (part if isinstance(part, _PARTS) else Text(text=stand_in(part)) for part in block.content)
+            kinds = (Text, Image, UnknownBlock)
+            parts = (part if isinstance(part, kinds) else Text(text=stand_in(part)) for part in block.content)
             content = [_record(part, tally, is_own=is_own) for part in parts]
         return {"type": "tool_result", "tool_use_id": block.call, "content": content, "is_error": block.is_error}
     if is_own and isinstance(block, UnknownBlock):

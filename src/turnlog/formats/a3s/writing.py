@@ -14,7 +14,7 @@ from turnlog.formats.a3s import schema
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
 from turnlog.formats.a3s.schema import NAME, join, own_record, records_of
 from turnlog.interop.rust import F32, pretty
-from turnlog.interop.value import as_list, fields, in_order
+from turnlog.interop.value import as_list, fields, in_order, items
 from turnlog.log.block import ToolCall
 from turnlog.log.context import split_system, text_of
 from turnlog.log.draft import to_ms
@@ -183,10 +183,8 @@ class _Writer:
     def cost_records(self) -> list[Any]:
         costs = self.facts.get("cost_records") if self.has_totals else None
         records = [
-            in_order({**fields(item), "cost_usd": schema.as_float(fields(item).get("cost_usd"))}, schema.COST_RECORD)
-            if isinstance(item, dict)
-            else item
-            for item in as_list(costs)
+            in_order({**item, "cost_usd": schema.as_float(item.get("cost_usd"))}, schema.COST_RECORD)
+            for item in items(costs)
         ]
         for message in self.fresh:
             usage, at = message.usage, message.clock or message.at or self.transcript.updated
@@ -204,10 +202,9 @@ class _Writer:
         if self.fresh or not self.has_facts:
             raw["turns"] = len(self.messages)
             spent = [message.usage for message in self.fresh if message.usage is not None]
-            most = schema.count(raw.get("max_tokens")) or 200_000
             if spent:
                 raw["used_tokens"] = spent[-1].all_input_tokens + spent[-1].output_tokens
-                raw["percent"] = raw["used_tokens"] / most
+                raw["percent"] = raw["used_tokens"] / (schema.count(raw.get("max_tokens")) or 200_000)
         raw = {"used_tokens": 0, "max_tokens": 200_000, "percent": 0.0, "turns": 0, **raw}
         return in_order({**raw, "percent": F32(schema.as_float(raw["percent"]) or 0.0)}, schema.CONTEXT)
 
@@ -228,7 +225,5 @@ class _Writer:
         count_unseen(transcript, tally, self.seen)
         tally.add("time of a message", "the session's own times", len(self.fresh))
         tally.add("fork", "", int(transcript.start.fork is not None))
-        carried = (
-            _CARRIED if self.has_facts else [name for name in _CARRIED if name not in ("config", *schema.POLICIES)]
-        )
+        carried = [name for name in _CARRIED if self.has_facts or name not in ("config", *schema.POLICIES)]
         tally.add("fact", "", lost_facts(transcript, (*carried, "tools")))

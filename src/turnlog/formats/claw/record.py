@@ -16,7 +16,7 @@ from turnlog.interop.clawjson import BOM, decode
 from turnlog.interop.folder import head_of
 from turnlog.interop.jsonline import JsonLine, document, lines
 from turnlog.interop.problem import tell
-from turnlog.interop.rust import fnv1a64
+from turnlog.interop.rust import fnv1a64, fnv1a64_hex
 from turnlog.interop.salvage import salvage
 from turnlog.interop.value import as_list
 
@@ -76,7 +76,7 @@ def file_name(id: str) -> str:
     if re.fullmatch(SAFE_ID, id) and copy_of(f"{id}.jsonl") is None:
         return f"{id}.jsonl"
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", id)[:100]
-    return f"session_{plain}-{fnv1a64(id.encode('utf-8', 'surrogatepass')):016x}.jsonl"
+    return f"session_{plain}-{fnv1a64_hex(id)}.jsonl"
 
 
 _GLANCE = 16 << 10

@@ -19,7 +19,7 @@ from turnlog.formats import OutputFile, Places, Problem, Record, Rendered, Sourc
 from turnlog.formats.rho.logline import differing_line, kept_line, numbered, seconds
 from turnlog.formats.rho.message import NAME, Json, RhoTally, origin_of
 from turnlog.interop.folder import entries_in, head_of, is_plain_file, is_plain_folder
-from turnlog.interop.json import decode
+from turnlog.interop.json import decoded
 from turnlog.interop.jsonline import document, lines
 from turnlog.interop.place import locked, put_files, safe_name
 from turnlog.interop.records import record_in, report_unreadable
@@ -169,9 +169,8 @@ def _checkpoints(path: str, problems: list[Problem]) -> Iterator[Record]:
             problems.append(line.problem)
         if not line.data.strip():
             continue
-        try:
-            record = decode(line.data)
-        except ValueError:
+        record = decoded(line.data)
+        if record is None:
             problems.append(Problem("a checkpoint that cannot be read", JOURNAL, line.offset, line.length))
             continue
         origin: Json = {"agent": NAME, "is": "checkpoint", **differing_line(record, line.data)}

@@ -227,7 +227,7 @@ def rewritten(
     tail = old[len(old) - kept :]
     if replacement or origin or kept != len(old) - len(systems) or not drafts:
         messages_kept: list[Message | Ref] = [to_entry(item) for item in replacement]
-        compaction = Compaction(replacement=messages_kept, trigger="rho", at=at, origin=origin, **_sizes(facts))
+        compaction = Compaction(replacement=messages_kept, trigger="rho", at=at, origin=origin, **_sizes(facts or {}))
         drafts.append(Record(entry=compaction, names={"keep": tail[0].key or ""} if tail else {}))
     drafts += [Record(entry=to_entry(item, at)) for item in new]
     names = part_keys(key, len(drafts))[len(drafts) - len(new) :]
@@ -236,9 +236,7 @@ def rewritten(
     return RhoHistory(None, [*(systems if dropped else []), *middle, *tail, *fresh], systems, False), drafts
 
 
-def _sizes(facts: Json | None) -> Json:
-    if facts is None:
-        return {}
+def _sizes(facts: Json) -> Json:
     before, after, cost = (as_counter(facts.get(name)) for name in _SIZES)
     usage = Usage(cost_micros=cost) if cost is not None else None
     return {"tokens_before": before, "tokens_after": after, "usage": usage}

@@ -236,22 +236,15 @@ def _content(message: Message, tally: RhoTally) -> list[Json]:
         elif isinstance(block, ToolCall) and (block.by is None or is_ours):
             given = by_key(block.input) if is_ours else tally.as_rust_json(block.input)
             content.append({"ToolCall": {"id": block.id, "name": block.name, "arguments": given}})
-        elif isinstance(block, Image):
-            data = tally.data(block)
-            if data is None or not (tally.is_rich or is_ours):
-                tally.add("image", "a text with its name")
-                content.append({"Text": stand_in(block)})
-                continue
-            kind = block.media_type or "image/png"
-            content.append({"Image": {"data": b64encode(data).decode(), "mime_type": kind}})
-        elif isinstance(block, File):
-            tally.add("file", "a text with its name")
+        elif isinstance(block, Image) and (tally.is_rich or is_ours) and (data := tally.data(block)) is not None:
+            content.append({"Image": {"data": b64encode(data).decode(), "mime_type": block.media_type or "image/png"}})
+        elif isinstance(block, (Image, File)):
+            tally.add("image" if isinstance(block, Image) else "file", "a text with its name")
             content.append({"Text": stand_in(block)})
+        elif isinstance(block, UnknownBlock) and block.kind == BLOCK:
+            content.append(_kept_in(block))
         elif isinstance(block, UnknownBlock):
-            if block.kind == BLOCK:
-                content.append(_kept_in(block))
-            elif block.kind not in (CONTEXT, CALL):
-                tally.add(f"{block.kind:.40} block")
+            tally.add(f"{block.kind:.40} block", "", int(block.kind not in (CONTEXT, CALL)))
         elif isinstance(block, (ToolCall, ToolResult)):
             tally.add("provider's tool call")
     return content

@@ -117,16 +117,12 @@ class _Reader:
 
     def facts(self) -> dict[str, Any]:
         """What holds for the session as it stands."""
-        facts: dict[str, Any] = {}
-        envelope = self.leaf.state.envelope
+        envelope, head = self.leaf.state.envelope, self.head or {}
         provider = fields(envelope.get("provider"))
-        if isinstance(provider.get("model"), str):
-            facts["model"] = provider["model"]
-            facts["rho.provider"] = provider
-        if envelope.get("metadata"):
-            facts["rho.metadata"] = envelope["metadata"]
-        head = self.head or {}
-        return facts | without_none({f"rho.{name}": head.get(name) for name in ("agent_id", "agent_fingerprint")})
+        is_named = isinstance(provider.get("model"), str)
+        facts = {"model": provider["model"], "rho.provider": provider} if is_named else {}
+        facts |= {"rho.metadata": envelope.get("metadata") or None}
+        return without_none(facts | {f"rho.{name}": head.get(name) for name in logline.HEADER[5:]})
 
     def problem(self, what: str, offset: int, length: int) -> None:
         """Something that could not be read."""
@@ -250,7 +246,7 @@ class _Reader:
         """The entries of a snapshot, a delta or a node. Without `data` it need not come back as it was."""
         delta = logline.is_delta(record)
         messages = _messages(inner["appended_history" if delta else "history"])
-        displays = _shown(record.get("display_messages", []))
+        shown = _messages([item["message"] for item in record.get("display_messages", [])])
         at = logline.seconds(as_text(record["timestamp"]))
         old = before.place
         whole = [] if delta else old.history()
@@ -259,7 +255,7 @@ class _Reader:
             place = logline.extension(old, fresh, logline.part_keys(key, len(fresh)))
             drafts = [Record(entry=to_entry(item, at)) for item in fresh]
         else:
-            count = _said_now(messages, [item["message"] for item in displays], {item.digest for item in whole})
+            count = _said_now(messages, shown, {item.digest for item in whole})
             fresh = messages[len(messages) - count :]
             place, drafts = logline.rewritten(old, messages, count, key, at, record.get("compaction_facts"))
         state = logline.state_after(record, before.state, id)
@@ -268,7 +264,7 @@ class _Reader:
         origin = {"is": record["type"], **(again or {"record": kept})}
         if not drafts:
             drafts = [Record(entry=Custom(kind="rho.state", at=at))]
-        _show(drafts, fresh, displays)
+        _show(drafts, fresh, shown)
         self._arrived(Point(key, state, place))
         return _closed(drafts, key, origin)
 
@@ -312,17 +308,10 @@ def _messages(value: Any) -> list[Json]:
     return cast("list[Json]", value)
 
 
-def _shown(value: Any) -> list[Json]:
-    for item in value:
-        if set(item) != {"timestamp", "message"} or not isinstance(item["message"], dict):
-            raise TypeError("not what people see")
-    return cast("list[Json]", value)
-
-
-def _said_now(messages: list[Json], displays: list[Any], digests: set[bytes]) -> int:
+def _said_now(messages: list[Json], shown: list[Json], digests: set[bytes]) -> int:
     """How many messages at the end of a history are this turn's: those shown with it, a prompt maybe as another."""
     count = 0
-    for here, there in zip(reversed(messages), reversed(displays), strict=False):
+    for here, there in zip(reversed(messages), reversed(shown), strict=False):
         is_prompt = "User" in here and "User" in there and digest(here) not in digests
         if here != there and not is_prompt:
             break
@@ -330,15 +319,15 @@ def _said_now(messages: list[Json], displays: list[Any], digests: set[bytes]) ->
     return count
 
 
-def _show(drafts: list[Record], fresh: list[Json], displays: list[Json]) -> None:
+def _show(drafts: list[Record], fresh: list[Json], shown: list[Json]) -> None:
     """Where people saw another text than the model, the entry says so, too. `origin` has it to the letter."""
     messages = enumerate(fresh, len(drafts) - len(fresh))
     spoken = [(place, raw) for place, raw in messages if cast("Message", drafts[place].entry).role != "system"]
-    if len(spoken) != len(displays):
+    if len(spoken) != len(shown):
         return
-    for (place, raw), item in zip(spoken, displays, strict=True):
-        text = text_shown(item["message"])
-        if raw != item["message"] and text is not None:
+    for (place, raw), other in zip(spoken, shown, strict=True):
+        text = text_shown(other)
+        if raw != other and text is not None:
             drafts[place] = replace(drafts[place], entry=replace(cast("Message", drafts[place].entry), display=text))
 
 

@@ -61,8 +61,7 @@ class _Writer:
         """Whether it is written in the words of the first rho."""
         self.is_cut = self.is_first and has_newer
         if self.is_cut:
-            self.header["version"] = 1
-            self.header = {name: self.header[name] for name in _FIRST}
+            self.header = {name: self.header[name] for name in _FIRST} | {"version": 1}
             self.about = {name: value for name, value in self.about.items() if name not in ("line", "folder")}
         elif not self.is_first and not self.is_ours:
             self.header["version"] = NEWEST

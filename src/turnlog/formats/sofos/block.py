@@ -142,10 +142,10 @@ def json_of(block: AnyBlock, tally: Tally, *, ours: bool = False) -> dict[str, A
         return {"type": kind, "id": block.id, "name": block.name, "input": given}
     if isinstance(block, ToolResult):
         return _result(block, tally)
-    if isinstance(block, Image):
-        return _picture(block, tally)
-    if isinstance(block, File):
-        tally.add("file", "a text with its name")
+    if isinstance(block, Image) and (source := _source(block, tally)) is not None:
+        return {"type": "image", "source": source}
+    if isinstance(block, (Image, File)):
+        tally.add("image" if isinstance(block, Image) else "file", "a text with its name")
         return {"type": "text", "text": stand_in(block)}
     raw = fields(original(AGENT, block))
     if ours and flaw(raw) is None:
@@ -182,13 +182,9 @@ def _result(block: ToolResult, tally: Tally) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": block.call, "content": text}
 
 
-def _picture(block: Image, tally: Tally) -> dict[str, Any]:
+def _source(block: Image, tally: Tally) -> dict[str, Any] | None:
     content = tally.data(block)
-    if content is not None:
-        data = base64.b64encode(content).decode()
-        source = {"type": "base64", "media_type": block.media_type or "image/png", "data": data}
-        return {"type": "image", "source": source}
-    if block.url is not None:
-        return {"type": "image", "source": {"type": "url", "url": block.url}}
-    tally.add("image", "a text with its name")
-    return {"type": "text", "text": stand_in(block)}
+    if content is None:
+        return {"type": "url", "url": block.url} if block.url is not None else None
+    data = base64.b64encode(content).decode()
+    return {"type": "base64", "media_type": block.media_type or "image/png", "data": data}
