@@ -7,10 +7,12 @@ counts. It refuses fractions, integers beyond 64 bits and surrogate escapes. All
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, cast
 
 from turnlog.interop.json import decode as decode_strictly
+from turnlog.interop.rust import compact
 from turnlog.interop.salvage import ESCAPE, unescaped
 from turnlog.interop.value import json_text
 from turnlog.log.codec import without_surrogates
@@ -50,6 +52,22 @@ def decode(data: bytes) -> tuple[Any, list[str]]:
     return value, list(dict.fromkeys(refused))
 
 
+def with_integers(value: Any, tell: Callable[[], None]) -> Any:
+    """The same value for claw: a number that it would refuse is told, and becomes a text of its digits."""
+    if isinstance(value, dict):
+        return {key: with_integers(item, tell) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [with_integers(item, tell) for item in cast("list[Any]", value)]
+    if not _is_foreign(value):
+        return value
+    tell()
+    return compact(value).decode()
+
+
+def _is_foreign(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and not -(1 << 63) <= value < 1 << 63)
+
+
 def _has_foreign_number(value: Any) -> bool:
     stack = [value]
     while stack:
@@ -58,7 +76,7 @@ def _has_foreign_number(value: Any) -> bool:
             stack.extend(cast("dict[str, Any]", item).values())
         elif isinstance(item, list):
             stack.extend(cast("list[Any]", item))
-        elif isinstance(item, float) or (isinstance(item, int) and not -(1 << 63) <= item < 1 << 63):
+        elif _is_foreign(item):
             return True
     return False
 

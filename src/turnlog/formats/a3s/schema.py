@@ -1,7 +1,4 @@
-"""The documents of a3s: their fields in order, with what stands for a missing one; their messages, and ours.
-
-Tool results are a user's there, and reasoning is a field beside the content.
-"""
+"""The documents of a3s: their fields in order, and messages, in which results of tools are a user's."""
 
 from __future__ import annotations
 

@@ -175,10 +175,7 @@ class _Writer:
             else schema.count(raw.get(name)) + count
             for name, count in zip(schema.USAGE, spent, strict=True)
         }
-        return {
-            "total_usage": in_order({**raw, **total}, schema.USAGE),
-            "total_cost": cost + dearer / 1e6 if dearer else cost,
-        }
+        return {"total_usage": in_order({**raw, **total}, schema.USAGE), "total_cost": cost + dearer / 1e6}
 
     def cost_records(self) -> list[Any]:
         costs = self.facts.get("cost_records") if self.has_totals else None

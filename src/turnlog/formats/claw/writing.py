@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from turnlog.formats import LossWord, OutputFile, Rendered, Transcript
 from turnlog.formats._shared.compactedview import compactions_on, seen_on
@@ -12,8 +12,9 @@ from turnlog.formats._shared.origin import is_of, origin_of
 from turnlog.formats._shared.tally import Tally, lost_facts, stand_in, with_repaired_results
 from turnlog.formats.claw.message import MAX_COUNT, NAME, UPDATED, block_record, message_record, plain_record
 from turnlog.formats.claw.record import file_name
+from turnlog.interop.clawjson import with_integers
 from turnlog.interop.patch import apply_deep
-from turnlog.interop.rust import claw, compact, fnv1a64, trimmed
+from turnlog.interop.rust import claw, fnv1a64, trimmed
 from turnlog.interop.value import as_list, fields
 from turnlog.log.block import Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible
@@ -34,18 +35,6 @@ def records_of(message: Message, tally: Tally, names: Mapping[str, str], *, is_f
         blocks = [block_record(block, tally, names) for block in words]
         role, usage = ("user" if message.role == "tool" else message.role), message.usage
         yield message_record(role, blocks, usage if role == "assistant" else None, tally)
-
-
-def with_integers_only(value: Any, tally: Tally) -> Any:
-    """The same value with no other numbers than integers: claw has none."""
-    if isinstance(value, dict):
-        return {key: with_integers_only(item, tally) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [with_integers_only(item, tally) for item in cast("list[Any]", value)]
-    if isinstance(value, float) or (isinstance(value, int) and not -(1 << 63) <= value < 1 << 63):
-        tally.add("number that is no 64-bit integer", "its digits as text")
-        return compact(value).decode()
-    return value
 
 
 def write(transcript: Transcript) -> Rendered:
@@ -79,6 +68,10 @@ class _Writer:
         has_newer = self.is_own and self.has_newer()
         self.is_first = transcript.version == 1 or (transcript.version is None and not has_newer)
         """Whether it is written in the words of the first claw."""
+
+    def integers(self, value: Any) -> Any:
+        """The same value without the numbers that claw does not have."""
+        return with_integers(value, lambda: self.tally.add("number that is no 64-bit integer", "its digits as text"))
 
     def has_newer(self) -> bool:
         """Whether claw itself said more than its first version can."""
@@ -124,7 +117,7 @@ class _Writer:
             id = f"session-{created}-{fnv1a64(transcript.id.encode('utf-8', 'surrogatepass')) % 10**9}"
             updated = max(created, to_ms(transcript.updated))
         record: dict[str, Any] = {
-            **with_integers_only(fields(self.origin.get("meta")), self.tally),
+            **self.integers(fields(self.origin.get("meta"))),
             "type": "session_meta", "version": self.origin.get("version", 1), "session_id": id,
             "created_at_ms": created, "updated_at_ms": updated,
         }  # fmt: skip
@@ -166,7 +159,7 @@ class _Writer:
         if not isinstance(summary, str):
             summary = "\n\n".join(text_of(item.blocks) for item in last.replacement if isinstance(item, Message))
         yield {
-            **with_integers_only(fields((origin_of(last, NAME) or {}).get("record")), self.tally),
+            **self.integers(fields((origin_of(last, NAME) or {}).get("record"))),
             "type": "compaction", "count": min(count, MAX_COUNT), "summary": summary,
             "removed_message_count": meta.get("removed", self.removed(last)),
         }  # fmt: skip
@@ -187,7 +180,7 @@ class _Writer:
             seq = max(seq, message.seq)
             if is_of(message, NAME) and not (self.is_first and _needs_newer_claw(message)):
                 patch = fields(message.origin).get("patch")
-                yield seq, with_integers_only(apply_deep(plain_record(message, self.tally), patch), self.tally)
+                yield seq, self.integers(apply_deep(plain_record(message, self.tally), patch))
             elif message.blocks:
                 self.tally.add("time of a message", "the session's own times")
                 self.tally.add("model of a message", "the session's", int(message.model is not None))
@@ -203,9 +196,9 @@ class _Writer:
                 self.tally.add("prompt that was typed" if isinstance(entry, Note) else "custom entry")
             elif isinstance(entry, Custom):
                 if entry.seq in self.by_seq:
-                    yield entry.seq, with_integers_only(entry.data, self.tally)
+                    yield entry.seq, self.integers(entry.data)
             elif _is_prompt(entry):
-                at, more = entry.clock or entry.at, with_integers_only(fields(origin.get("record")), self.tally)
+                at, more = entry.clock or entry.at, self.integers(fields(origin.get("record")))
                 stamp = to_ms(at) if at is not None else 0
                 record = {"type": "prompt_history", "text": entry.text, "timestamp_ms": stamp, **more}
                 yield -1 if origin.get("first") else entry.seq, record

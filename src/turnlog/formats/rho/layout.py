@@ -58,9 +58,9 @@ def find(path: str) -> Iterator[Source]:
         if path.endswith(".jsonl") and _is_session(path):
             yield Source(NAME, path)
         return
-    inside = (os.path.join(path, ".rho", "sessions"), os.path.join(path, "sessions"))
-    inner = next(filter(is_plain_folder, inside), "")
-    if inner and (inner.endswith(f".rho{os.sep}sessions") or os.path.basename(os.path.normpath(path)) == ".rho"):
+    is_home = os.path.basename(os.path.normpath(path)) == ".rho"
+    inner = os.path.join(path, "sessions" if is_home else ".rho/sessions")
+    if is_plain_folder(inner):
         yield from _under(inner, 2)
     yield from _under(path, 2)
 

@@ -138,10 +138,7 @@ def state_replaced(before: RhoState, id: str) -> RhoState:
 
 
 def emptied(record: Json, fresh: list[Json]) -> Json:
-    """A snapshot, a delta or a node without its messages, as it is kept beside its entries.
-
-    `fresh` are the messages that are its own entries. What people saw is kept as an index into them where it is one.
-    """
+    """A snapshot, a delta or a node as it is kept: without its messages, and with places in `fresh` for those shown."""
     places = {digest(raw): index for index, raw in enumerate(fresh)}
     shown = record.get("display_messages", [])
     numbered = [{**item, "message": places.get(digest(item["message"]), item["message"])} for item in shown]
@@ -191,25 +188,19 @@ class RhoHistory(Struct):
 def extension(before: RhoHistory, messages: list[Json], keys: list[str]) -> RhoHistory:
     """The history with more at its end."""
     items = [HistoryItem(digest(raw), key) for raw, key in zip(messages, keys, strict=True)]
-    systems, is_start = before.systems, before.is_start
-    if is_start:
-        lead = len(_lead(messages))
-        systems = [*systems, *items[:lead]]
-        is_start = lead == len(messages)
-    return RhoHistory(before, items, systems, is_start)
+    lead = len(_lead(messages)) if before.is_start else 0
+    is_start = before.is_start and lead == len(messages)
+    return RhoHistory(before, items, [*before.systems, *items[:lead]], is_start)
 
 
 def rewritten(
     before: RhoHistory, messages: list[Json], count: int, key: str, at: datetime | None, facts: Json | None = None
 ) -> tuple[RhoHistory, list[Record]]:
-    """Another history in place of the one before, whose last `count` messages are new: the entries that say so.
-
-    `facts` are what rho says of a compaction: how large the history was, how large it is, what that cost.
-    """
+    """Another history in place of the one before, with `count` new messages at its end: the entries that say so."""
     old, systems = before.history(), before.systems
     rest, new = messages[: len(messages) - count], messages[len(messages) - count :]
     marks = [digest(item) for item in rest]
-    kept = _kept(old, marks, len(old) - len(systems))
+    kept = _kept(old[len(systems) :], marks)
     lead = _lead(rest[: len(rest) - kept])
     drafts: list[Record] = []
     origin: Json = {}
@@ -242,12 +233,10 @@ def _sizes(facts: Json) -> Json:
     return {"tokens_before": before, "tokens_after": after, "usage": usage}
 
 
-def _kept(old: list[HistoryItem], marks: list[bytes], limit: int) -> int:
+def _kept(old: list[HistoryItem], marks: list[bytes]) -> int:
     """How many messages at the end of the old history end the new one, too, and are entries."""
-    count = 0
-    while count < min(limit, len(marks)) and old[-1 - count].key and old[-1 - count].digest == marks[-1 - count]:
-        count += 1
-    return count
+    pairs = zip(reversed(old), reversed(marks), strict=False)
+    return len(list(takewhile(lambda pair: pair[0].key and pair[0].digest == pair[1], pairs)))
 
 
 def _lead(messages: list[Json]) -> list[Json]:

@@ -133,10 +133,7 @@ def is_newer(entry: AnyEntry) -> bool:
 
 
 def reached_by(lines: list[tuple[int, RhoState]]) -> dict[int, RhoState]:
-    """The state at each entry by whose line all entries before it are written, and no later one.
-
-    `lines` are pairs of the entry that a line was made from (0: none) and the state after it.
-    """
+    """The state at each entry by whose line all entries before it are written, and no later one; 0 is no entry."""
     last = {seq: index for index, (seq, _) in enumerate(lines)}
     made_up = list(accumulate(seq == 0 for seq, _ in lines))
     counts = Counter(seq for seq, _ in lines)
@@ -152,9 +149,7 @@ def reached_by(lines: list[tuple[int, RhoState]]) -> dict[int, RhoState]:
 
 def calls_of(raw: Json) -> list[str]:
     """The calls whose results have to follow at once."""
-    content = raw.get("Assistant")
-    if content is None:
-        content = fields(raw.get("EnrichedAssistant")).get("content")
+    content = raw.get("Assistant") or fields(raw.get("EnrichedAssistant")).get("content")
     ids = [fields(fields(block).get("ToolCall")).get("id") for block in as_list(content)]
     return [name for name in ids if isinstance(name, str)]
 
@@ -330,9 +325,9 @@ class NodeMaker:
         cache = {"prompt_cache_key": f"rho:{self._session}"}
         envelope = {**cache, **envelope, "provider": _provider(span, envelope), "compaction": counts}
         # A delta may only follow where rho has a snapshot.
-        if before is None or before.id.startswith("legacy:") or record["kind"] == "compaction":
-            is_whole = content.parent is None
-            content = NodeContent(None, content.messages if is_whole else [*self._history(before), *content.messages])
+        is_odd = before is None or before.id.startswith("legacy:") or record["kind"] == "compaction"
+        if is_odd and content.parent is not None:
+            content = NodeContent(None, [*self._history(before), *content.messages])
         base = before.revision if before is not None and content.parent is not None else None
         if base is not None:
             envelope = {"metadata": {}, **envelope}

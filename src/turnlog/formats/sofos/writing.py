@@ -16,7 +16,7 @@ from turnlog.formats.sofos.block import record_of
 from turnlog.formats.sofos.sessionfile import AGENT
 from turnlog.interop.patch import apply_deep
 from turnlog.interop.rust import pretty, trimmed
-from turnlog.interop.value import as_list, fields, items
+from turnlog.interop.value import as_list, fields, items, text
 from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.context import split_system, text_of
 from turnlog.log.context.toolturn import INTERRUPTED, pending, repair
@@ -119,13 +119,13 @@ class _Writer:
 
     def system(self, leading: list[Message]) -> list[Any]:
         texts = [self.facts.get("system"), *(text_of(message.blocks) for message in leading)]
-        text = "\n\n".join(text for text in texts if text and isinstance(text, str))
+        words = "\n\n".join(filter(None, map(text, texts)))
         if not self.is_ours:  # a compaction hides messages that a prompt begins with, and the prompt stays
-            text = self.transcript.context.system or text
+            words = self.transcript.context.system or words
         kept = self.facts.get("sofos.system") if self.is_ours else None
-        if isinstance(kept, list) and sessionfile.system_text(kept) == text:
+        if isinstance(kept, list) and sessionfile.system_text(kept) == words:
             return cast("list[Any]", kept)
-        return sessionfile.system_list(text)
+        return sessionfile.system_list(words)
 
     def model(self) -> str | None:
         named = self.facts.get("model")
@@ -226,13 +226,11 @@ def row_of(session: dict[str, Any]) -> dict[str, Any]:
 def preview_of(messages: list[Any]) -> str:
     """The first thing a person said, without the white space around it, cut to 120 characters."""
     contents = (fields(message).get("content") for message in messages if fields(message).get("role") == "user")
-    text = next((text for content in contents if (text := trimmed(_first_text(content)))), "Empty session")
-    return text if len(text) <= _PREVIEW else text[:_PREVIEW] + "..."
+    words = next((words for content in contents if (words := trimmed(_first_text(content)))), "Empty session")
+    return words if len(words) <= _PREVIEW else words[:_PREVIEW] + "..."
 
 
 def _first_text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    texts = (block.get("text") for block in items(content) if block.get("type") == "text")
-    text = next(texts, None)
-    return text if isinstance(text, str) else ""
+    return text(next((block.get("text") for block in items(content) if block.get("type") == "text"), None)) or ""
