@@ -62,8 +62,7 @@ class _Reader:
         self.has_messages = False
 
     def reading(self) -> Reading:
-        meta = self.meta()
-        header = self.header(meta)
+        header = self.header(self.meta())
         self.created = header.created
         return Reading(header=header, steps=self.steps(), problems=self.problems, facts=self.facts)
 
@@ -117,9 +116,8 @@ class _Reader:
         origin |= without_none(more)
         if meta and meta.get("version") != 1:
             report(self.problems, f"version {meta.get('version')!r:.40}, read as version 1")
-        updated = _int64(meta.get("updated_at_ms"))
         named = model if is_named else old if "model" not in meta and isinstance(old, str) else None
-        self.facts |= without_none({UPDATED: updated, "model": named})
+        self.facts |= without_none({UPDATED: _int64(meta.get("updated_at_ms")), "model": named})
         parent, branch = fork.get("parent_session_id"), fork.get("branch_name")
         name = trimmed(branch) if isinstance(branch, str) else ""
         return SessionHeader(
