@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.formats import Forked, Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats._shared.blocks import redacted, results_apart, thinking, unknown, worded
+from turnlog.formats._shared.blocks import results_apart, unknown, usual, worded
 from turnlog.formats._shared.finding import folder_of, resume_command
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.origin import of_unknown_role
@@ -25,7 +25,7 @@ from turnlog.interop.json import decoded
 from turnlog.interop.problem import Problems, report
 from turnlog.interop.records import load_document, load_sidecar
 from turnlog.interop.value import as_int, as_list, fields, items, moment, text, usage_in
-from turnlog.log.block import AnyBlock, File, Image, Text, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, File, Image, ToolCall, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Message, Note
 from turnlog.log.usage import Usage
@@ -252,14 +252,8 @@ def _usage(raw: dict[str, Any]) -> Usage | None:
 def _block(raw: Any) -> AnyBlock:
     part = fields(raw)
     kind = part.get("type")
-    if kind == "text" and isinstance(part.get("text"), str):
-        return Text(text=part["text"])
     if kind == "tool_use" and isinstance(part.get("id"), str) and isinstance(part.get("name"), str):
         return ToolCall(id=part["id"], name=part["name"], input=part.get("input"))
-    if kind == "thinking" and isinstance(part.get("thinking"), str):
-        return thinking(part["thinking"], part.get("signature"))
-    if kind == "redacted_thinking" and text(part.get("data")) is not None:
-        return redacted(part["data"])
     if kind == "file" and isinstance(part.get("content"), str):
         data = part["content"].encode("utf-8", "replace")
         return File(media_type="text/plain", name=text(part.get("path")), data=data)
@@ -269,7 +263,7 @@ def _block(raw: Any) -> AnyBlock:
         picture = from_base64(source.get("data"))
         if picture is not None or text(source.get("url")):
             return Image(media_type=media, data=picture, url=source["url"] if picture is None else None)
-    return unknown(_NAME, raw)
+    return usual(part) or unknown(_NAME, raw)
 
 
 def _result(part: dict[str, Any]) -> ToolResult:

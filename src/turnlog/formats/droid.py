@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from turnlog.formats import Forked, Format, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
-from turnlog.formats._shared.blocks import redacted, results_apart, thinking, unknown, worded
+from turnlog.formats._shared.blocks import results_apart, unknown, usual, worded
 from turnlog.formats._shared.finding import find_files, homes_under_variable, resume_command
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.origin import UnknownRecords
@@ -141,14 +141,6 @@ def _messages(raw: dict[str, Any], at: datetime | None) -> list[Message | Note]:
 def _block(raw: Any) -> AnyBlock:
     part = fields(raw)
     kind, source = part.get("type"), fields(part.get("source"))
-    if kind == "text" and isinstance(part.get("text"), str):
-        return Text(text=part["text"])
-    if kind == "thinking" and isinstance(part.get("thinking"), str):
-        return thinking(
-            part["thinking"], part.get("signature") if part.get("signatureProvider") == "anthropic" else None
-        )
-    if kind == "redacted_thinking" and text(part.get("data")) is not None:
-        return redacted(part["data"])
     if kind == "tool_use" and text(part.get("id")) is not None and text(part.get("name")) is not None:
         return ToolCall(id=part["id"], name=part["name"], input=part.get("input"))
     if kind in ("image", "document") and isinstance(source.get("data"), str):
@@ -156,7 +148,9 @@ def _block(raw: Any) -> AnyBlock:
         data = content.encode() if source.get("type") == "text" else from_base64(content)
         if data is not None:
             return make(media_type=text(source.get("media_type")), data=data)
-    return unknown(_NAME, raw)
+    if part.get("signatureProvider") != "anthropic":
+        part = {**part, "signature": None}
+    return usual(part) or unknown(_NAME, raw)
 
 
 def _result(part: dict[str, Any]) -> ToolResult:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
-from turnlog.formats._shared.blocks import redacted, results_apart, thinking, unknown
+from turnlog.formats._shared.blocks import results_apart, unknown, usual
 from turnlog.formats._shared.finding import folder_of, opened_for, read_from, resume_command, sessions_in
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.origin import of_unknown_role
@@ -229,19 +229,13 @@ def _entries(raw: dict[str, Any], about: dict[str, Any], problems: Problems) -> 
 def _block(raw: Any) -> AnyBlock:
     part = fields(raw)
     kind = part.get("type")
-    if kind == "text" and isinstance(part.get("text"), str):
-        return Text(text=part["text"])
     if kind in ("toolRequest", "frontendToolRequest"):
         value = fields(fields(part.get("toolCall")).get("value"))
         if text(value.get("name")) is not None and isinstance(part.get("id"), str):
             return ToolCall(id=part["id"], name=value["name"], input=value.get("arguments"))
     elif kind == "image" and (picture := from_base64(part.get("data"))) is not None:
         return Image(media_type=text(part.get("mimeType")), data=picture)
-    elif kind == "thinking" and isinstance(part.get("thinking"), str):
-        return thinking(part["thinking"], part.get("signature"))
-    elif kind == "redactedThinking" and text(part.get("data")) is not None:
-        return redacted(part["data"])
-    return unknown(_NAME, raw)
+    return usual(part) or unknown(_NAME, raw)
 
 
 def _result(part: dict[str, Any]) -> ToolResult:

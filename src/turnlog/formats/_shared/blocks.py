@@ -9,7 +9,7 @@ from turnlog.interop.base64 import from_base64, from_canonical_base64
 from turnlog.interop.json import decoded, is_deep
 from turnlog.interop.rust import compact
 from turnlog.interop.value import fields, json_text, text
-from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Thinking, ToolCall, UnknownBlock
+from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, UnknownBlock
 from turnlog.log.entry import Message, Role
 
 _INNER = "block"
@@ -61,9 +61,17 @@ def thinking(words: str, signature: Any) -> Thinking:
     return Thinking(text=words, provider="anthropic" if data else None, data=data)
 
 
-def redacted(data: str) -> Thinking:
-    """What a model thought, for itself alone."""
-    return Thinking(provider="anthropic", data={"redacted": data})
+def usual(part: dict[str, Any]) -> AnyBlock | None:
+    """A text or a thought, as Anthropic's API has it and many agents keep it; None for anything else."""
+    match part:
+        case {"type": "text", "text": str(words)}:
+            return Text(text=words)
+        case {"type": "thinking", "thinking": str(words)}:
+            return thinking(words, part.get("signature"))
+        case {"type": "redacted_thinking" | "redactedThinking", "data": str(data)} if data:
+            return Thinking(provider="anthropic", data={"redacted": data})
+        case _:
+            return None
 
 
 def worded(answer: Any) -> str:

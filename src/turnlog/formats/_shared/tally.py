@@ -41,10 +41,6 @@ class Tally:
         except NotFound:
             return None
 
-    def count_joined_texts(self, blocks: Iterable[AnyBlock]) -> None:
-        """Count a loss if several of these blocks are texts: they become one."""
-        self.add("separate texts", "one text", int(sum(isinstance(block, Text) for block in blocks) > 1))
-
     def stand_in_for(self, block: AnyBlock, where: str = "") -> str:
         """A text for a block that cannot be carried; counts the loss."""
         if isinstance(block, (Image, File)):
@@ -65,7 +61,7 @@ class Tally:
     def result(self, content: str | list[AnyBlock]) -> str:
         """A tool result as one text; counts what is lost: blocks that are no text, and where each text ended."""
         if not isinstance(content, str):
-            self.count_joined_texts(content)
+            self.add("separate texts", "one text", int(sum(isinstance(block, Text) for block in content) > 1))
             self.add("media in a tool result", "a word for it", sum(not isinstance(block, Text) for block in content))
         return plain_text(content)
 

@@ -14,7 +14,7 @@ import msgspec
 from turnlog.formats import LossWord, OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.compactedview import as_uuid, iso, short_id, unused, view_of, when
 from turnlog.formats._shared.losses import count_losses
-from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.transcript import put_session
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.mirror import LINE, is_elsewhere, is_mirrored, kept_line
@@ -37,8 +37,8 @@ _CONTINUED = (
 
 def write(transcript: Transcript) -> Rendered:
     """See `turnlog.formats`."""
-    mine = transcript.source_id if transcript.agent == "claude-code" else transcript.id
-    session = as_uuid(mine) if transcript.agent == "claude-code" else as_uuid("session", mine)
+    is_own = transcript.agent == "claude-code"
+    session = as_uuid(transcript.source_id) if is_own else as_uuid("session", transcript.id)
     writer = _Writer(transcript, session)
     if not writer.mirror():
         writer.run()
@@ -239,20 +239,14 @@ class _Writer:
         about = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True, **said}
         self._record("user", as_uuid(self._session, "summary"), at, about)
 
-    def _said(self, block: AnyBlock) -> dict[str, Any] | None:
+    def _said(self, block: AnyBlock, where: str = "") -> dict[str, Any] | None:
         if isinstance(block, Text):
             return {"type": "text", "text": block.text} if block.text else None
-        if isinstance(block, (Image, File)):
-            return self._media(block)
-        self.tally.add("unknown block", "a text that says so")
-        return {"type": "text", "text": stand_in(block) or "[?]"}
+        if isinstance(block, Image) or (isinstance(block, File) and not where):
+            return self._media(block, where)
+        return {"type": "text", "text": self.tally.stand_in_for(block, where)}
 
-    def _in_result(self, block: AnyBlock) -> dict[str, Any] | None:
-        if isinstance(block, File):
-            return {"type": "text", "text": self.tally.stand_in_for(block, " in a tool result")}
-        return self._media(block, " in a tool result") if isinstance(block, Image) else self._said(block)
-
-    def _media(self, block: Image | File, where: str = "") -> dict[str, Any]:
+    def _media(self, block: Image | File, where: str) -> dict[str, Any]:
         kind, what = block.media_type or "", "image" if isinstance(block, Image) else "document"
         if block.data is not None and (kind in _PICTURES or (what == "document" and kind == "application/pdf")):
             data = b64encode(block.data).decode()
@@ -286,7 +280,7 @@ class _Writer:
     def _result(self, block: ToolResult) -> dict[str, Any]:
         content: Any = block.content
         if not isinstance(content, str):
-            content = [part for inner in content if (part := self._in_result(inner)) is not None]
+            content = [part for inner in content if (part := self._said(inner, " in a tool result")) is not None]
         record = {"type": "tool_result", "tool_use_id": self._calls.get(block.call, block.call), "content": content}
         return {**record, "is_error": True} if block.is_error else record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Format, Places, Reading, Source
+from turnlog.formats import Format, Places, Source
 from turnlog.formats._shared.finding import folder_of, resume_command
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
@@ -70,14 +70,10 @@ def _file_kind(path: str) -> str:
     return ""
 
 
-def _read(source: Source) -> Reading:
-    return code.read(source) if _file_kind(source.path) == "code" else cli.read(source)
-
-
 FORMAT = Format(
     "kimi-cli and kimi-code, with subagents",
     _homes,
     _find,
-    _read,
+    lambda source: code.read(source) if _file_kind(source.path) == "code" else cli.read(source),
     resume=resume_command("kimi", "--session", "ID", ids=r"[0-9A-Za-z][0-9A-Za-z_-]{0,100}"),
 )

@@ -27,7 +27,7 @@ from turnlog.interop.overlap import overlap
 from turnlog.interop.problem import tell
 from turnlog.interop.records import RawRecord, load_sidecar, report_unreadable, rows
 from turnlog.interop.value import as_list, fields, items, moment, text, without_none
-from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, Text, ToolCall
 from turnlog.log.entry import Compaction, Message, Spent
 
 ROTATED = re.compile(r"context(?:_(\d+)\.jsonl|\.(\d+)\.jsonl|\.jsonl\.(\d+))")
@@ -244,20 +244,11 @@ class _Reader:
             self._at = time
 
     def _entry(self, raw: dict[str, Any]) -> Message | None:
-        role = raw.get("role")
-        if role == "user" or role == "system":
-            return Message(role=role, blocks=parts.blocks_of(raw.get("content")), at=self._at)
-        if role == "assistant":
-            calls = parts.calls_of(raw.get("tool_calls"))
-            self._calls.update((call.id, call.name) for call in calls if isinstance(call, ToolCall))
-            blocks = [*parts.blocks_of(raw.get("content")), *calls]
-            return Message(role="assistant", blocks=blocks, stop="tool_use" if calls else "end", at=self._at)
-        if role == "tool":
-            call = str(raw.get("tool_call_id") or "")
-            content, is_error = parts.output(raw.get("content")), self._wire.results.get(call, (None, False))[1]
-            result = ToolResult(call=call, name=self._calls.get(call), content=content, is_error=is_error)
-            return Message(role="tool", blocks=[result], at=self._at)
-        return None
+        is_error = self._wire.results.get(str(raw.get("tool_call_id") or ""), (None, False))[1]
+        entry = parts.message_of(raw, self._calls, self._at, is_error=is_error)
+        if entry is None or entry.role != "assistant":
+            return entry
+        return replace(entry, stop="tool_use" if as_list(raw.get("tool_calls")) else "end")
 
 
 def _messages(path: str) -> Iterator[dict[str, Any]]:
@@ -304,11 +295,9 @@ def _from_wire(source: Source, problems: list[Problem], wire: _Wire) -> Iterator
             step.calls[-1][2].append(text(about.get("arguments_part")) or "")
         elif kind == "ToolResult":
             value = fields(about.get("return_value"))
-            call = str(about.get("tool_call_id") or "")
-            name = next((name for id, name, _ in step.calls if id == call), None)
+            called = {id: name for id, name, _ in reversed(step.calls)}
             content, is_error = parts.output(value.get("output")), value.get("is_error") is True
-            block = ToolResult(call=call, name=name, content=content, is_error=is_error)
-            step.results.append(Message(role="tool", blocks=[block], at=at))
+            step.results.append(parts.result_of(about.get("tool_call_id"), called, content, at, is_error=is_error))
     yield from _closed(step, f"step {number}", is_tail=True)
     yield from wire.spent
 

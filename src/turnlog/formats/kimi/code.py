@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.origin import UnknownRecords, of_unknown_role
-from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, calls_of, digest, output, parent_of, usage_of
+from turnlog.formats.kimi import parts
+from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, digest, parent_of, usage_of
 from turnlog.interop.json import is_deep
 from turnlog.interop.problem import report
 from turnlog.interop.records import RawRecord, load_sidecar, record_at, rows
 from turnlog.interop.value import as_counter, as_int, fields, items, moment, text
-from turnlog.log.block import AnyBlock, Text, ToolCall, ToolResult
+from turnlog.log.block import AnyBlock, Text, ToolCall
 from turnlog.log.entry import Compaction, Edit, Message, Spent, Stop
 from turnlog.log.usage import Usage
 
@@ -184,7 +185,7 @@ class _Reader:
     ) -> Iterator[Step]:
         role, origin = raw.get("role"), fields(raw.get("origin"))
         key = before + self._names.of(text(raw.get("id")) or digest(raw))
-        entry = _entry_of(raw, at, self._calls)
+        entry = parts.message_of(raw, self._calls, at, is_error=raw.get("isError") is True)
         if entry is None:
             yield Record(entry=of_unknown_role(role, raw, at, self.reading.problems), key=key)
             return
@@ -222,13 +223,9 @@ class _Reader:
 
     def _result(self, event: dict[str, Any], at: datetime | None) -> Iterator[Step]:
         call, about = str(event.get("toolCallId") or event.get("parentUuid") or ""), fields(event.get("result"))
-        block = ToolResult(
-            call=call,
-            name=self._calls.get(call),
-            content=output(about.get("output", event.get("output")), text(about.get("note"))),
-            is_error=(about.get("isError") or event.get("isError")) is True,
-        )
-        entry, step = Message(role="tool", blocks=[block], at=at), self._step
+        content = parts.output(about.get("output", event.get("output")), text(about.get("note")))
+        is_error = (about.get("isError") or event.get("isError")) is True
+        entry, step = parts.result_of(call, self._calls, content, at, is_error=is_error), self._step
         if step is not None and call in step.waiting:
             step.waiting.discard(call)
             step.results.append((call, entry))
@@ -364,25 +361,6 @@ class _Reader:
             del self._history[start : start + delete_count]
         for index, raw in enumerate(fresh):
             yield from self._message(row, raw, at, index=index)
-
-
-def _entry_of(raw: dict[str, Any], at: datetime | None, names: dict[str, str]) -> Message | None:
-    role, blocks = raw.get("role"), blocks_of(raw.get("content"))
-    if role == "user" or role == "system":
-        is_aside = fields(raw.get("origin")).get("kind") in ("injection", "hook_result")
-        return Message(role=role, blocks=blocks, at=at, display=False if is_aside else None)
-    if role == "assistant":
-        calls = calls_of(raw.get("toolCalls"))
-        names.update((call.id, call.name) for call in calls if isinstance(call, ToolCall))
-        return Message(role="assistant", blocks=[*blocks, *calls], at=at)
-    if role == "tool":
-        call = str(raw.get("toolCallId") or "")
-        content = output(raw.get("content"))
-        if isinstance(content, list) and len(content) == 1 and isinstance(content[0], Text):
-            content = content[0].text
-        result = ToolResult(call=call, name=names.get(call), content=content, is_error=raw.get("isError") is True)
-        return Message(role="tool", blocks=[result], at=at)
-    return None
 
 
 def _is_typed(origin: dict[str, Any]) -> bool:

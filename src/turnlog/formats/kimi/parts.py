@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from datetime import datetime
 from typing import Any, cast
 
 import msgspec
@@ -11,14 +12,42 @@ import msgspec
 from turnlog.formats._shared.blocks import linked, unknown
 from turnlog.interop.json import json_or_text
 from turnlog.interop.value import as_list, fields, json_text, text, token_count
-from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall
+from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
+from turnlog.log.entry import Message
 from turnlog.log.usage import Usage
 
 NAME = "kimi"
 _MEDIA = {"image_url": "imageUrl", "audio_url": "audioUrl", "video_url": "videoUrl"}
 _INPUTS = ("other", "Other"), ("cache_read", "CacheRead"), ("cache_creation", "CacheCreation")
 """Fresh input, read from a cache, and written to one: what the older program says behind `input_`, and the newer."""
+
+
+def message_of(raw: dict[str, Any], names: dict[str, str], at: datetime | None, *, is_error: bool) -> Message | None:
+    """A message of a conversation; None for one of an unknown role. `names` are those of the tools, by their calls."""
+    role, blocks = raw.get("role"), blocks_of(raw.get("content"))
+    if role == "user" or role == "system":
+        is_aside = fields(raw.get("origin")).get("kind") in ("injection", "hook_result")
+        return Message(role=role, blocks=blocks, at=at, display=False if is_aside else None)
+    if role == "assistant":
+        calls = calls_of(raw.get("tool_calls", raw.get("toolCalls")))
+        names.update((call.id, call.name) for call in calls if isinstance(call, ToolCall))
+        return Message(role="assistant", blocks=[*blocks, *calls], at=at)
+    if role == "tool":
+        content = output(raw.get("content"))
+        if "toolCallId" in raw and len(blocks) == 1 and isinstance(blocks[0], Text):
+            content = blocks[0].text  # the newer program has every text in a list
+        return result_of(raw.get("tool_call_id", raw.get("toolCallId")), names, content, at, is_error=is_error)
+    return None
+
+
+def result_of(
+    call: Any, names: dict[str, str], content: str | list[AnyBlock], at: datetime | None, *, is_error: bool
+) -> Message:
+    """What a tool answered to a call, as a message of its own."""
+    call = str(call or "")
+    result = ToolResult(call=call, name=names.get(call), content=content, is_error=is_error)
+    return Message(role="tool", blocks=[result], at=at)
 
 
 def blocks_of(content: Any) -> list[AnyBlock]:

@@ -17,7 +17,7 @@ from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.formats.opencode.storage import NAME, DatabaseMark, StoredMessage, StoredSession, open_session, unchanged
 from turnlog.interop.base64 import from_base64
 from turnlog.interop.copied import copied_in
-from turnlog.interop.value import fields, items, micros, moment, text, token_count
+from turnlog.interop.value import fields, items, moment, text, usage_in
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Edit, Message, Stop
@@ -297,12 +297,6 @@ def _usage(info: dict[str, Any]) -> Usage | None:
     tokens, cost = fields(info.get("tokens")), info.get("cost")
     if not tokens and not cost:
         return None
-    cache, thought = fields(tokens.get("cache")), token_count(tokens.get("reasoning"))
-    return Usage(
-        input_tokens=token_count(tokens.get("input")),
-        cache_read_tokens=token_count(cache.get("read")),
-        cache_write_tokens=token_count(cache.get("write")),
-        output_tokens=token_count(tokens.get("output")) + thought,
-        reasoning_tokens=thought,
-        cost_micros=micros(cost),
-    )
+    counts = {**tokens, **fields(tokens.get("cache")), "cost": cost}
+    usage = usage_in(counts, "input", "output", "read", "write", "reasoning", "cost")
+    return replace(usage, output_tokens=usage.output_tokens + usage.reasoning_tokens)

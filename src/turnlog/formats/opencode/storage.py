@@ -271,22 +271,16 @@ def storage_of(path: str) -> str:
 
 def _from_storage(root: str, session: str, problems: list[Problem]) -> Iterator[StoredMessage]:
     folder = _inner(root, "message", session)
-    loose = _loose_parts(root, problems)
-    infos = [fields(load_sidecar(os.path.join(folder, name), problems)) for name in names_in(folder, ".json")]
-    for info in sorted(infos, key=_when):
-        inner = _inner(root, "part", str(info.get("id")))
-        parts = [fields(load_sidecar(os.path.join(inner, name), problems)) for name in names_in(inner, ".json")]
+    loose: dict[str, list[dict[str, Any]]] = {}
+    for part in _objects_in(os.path.join(root, "part"), problems):  # side by side, of whichever message
+        loose.setdefault(str(part.get("messageID")), []).append(part)
+    for info in sorted(_objects_in(folder, problems), key=_when):
+        parts = _objects_in(_inner(root, "part", str(info.get("id"))), problems)
         yield StoredMessage(info, [*parts, *loose.get(str(info.get("id")), [])])
 
 
-def _loose_parts(root: str, problems: list[Problem]) -> dict[str, list[dict[str, Any]]]:
-    """Parts that lie side by side, whichever message they belong to."""
-    folder = os.path.join(root, "part")
-    by_message: dict[str, list[dict[str, Any]]] = {}
-    for name in names_in(folder, ".json"):
-        part = fields(load_sidecar(os.path.join(folder, name), problems))
-        by_message.setdefault(str(part.get("messageID")), []).append(part)
-    return by_message
+def _objects_in(folder: str, problems: list[Problem]) -> list[dict[str, Any]]:
+    return [fields(load_sidecar(os.path.join(folder, name), problems)) for name in names_in(folder, ".json")]
 
 
 def _inner(root: str, kind: str, id: str) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from turnlog.formats import LossWord, OutputFile, Rendered, Transcript, Writing
 from turnlog.formats._shared.compactedview import answered, provider_of, short_id, unused, view_of, when
 from turnlog.formats._shared.losses import carried_by_compaction, count_losses
-from turnlog.formats._shared.tally import Tally, stand_in
+from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.transcript import put_session
 from turnlog.interop.copied import mark_of
 from turnlog.interop.value import fields
@@ -192,8 +192,7 @@ class _Writer:
             return {"type": "text", "text": block.text}
         if isinstance(block, (Image, File)):
             return self._file(block)
-        self.tally.add("unknown block", "a text that says so")
-        return {"type": "text", "text": stand_in(block) or "[?]"}
+        return {"type": "text", "text": self.tally.stand_in_for(block)}
 
     def _file(self, block: Image | File, where: str = "") -> dict[str, Any]:
         kind = block.media_type or ("image/png" if isinstance(block, Image) else "application/octet-stream")
@@ -212,9 +211,7 @@ class _Writer:
             return self._tool(block, ms)
         if isinstance(block, Thinking):
             return self._thinking(block, ms)
-        if isinstance(block, (Image, File)):
-            return self._file(block)
-        return {"type": "text", "text": self.tally.stand_in_for(block)}
+        return self._user_part(block)
 
     def _tool(self, call: ToolCall, ms: int) -> dict[str, Any]:
         given = self.tally.input_object(call)
@@ -223,6 +220,7 @@ class _Writer:
         content = result.content if result is not None else "[no result]"
         blocks = [] if isinstance(content, str) else content
         output = content if isinstance(content, str) else "\n".join(b.text for b in blocks if isinstance(b, Text))
+        media = [block for block in blocks if isinstance(block, (Image, File))]
         self.tally.add("unknown block", "", sum(not isinstance(block, (Text, Image, File)) for block in blocks))
         self.tally.add("time of a tool result", "that of the call", int(end < ms))
         end = max(end, ms)
@@ -231,14 +229,12 @@ class _Writer:
         details = result.details if self._is_own and result is not None else None
         if result is None or result.is_error:
             state |= {"status": "error", "error": output, "metadata": fields(details)}
-            for block in blocks:
-                if isinstance(block, (Image, File)):
-                    self.tally.add(f"{'image' if isinstance(block, Image) else 'file'} in a tool result", "")
+            for block in media:
+                self.tally.add(f"{'image' if isinstance(block, Image) else 'file'} in a tool result", "")
         else:
             state |= {"status": "completed", "output": output, "title": "", "metadata": fields(details)}
-            files = [self._file(block, " in a tool result") for block in blocks if isinstance(block, (Image, File))]
-            if files:
-                state["attachments"] = files
+            if media:
+                state["attachments"] = [self._file(block, " in a tool result") for block in media]
         id = unused(call.id or "call", self._called, "call")
         return {"type": "tool", "callID": id, "tool": call.name or "unknown", "state": state}
 
