@@ -302,7 +302,16 @@ def _format_of(name: str) -> Format:
     point = _installed().get(name)
     if point is None:
         raise NotFound(f"no format {name!r:.80}", hint=f"one of {', '.join(names())}")
-    return _loaded(name, point)
+    from turnlog.formats._guard import error_line, guarded  # few have formats of other packages
+
+    origin = f"the format {name!r:.80} of {point.dist.name if point.dist is not None else point.value}"
+    try:
+        form = point.load()
+    except Exception as error:
+        raise Unsupported(f"{origin} cannot be loaded: {error_line(error)}") from error
+    if not isinstance(form, Format):
+        raise Unsupported(f"{origin} cannot be loaded: {point.value} is no Format")
+    return guarded(origin, form)
 
 
 def every() -> Iterator[tuple[str, Format]]:
@@ -321,16 +330,3 @@ def find(path: str, *, agents: Iterable[str] | None = None) -> Iterator[Source]:
     chosen = every() if agents is None else ((name, format_of(name)) for name in agents)
     for _, form in chosen:
         yield from form.find(path)
-
-
-def _loaded(name: str, point: EntryPoint) -> Format:
-    from turnlog.formats._guard import error_line, guarded  # few have formats of other packages
-
-    origin = f"the format {name!r:.80} of {point.dist.name if point.dist is not None else point.value}"
-    try:
-        form = point.load()
-    except Exception as error:
-        raise Unsupported(f"{origin} cannot be loaded: {error_line(error)}") from error
-    if not isinstance(form, Format):
-        raise Unsupported(f"{origin} cannot be loaded: {point.value} is no Format")
-    return guarded(origin, form)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from turnlog.formats._shared.finding import folder_of, resume_command
 from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.interop.base64 import from_base64
-from turnlog.interop.folder import head_of
+from turnlog.interop.folder import files_under, head_of
 from turnlog.interop.json import decoded
 from turnlog.interop.problem import Problems, report
 from turnlog.interop.records import load_document, load_sidecar
@@ -46,16 +47,11 @@ def _homes(places: Places) -> list[str]:
 
 
 def _find(path: str) -> Iterator[Source]:
-    if os.path.isfile(path):
-        if _is_ours(path):
-            yield Source(_NAME, path)
-        return
-    for folder, folders, files in os.walk(path):
-        folders.sort()
+    """A session comes before its subagents, which lie beside it."""
+    for folder, files in groupby(files_under(path), os.path.dirname):
         own = os.path.basename(os.path.abspath(folder)) + _MESSAGES
-        for name in sorted(files, key=lambda name: (name != own, name)):
-            if _is_ours(os.path.join(folder, name)):
-                yield Source(_NAME, os.path.join(folder, name))
+        ours = filter(_is_ours, sorted(files, key=lambda file: os.path.basename(file) != own))
+        yield from (Source(_NAME, file) for file in ours)
 
 
 def _is_ours(path: str) -> bool:

@@ -18,7 +18,7 @@ from turnlog.formats._shared import growth
 from turnlog.formats._shared.blocks import worded
 from turnlog.formats._shared.finding import homes_under_variable, resume_command
 from turnlog.formats._shared.origin import UnknownRecords
-from turnlog.interop.folder import files_under
+from turnlog.interop.folder import files_under, head_of
 from turnlog.interop.jsonline import lines
 from turnlog.interop.problem import report
 from turnlog.interop.records import first_records, record_at, record_in, rows, typed_records
@@ -104,11 +104,8 @@ def _read(source: Source, mark: ResumePoint | None = None, state: _State | None 
 
 def _beside(folder: str) -> dict[str, str]:
     """What `workspace.yaml` says in single lines."""
-    try:
-        with open(os.path.join(folder, "workspace.yaml"), encoding="utf-8", errors="replace") as file:
-            pairs = [line.partition(": ") for line in file.read(1 << 16).splitlines()]
-    except OSError:
-        return {}
+    said = (head_of(os.path.join(folder, "workspace.yaml")) or b"").decode("utf-8", "replace")
+    pairs = (line.partition(": ") for line in said.splitlines())
     values = {key: value.strip().strip("'\"") for key, _, value in pairs}
     return {key: value for key, value in values.items() if value and value not in ("|-", "|", ">-", ">", "null")}
 

@@ -17,14 +17,14 @@ from typing import Any
 
 from turnlog.formats import Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
 from turnlog.formats._shared.blocks import unknown
-from turnlog.formats._shared.finding import folder_of, read_from, resume_command
+from turnlog.formats._shared.finding import folder_of, opened_for, read_from, resume_command
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.interop.folder import files_under, names_in
 from turnlog.interop.json import decoded, json_or_text
 from turnlog.interop.problem import Problems, report
 from turnlog.interop.protobuf import length_fields
 from turnlog.interop.records import first_records, load_sidecar, rows
-from turnlog.interop.sqlite import ERRORS, ForeignDatabase, is_database, opened
+from turnlog.interop.sqlite import ForeignDatabase, is_database
 from turnlog.interop.value import as_list, fields, items, json_text, moment, text, without_none
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message, Note
@@ -108,11 +108,8 @@ def _summary_of(path: str) -> dict[str, Any]:
 def _read(source: Source) -> Reading:
     if os.path.basename(source.path) != _STORE:
         return _transcript(source)
-    try:
-        with opened(source.path) as base:
-            about = _about(base)
-    except ERRORS as error:
-        raise OSError(f"{source.path}: {error}") from None
+    with opened_for(source, has_keys=False) as base:
+        about = _about(base)
     summary = _summary_of(source.path)
     title = text(summary.get("title")) or text(about.get("name"))
     header = SessionHeader(
@@ -155,31 +152,23 @@ def _messages(base: ForeignDatabase, root: str, problems: Problems) -> Iterator[
         if not waiting:
             return
         digest, is_node = waiting.pop()
-        data = _blob(base, digest)
-        if data is None:
+        value = base.row("blobs", "id = ?", (digest,), only=("data",)).get("data")
+        data = value.encode() if isinstance(value, str) else value
+        if not isinstance(data, bytes):
             report(problems, f"{'a node' if is_node else 'a message'} that is not there", where=f"{digest:.64}")
-        elif is_node and digest not in nodes:
+            continue
+        inner = list(reversed(list(length_fields(data))))
+        if is_node and digest not in nodes:
             nodes.add(digest)
-            links = [
-                (value.hex(), number == 2) for number, value in length_fields(data) if number < 3 and len(value) == 32
-            ]
-            waiting += reversed(links)
+            waiting += [(link.hex(), number == 2) for number, link in inner if number < 3 and len(link) == 32]
         elif not is_node:
-            inner = (
-                data if data[:1] == b"{" else next((value for number, value in length_fields(data) if number == 4), b"")
-            )
-            message = fields(decoded(inner))
+            message = fields(decoded(data if data[:1] == b"{" else dict(inner).get(4, b"")))
             if message.get("role") is None:
                 report(problems, "a message that is not JSON", where=f"{digest:.64}")
             else:
                 yield digest, message
     if waiting:
         report(problems, f"more than {_MOST:,} messages")
-
-
-def _blob(base: ForeignDatabase, digest: str) -> bytes | None:
-    value = base.row("blobs", "id = ?", (digest,), only=("data",)).get("data")
-    return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else None
 
 
 def _entry(raw: dict[str, Any], model: str | None) -> Message | Compaction | Note:

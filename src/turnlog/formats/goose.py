@@ -20,10 +20,9 @@ from turnlog.formats._shared.key import Keys
 from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.interop.base64 import from_base64
 from turnlog.interop.folder import files_under, head_of
-from turnlog.interop.json import decode, decoded
-from turnlog.interop.jsonline import lines
+from turnlog.interop.json import decoded
 from turnlog.interop.problem import Problems, report
-from turnlog.interop.records import load_document, rows
+from turnlog.interop.records import first_records, load_document, rows
 from turnlog.interop.sqlite import is_database
 from turnlog.interop.value import as_list, fields, items, json_text, moment, text, usage_in, without_none
 from turnlog.log.block import AnyBlock, Image, Text, ToolCall, ToolResult
@@ -57,18 +56,9 @@ def _find(path: str) -> Iterator[Source]:
 
 def _is_legacy(path: str) -> bool:
     """The first line tells of the session, and the others are messages."""
-    try:
-        for number, line in enumerate(lines(path, limit=64 << 20)):
-            record = fields(decode(line.data))
-            if number == 0:
-                is_head = "working_dir" in record and ("description" in record or "message_count" in record)
-                if not is_head or "role" in record or "type" in record:
-                    return False
-            elif line.data.strip():
-                return "role" in record and "content" in record
-    except (OSError, ValueError):
-        return False
-    return False
+    head, message, *_ = [*first_records(path, 2), fields(None), fields(None)]
+    is_head = "working_dir" in head and ("description" in head or "message_count" in head)
+    return is_head and not {"role", "type"} & head.keys() and {"role", "content"} <= message.keys()
 
 
 def _is_export(path: str) -> bool:

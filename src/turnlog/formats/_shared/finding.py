@@ -54,11 +54,11 @@ def sessions_in(agent: str, path: str, table: str, created: str) -> list[Source]
 
 
 @contextmanager
-def opened_for(source: Source) -> Generator[ForeignDatabase]:
+def opened_for(source: Source, *, has_keys: bool = True) -> Generator[ForeignDatabase]:
     """A database to read one session from. Raises `OSError` for whatever is wrong with it."""
     try:
         with opened(source.path) as base:
-            if not source.key:
+            if has_keys and not source.key:
                 raise TooMuch("its sessions cannot be listed")
             yield base
     except ERRORS as error:

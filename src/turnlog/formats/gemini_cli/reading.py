@@ -27,7 +27,7 @@ from turnlog.formats.gemini_cli.content import GeminiAnswerLine, GeminiUserLine,
 from turnlog.formats.gemini_cli.lists import ListedMessage, ListItem, ListTrie
 from turnlog.interop.copied import copied_in
 from turnlog.interop.overlap import overlap
-from turnlog.interop.value import fields, items, moment, text
+from turnlog.interop.value import EPOCH, fields, items, moment, text
 from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Edit, Message, Note
@@ -107,7 +107,9 @@ class _Reader:
                 if patch.mark >= points.next_offset and self._last == self._shown:
                     points.set(patch.mark, 0, GeminiState(self._last, record.timestamp, {}))
                 steps = self._typed_message(patch.id, record)
-            elif since is not None and (patch.is_list or (record and _is_before(record, since))):
+            elif since is not None and (
+                patch.is_list or (record and (moment(record.get("timestamp")) or EPOCH) < since)
+            ):
                 raise growth.NeedsFullRead
             else:
                 steps = self._changed(patch)
@@ -304,8 +306,3 @@ class _Reader:
                 edit = f"edit {key} {digest(message.record).hex()[:12]}"
                 yield Record(entry=Edit(entry=0, blocks=entry.blocks), key=edit, names={"entry": target})
                 self._last = self._shown = edit
-
-
-def _is_before(record: dict[str, Any], since: datetime) -> bool:
-    at = moment(record.get("timestamp"))
-    return at is None or at < since

@@ -13,7 +13,7 @@ from turnlog.formats._shared.finding import folder_of, homes_under_variable, ses
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats.opencode.reading import grown, read
 from turnlog.formats.opencode.storage import NAME, in_export, in_storage, is_database, is_export, stamps, storage_of
-from turnlog.interop.folder import names_in
+from turnlog.interop.folder import head_of, names_in
 from turnlog.interop.json import decoded
 from turnlog.interop.value import fields, items, text
 from turnlog.log.pattern import pattern
@@ -96,11 +96,7 @@ def _files(places: Places) -> Iterator[str]:
 
 def _settings(path: str) -> dict[str, Any]:
     """JSON with comments, as people write it; nothing where there is none."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            data = file.read(_MOST)
-    except (OSError, UnicodeDecodeError):
-        return {}
+    data = (head_of(path, _MOST) or b"").decode("utf-8", "replace")
     return fields(decoded(_COMMA.sub(r"\1", _APART.sub(r"\1", data))))
 
 

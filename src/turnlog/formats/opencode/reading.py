@@ -245,19 +245,15 @@ def _file(part: dict[str, Any]) -> AnyBlock:
 def _answer_block(part: dict[str, Any], provider: str) -> AnyBlock:
     kind = part.get("type")
     if kind == "reasoning":
-        return Thinking(
-            text=str(part.get("text") or ""), provider=_PROVIDERS.get(provider, provider) or None, data=_opaque(part)
-        )
+        about = fields(part.get("metadata"))
+        signature = text(fields(about.get("anthropic")).get("signature"))
+        data = {"signature": signature} if signature is not None else about or None
+        provider = _PROVIDERS.get(provider, provider)
+        return Thinking(text=str(part.get("text") or ""), provider=provider or None, data=data)
     if kind == "tool":
         call = str(part.get("callID") or part.get("id") or "")
         return ToolCall(id=call, name=str(part.get("tool") or ""), input=_state(part).get("input"))
     return _user_block(part)
-
-
-def _opaque(part: dict[str, Any]) -> Any:
-    about = fields(part.get("metadata"))
-    signature = text(fields(about.get("anthropic")).get("signature"))
-    return {"signature": signature} if signature is not None else about or None
 
 
 def _tool_result(part: dict[str, Any]) -> ToolResult:

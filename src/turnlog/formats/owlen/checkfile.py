@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from turnlog.formats import Record
 from turnlog.formats._shared.compactedview import short_id
-from turnlog.interop.rusttime import RustTime, time_record
+from turnlog.interop.rusttime import time_record
 from turnlog.interop.value import as_list, fields, items
 from turnlog.log.entry import Checkpoint
 from turnlog.log.part import Root
@@ -19,11 +20,6 @@ from turnlog.workspace.tree import path_text
 
 AGENT = "owlen"
 STATS = ("start_time", "total_messages", "total_tool_calls", "total_duration", "estimated_tokens")
-
-
-def session_id(start: RustTime) -> str:
-    """owlen gives sessions no id; when one began tells it from others."""
-    return f"{start[0]}-{start[1]:09d}"
 
 
 class Lists(Struct):
@@ -89,6 +85,5 @@ def checkpoint_of(files: Texts, workspace: str | None, key: str, **more: Any) ->
     return Record(entry=Checkpoint(roots=roots, origin={"agent": AGENT}, **more), key=key, blobs=blobs)
 
 
-def name_of(*parts: str) -> str:
-    """A name that is always the same for these."""
-    return short_id(*parts, length=24)
+name_of = partial(short_id, length=24)
+"""A name that is always the same for these."""

@@ -47,8 +47,8 @@ class Opening(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Which session it belongs to; all that do not say so are one."""
-        return checkfile.session_id(self.start) if self.start else ""
+        """Which session it belongs to: owlen gives it no id, but says when it began. All that do not are one."""
+        return f"{self.start[0]}-{self.start[1]:09d}" if self.start else ""
 
 
 def opening(path: str) -> Opening:
@@ -74,9 +74,9 @@ def read(source: Source) -> Reading:
     else:
         with open(source.path, "rb"):  # a file that cannot be opened is the caller's to hear of
             mine = [opening(source.path)]
-    start = next((one.start for one in mine if one.start is not None), None)
+    start = mine[0].start if mine else None
     header = SessionHeader(
-        id=checkfile.session_id(start) if start else (mine[0].id if mine else "torn"),
+        id=(mine[0].key or mine[0].id) if mine else "torn",
         identity="" if start else source.path,
         workspace=workspace_of(source.path),
         created=datetime_of(start) if start else None,

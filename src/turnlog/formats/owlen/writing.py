@@ -107,12 +107,13 @@ class _Writer:
         transcript, lists = self.transcript, self.lists(self.transcript.path)
         now = rust_time_of(transcript.updated)
         figures = fields(fields(before.data).get("stats")) if before is not None else {}
+        size = sum(len("\n".join(_texts(entry))) for entry in since if isinstance(entry, Message))
         stats = {
             "start_time": figures.get("start_time") or rust_time_of(transcript.created),
             "total_messages": len(lists.prompts),
             "total_tool_calls": len(lists.calls),
             "total_duration": _longer(figures.get("total_duration"), since),
-            "estimated_tokens": (figures.get("estimated_tokens") or 0) + _estimate(since),
+            "estimated_tokens": (figures.get("estimated_tokens") or 0) + size // 4,  # as owlen does it
         }
         second = now[0]
         while f"checkpoint-{second}.json" in taken:
@@ -202,11 +203,6 @@ def _texts(message: Message) -> list[str]:
     apart = (Thinking, ToolCall, ToolResult)
     blocks = [block for block in message.blocks if not isinstance(block, apart)]
     return [block.text if isinstance(block, Text) else stand_in(block) for block in blocks]
-
-
-def _estimate(entries: list[AnyEntry]) -> int:
-    """As owlen does it: four characters are a token."""
-    return sum(len("\n".join(_texts(entry))) for entry in entries if isinstance(entry, Message)) // 4
 
 
 def _longer(duration: Any, entries: list[AnyEntry]) -> RustTime:

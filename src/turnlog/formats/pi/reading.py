@@ -18,16 +18,8 @@ from turnlog.formats import Forked, Jump, Reading, Record, ResumePoint, SessionH
 from turnlog.formats._shared import growth
 from turnlog.formats._shared.key import NONE, Keys, KeyState, bound
 from turnlog.formats._shared.origin import UnknownRecords
-from turnlog.formats.pi.message import (
-    PiMessageLine,
-    PiToolResult,
-    blocks_of,
-    custom,
-    decode_line,
-    message_of,
-    message_of_line,
-    usage_of,
-)  # fmt: skip
+from turnlog.formats.pi import message as said
+from turnlog.formats.pi.message import PiMessageLine, PiToolResult, decode_line, message_of_line, usage_of
 from turnlog.interop.copied import copied_in
 from turnlog.interop.problem import report
 from turnlog.interop.records import rows, typed_records
@@ -227,7 +219,7 @@ class _Reader:
             raw = fields(record.get("message"))
             if raw.get("role") == "system" and raw.get("content") in ("", []):
                 return None, NONE  # the program declares its prompt, by sections, and its tools
-            entry = message_of(raw)
+            entry = said.message_of(raw)
             if entry is not None:
                 return entry, NONE
         if kind == "compaction":
@@ -243,7 +235,7 @@ class _Reader:
             about = {key: record.get(key) for key in ("fromId", "details", "summary")}
             return Custom(kind="pi.branch_summary", data=about, blocks=[Text(text=summary)] if summary else []), NONE
         if kind == "custom_message":
-            return custom(record), NONE
+            return said.custom(record), NONE
         if kind == "custom":
             return Custom(kind=f"pi.{record.get('customType')}", data=record.get("data")), NONE
         if kind == "context_edit":
@@ -251,7 +243,7 @@ class _Reader:
             self._points.require(wanted in self._nodes)
             if target := self._key_of(self._nodes.get(wanted, 0)):
                 instead = record.get("replacement")
-                blocks = None if instead is None else blocks_of(fields(instead).get("content"))
+                blocks = None if instead is None else said.blocks_of(fields(instead).get("content"))
                 return Edit(entry=0, blocks=blocks), {"entry": target}
         if kind in _LINKS:
             self._link(kind, record, at)
