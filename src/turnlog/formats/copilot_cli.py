@@ -158,10 +158,13 @@ class _Reader:
         self._offsets[id] = offset
         self._places[id] = len(self._nodes)
         self._learn(data)
-        if is_own:
+        if record.get("type") == "assistant.usage":
+            spent, model = _usage(data), text(data.get("model")) or self._model
+            self._count(model, spent)
+            if is_own:
+                yield Record(entry=Spent(usage=spent, model=model, at=at), key=id)
+        elif is_own:
             yield from self._event(id, record, data, at, offset)
-        elif record.get("type") == "assistant.usage":
-            self._count(text(data.get("model")) or self._model, _usage(data))
         elif self._source.key and record.get("type") == "assistant.message":
             yield from self._asked(data, at)
 
@@ -208,11 +211,6 @@ class _Reader:
             self._model = text(data.get("newModel")) or text(data.get("selectedModel")) or self._model
             if self._model:
                 self.reading.facts["model"] = self._model
-        elif kind == "assistant.usage":
-            spent = _usage(data)
-            model = text(data.get("model")) or self._model
-            self._count(model, spent)
-            yield Record(entry=Spent(usage=spent, model=model, at=at), key=id)
         elif kind == "session.shutdown" and not self._source.key:
             yield from self._shutdown(id, data, at)
         elif kind == "session.compaction_complete":

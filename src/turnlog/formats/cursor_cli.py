@@ -16,7 +16,7 @@ from hashlib import md5
 from typing import Any
 
 from turnlog.formats import Format, Places, Reading, Record, SessionHeader, Source, Spawn, Step, Watching
-from turnlog.formats._shared.blocks import unknown
+from turnlog.formats._shared.blocks import stop_of, unknown, usual
 from turnlog.formats._shared.finding import folder_of, opened_for, read_from, resume_command
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.interop.folder import files_under, names_in
@@ -184,8 +184,7 @@ def _entry(raw: dict[str, Any], model: str | None) -> Message | Compaction | Not
     if role == "user":
         return _prompt(blocks)
     if role == "assistant":
-        is_call = any(isinstance(block, ToolCall) for block in blocks)
-        return Message(role="assistant", blocks=blocks, model=model, stop="tool_use" if is_call else "end")
+        return Message(role="assistant", blocks=blocks, model=model, stop=stop_of(blocks))
     if role in ("tool", "system"):
         return Message(role=role, blocks=blocks)
     return Note(text="a message of an unknown role", data=raw)
@@ -215,8 +214,6 @@ def _moment(whole: str) -> datetime | None:
 def _block(raw: Any) -> AnyBlock:
     part = fields(raw)
     match part.get("type"):
-        case "text" if isinstance(part.get("text"), str):
-            return Text(text=part["text"])
         case "reasoning" if isinstance(part.get("text"), str):
             return Thinking(text=part["text"])
         case "tool-call" if text(part.get("toolCallId")) and text(part.get("toolName")):
@@ -228,7 +225,7 @@ def _block(raw: Any) -> AnyBlock:
         case "image":
             return _image(part) or unknown(_NAME, raw)
         case _:
-            return unknown(_NAME, raw)
+            return usual(part) or unknown(_NAME, raw)
 
 
 def _image(part: dict[str, Any]) -> Image | None:

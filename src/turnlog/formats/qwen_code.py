@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Format, Jump, Reading, Record, ResumePoint, SessionHeader, Source, Step, Watching
 from turnlog.formats._shared import growth
+from turnlog.formats._shared.blocks import stop_of
 from turnlog.formats._shared.finding import find_files, homes_under_variable, resume_command
 from turnlog.formats._shared.geminiparts import parts_of, split_results
 from turnlog.formats._shared.key import NONE
@@ -23,7 +24,7 @@ from turnlog.interop.problem import report
 from turnlog.interop.records import first_records, record_at, rows, typed_records
 from turnlog.interop.value import as_int, branches_in, fields, items, json_text, moment, text
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
-from turnlog.log.entry import Compaction, Edit, Message, Note, Stop
+from turnlog.log.entry import Compaction, Edit, Message, Note
 from turnlog.wire.gemini.answer import PartReader, usage_of
 
 _TYPES = ("user", "assistant", "tool_result", "system")
@@ -212,7 +213,7 @@ class _Reader:
         spent, at, model = about.get("usageMetadata"), moment(about.get("timestamp")), text(about.get("model"))
         blocks = _answer(arriving.parts, {"responseId": arriving.uuid})
         usage = usage_of(fields(spent)) if isinstance(spent, dict) else None
-        entry = Message(id="-", role="assistant", blocks=blocks, model=model, usage=usage, stop=_stop(blocks), at=at)
+        entry = Message(id="-", role="assistant", blocks=blocks, model=model, usage=usage, stop=stop_of(blocks), at=at)
         # The first piece may have been all there was when the file was last read.
         key = arriving.uuid if arriving.pieces == 1 else f"{arriving.uuid}+{arriving.pieces}"
         self._node(key, arriving.parent, entry)
@@ -274,13 +275,6 @@ def _answer(parts: list[dict[str, Any]], owner: dict[str, Any]) -> list[AnyBlock
     return blocks
 
 
-def _stop(blocks: list[AnyBlock]) -> Stop:
-    for block in blocks:
-        if type(block) is ToolCall and block.by is None:
-            return "tool_use"
-    return "end"
-
-
 def _is_usual(call: dict[str, Any]) -> bool:
     id, name, given = call.get("id"), call.get("name"), call.get("args")
     return type(id) is str and id != "" and type(name) is str and type(given) is dict and WRAPPED not in given
@@ -301,7 +295,7 @@ def _content(item: dict[str, Any]) -> list[Message]:
     """What went to the model, or came from it, as messages."""
     if item.get("role") == "model":
         blocks = _answer(parts_of(item.get("parts")), item)
-        return [Message(role="assistant", blocks=blocks, stop=_stop(blocks))]
+        return [Message(role="assistant", blocks=blocks, stop=stop_of(blocks))]
     blocks, results = split_results(item.get("parts"))
     messages = Message(role="tool", blocks=results), Message(role="user", blocks=blocks)
     return [message for message in messages if message.blocks]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from turnlog.interop.json import decoded, is_deep
 from turnlog.interop.rust import compact
 from turnlog.interop.value import fields, json_text, text
 from turnlog.log.block import BLOCKS, AnyBlock, File, Image, Text, Thinking, ToolCall, UnknownBlock
-from turnlog.log.entry import Message, Role
+from turnlog.log.entry import Message, Role, Stop
 
 _INNER = "block"
 
@@ -74,6 +75,11 @@ def usual(part: dict[str, Any]) -> AnyBlock | None:
             return None
 
 
+def stop_of(blocks: Iterable[AnyBlock]) -> Stop:
+    """Why an answer ended, where its source does not say."""
+    return "tool_use" if any(isinstance(block, ToolCall) and block.by is None for block in blocks) else "end"
+
+
 def worded(answer: Any) -> str:
     """What a tool answered, as text: objects are what the model sees as JSON."""
     return answer if isinstance(answer, str) else "" if answer is None else json_text(answer)
@@ -87,7 +93,6 @@ def results_apart(
     if results:
         messages.append(Message(role="tool", blocks=results, at=at, display=about.get("display")))
     if blocks or not results:
-        has_calls = any(isinstance(block, ToolCall) for block in blocks)
-        stop = ("tool_use" if has_calls else "end") if role == "assistant" else None
+        stop = stop_of(blocks) if role == "assistant" else None
         messages.append(Message(role=role, blocks=blocks, at=at, stop=stop, **about))
     return messages

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, digest, par
 from turnlog.interop.json import is_deep
 from turnlog.interop.problem import report
 from turnlog.interop.records import RawRecord, load_sidecar, record_at, rows
-from turnlog.interop.value import as_counter, as_int, fields, items, moment, text
+from turnlog.interop.value import as_counter, as_int, fields, items, moment, text, without_none
 from turnlog.log.block import AnyBlock, Text, ToolCall
 from turnlog.log.entry import Compaction, Edit, Message, Spent, Stop
 from turnlog.log.usage import Usage
@@ -45,16 +46,11 @@ def read(source: Source) -> Reading:
 
 def _head(path: str) -> dict[str, Any]:
     about: dict[str, Any] = {}
-    for number, row in enumerate(rows(path, [])):
-        if number >= _HEAD:
-            break
+    for row in islice(rows(path, []), _HEAD):
         cwd = text(row.data.get("cwd")) or text(fields(row.data.get("environmentDisclosure")).get("cwd"))
-        for key, value in (
-            ("created", row.data.get("created_at")), ("version", text(row.data.get("protocol_version"))),
-            ("cwd", cwd), ("role", text(row.data.get("profileName"))),
-        ):  # fmt: skip
-            if value is not None:
-                about.setdefault(key, value)
+        version, role = text(row.data.get("protocol_version")), text(row.data.get("profileName"))
+        found = {"created": row.data.get("created_at"), "version": version, "cwd": cwd, "role": role}
+        about = {**without_none(found), **about}
     return about
 
 

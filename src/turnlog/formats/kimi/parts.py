@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from turnlog.formats._shared.blocks import linked, unknown
+from turnlog.formats._shared.blocks import linked, unknown, usual
 from turnlog.interop.json import json_or_text
 from turnlog.interop.value import as_list, fields, json_text, text, token_count
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
@@ -60,8 +60,6 @@ def blocks_of(content: Any) -> list[AnyBlock]:
 def _block(raw: Any) -> AnyBlock:
     part = fields(raw)
     kind = part.get("type")
-    if kind == "text" and isinstance(part.get("text"), str):
-        return Text(text=part["text"])
     if kind == "think":
         opaque = part.get("encrypted")
         thought = text(part.get("think")) or text(part.get("text")) or ""
@@ -71,7 +69,7 @@ def _block(raw: Any) -> AnyBlock:
         url = text(fields(part.get(kind) or part.get(_MEDIA[kind])).get("url"))
         media = linked(Image if kind == "image_url" else File, url) if url is not None else None
         return media or unknown(NAME, part)
-    return unknown(NAME, raw)
+    return usual(part) or unknown(NAME, raw)
 
 
 def calls_of(value: Any) -> list[AnyBlock]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Forked, Jump, Problem, Reading, Record, ResumePoint, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared import growth
-from turnlog.formats._shared.blocks import unknown, worded
+from turnlog.formats._shared.blocks import unknown, usual, worded
 from turnlog.formats._shared.origin import of_unknown_role
 from turnlog.formats.opencode.storage import NAME, DatabaseMark, StoredMessage, StoredSession, open_session, unchanged
 from turnlog.interop.base64 import from_base64
@@ -185,8 +185,9 @@ class _Reader:
         if is_open and is_last:
             key += "~" + sha256(msgspec.json.encode([info, parts], order="deterministic")).hexdigest()[:12]
         yield Record(entry=message, key=key)
-        if error and blocks and not _is_cut(error, blocks):
-            # The program leaves answers out that failed.
+        is_aborted = fields(error).get("name") == "MessageAbortedError"
+        if error and blocks and not (is_aborted and not all(isinstance(block, Thinking) for block in blocks)):
+            # The program leaves answers out that failed; one that was only cut short, and says something, stays.
             yield Record(entry=Edit(entry=0, blocks=None), key=f"{key}#left out", names={"entry": key})
         results = [part for part in parts if part.get("type") == "tool" and _state(part).get("status") in _ANSWERED]
         if results:
@@ -224,12 +225,7 @@ def _state(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _user_block(part: dict[str, Any]) -> AnyBlock:
-    kind = part.get("type")
-    if kind == "text" and isinstance(part.get("text"), str):
-        return Text(text=part["text"])
-    if kind == "file":
-        return _file(part)
-    return unknown(NAME, part)
+    return _file(part) if part.get("type") == "file" else usual(part) or unknown(NAME, part)
 
 
 def _file(part: dict[str, Any]) -> AnyBlock:
@@ -270,12 +266,6 @@ def _tool_result(part: dict[str, Any]) -> ToolResult:
         duration_ms=_between(times.get("start"), times.get("end")),
         details=state.get("metadata") or None,
     )
-
-
-def _is_cut(error: Any, blocks: list[AnyBlock]) -> bool:
-    """Whether an answer was only cut short, and says something."""
-    is_aborted = fields(error).get("name") == "MessageAbortedError"
-    return is_aborted and not all(isinstance(block, Thinking) for block in blocks)
 
 
 def _named(model: Any) -> str | None:
