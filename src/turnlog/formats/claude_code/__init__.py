@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from mmap import ACCESS_READ, mmap
 from typing import Any
 
-from turnlog.formats import Format, Retention, Setting, Source, Watching
-from turnlog.formats._shared.finding import folder_of, homes_under_variable, resume_command
+from turnlog.formats import Format, Places, Resuming, Retention, Setting, Source, Watching
 from turnlog.formats._shared.growth import growing
+from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import ClaudeState, read
@@ -19,10 +19,13 @@ from turnlog.interop.records import first_records, record_in
 from turnlog.interop.value import as_int, fields
 
 _NAME = "claude-code"
-_BASE = "CLAUDE_CONFIG_DIR", ".claude"
 _HEAD = 40
 _DAYS = 30
 _LONG = 36_500
+
+
+def _base(places: Places) -> str:
+    return places.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(places.home, ".claude")
 
 
 def _days(setting: Any) -> float | None:
@@ -76,17 +79,17 @@ def _subagents_inside(path: str) -> list[str]:
 
 FORMAT = Format(
     "Claude Code 1.0 to 2.1.325, with subagents",
-    homes_under_variable(*_BASE, "projects"),
+    lambda places: [os.path.join(_base(places), "projects")],
     _find,
     read,
     write=written_by("turnlog.formats.claude_code.writing"),
     # It looks for the id among the sessions of the folder it is started in.
-    resume=resume_command("claude", "--resume", "ID"),
+    resume=Resuming(command=lambda id, path, workspace: ["claude", "--resume", id], ids=UUIDS),
     growth=growing(ClaudeState, read),
     watch=Watching(by_file=True, sidecars=_sidecars),
     # At every start it removes what was not written to for so long.
     retention=Retention(
-        settings=lambda places: os.path.join(folder_of(places, *_BASE), "settings.json"),
+        settings=lambda places: os.path.join(_base(places), "settings.json"),
         syntax="json",
         path=("cleanupPeriodDays",),
         days=_days,
