@@ -16,8 +16,8 @@ from turnlog.aio.threads import Threads
 from turnlog.catalog.answer import Hits, Spending
 from turnlog.errors import Invalid
 from turnlog.log.entry import AnyEntry
-from turnlog.store.capability import Following
 from turnlog.machine.liveobjects import LiveObjects
+from turnlog.store.capability import Following
 from turnlog.thread.home.newsession import SessionFields
 from turnlog.transfer.report import TransferOptions, Transferred
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from turnlog.store.forked import renew_after_fork
 from turnlog.machine.liveobjects import LiveObjects
+from turnlog.store.forked import renew_after_fork
 
 _R = TypeVar("_R")
 # A plain tuple, because each call makes one: the loop, the future for the result, the call.

@@ -10,8 +10,8 @@ from turnlog.log.part import Root, private_root
 from turnlog.rewind.snapshot import WORKSPACE, load_rules
 from turnlog.rewind.timeline import NOT_RECORDED, Sighting
 from turnlog.store import Store
-from turnlog.workspace.ignoredscan import NEVER_KEPT
 from turnlog.workspace.ignore.rule import was_covered
+from turnlog.workspace.ignoredscan import NEVER_KEPT
 from turnlog.workspace.tree import (
     FILE,
     FOLDER,

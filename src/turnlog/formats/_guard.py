@@ -10,7 +10,8 @@ from typing import ParamSpec, TypeVar
 from msgspec.structs import replace
 
 from turnlog.errors import TurnlogError, TurnlogWarning, Unsupported
-from turnlog.formats import Format, Problem, Reading, ResumePoint, Source, Step, Writing
+from turnlog.formats._contract import Format, Reading, ResumePoint, Source, Step, Writing
+from turnlog.interop.problem import Problem
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -23,9 +23,9 @@ from turnlog.thread.home.settings import Settings
 from turnlog.workspace import cache
 from turnlog.workspace.folderscan import Scan
 from turnlog.workspace.git import git_now
-from turnlog.workspace.ignoredscan import IgnoredScanner
-from turnlog.workspace.ignore.rule import Outside, rules_of_tree
 from turnlog.workspace.ignore.outside import outside_rules
+from turnlog.workspace.ignore.rule import Outside, rules_of_tree
+from turnlog.workspace.ignoredscan import IgnoredScanner
 from turnlog.workspace.rootfolder import permissions_of
 from turnlog.workspace.scan import Scanner
 from turnlog.workspace.sink import DigestOnlySink, Sink

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry
 from turnlog.log.payload import digest
+from turnlog.machine.liveobjects import LiveObjects
 from turnlog.session.disposal import Disposal
 from turnlog.session.interior import Interior, interior
 from turnlog.session.lookup import find_id, is_session, log_to_read, log_to_write, matching, newest_id, rows
 from turnlog.session.message.content import as_list
 from turnlog.session.readonly import ReadOnlySession
 from turnlog.store import Clock, Store, derived
-from turnlog.machine.liveobjects import LiveObjects
 from turnlog.thread.history import loaded
 from turnlog.thread.home.createdhere import CreatedHere
 from turnlog.thread.home.settings import Settings

@@ -15,10 +15,10 @@ from turnlog.log.draft import Draft, prepare
 from turnlog.log.entry import AnyEntry, Entry, Fold, Head, Set, Start, Writer, is_fence, is_wide
 from turnlog.log.fold import State, to_fold
 from turnlog.log.ids import process, word_of
+from turnlog.machine.liveobjects import LiveObjects
 from turnlog.machine.process import this_process
 from turnlog.store import Log, Store, derived
 from turnlog.store.forked import renew_after_fork
-from turnlog.machine.liveobjects import LiveObjects
 from turnlog.thread.batch import keep_blobs, refuse_equal_ids
 from turnlog.thread.fact import check_fact, masked, normalized, with_all
 from turnlog.thread.history import History, opened
