@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from tests.cli.scene import Cli
 from tests.cli.terminal import COLOUR, Terminal
 from tests.cli.test_import import SEEDS, claude_file
 from turnlog import Text, ToolCall, Usage
+from turnlog.cli.draw.screen import this_screen
+from turnlog.cli.draw.tree import tree_lines
+from turnlog.cli.fields.tree import TreeFork, TreeSession, json_tree
 from turnlog.view.visible import width
 
 TURNLOG = ("-m", "turnlog")
@@ -302,16 +306,29 @@ def test_a_pager_is_what_the_shell_makes_of_it(branched: str, tmp_path: Path, pa
     assert "     1\t" in terminal.plain
 
 
-def test_a_fork_of_a_fork_of_many(folder: Path, process: Cli):
+def test_a_fork_of_a_fork_of_many(folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(import_module("turnlog.cli.commands.tree"), "_MOST", 30)
     with turnlog.open(checkpoints=False, durability="flush") as home:
         above = home.create(id="s0", workspace=".")
         above.user("begin")
-        for number in range(1, 410):
+        for number in range(1, 40):
             above = above.fork(id=f"s{number}")
             above.user("go on")
-    done = process("tree", "s0")
-    assert (done.code, done.err) == (0, "only the first 400 sessions of this tree are shown\n")
-    assert "s399" in done.out
-    done = process("tree", "s0", "--json")
+    done = cli("tree", "s0")
+    assert (done.code, done.err) == (0, "only the first 30 sessions of this tree are shown\n")
+    assert "s29" in done.out
+    done = cli("tree", "s0", "--json")
     assert done.code == 0, done.err
-    assert done.out.count('"handle"') == 401
+    assert done.out.count('"handle"') == 31
+
+
+def test_as_many_forks_of_forks_as_are_shown_can_be_drawn_and_written():
+    """To make them takes half a minute."""
+    most: int = import_module("turnlog.cli.commands.tree")._MOST
+    top = session = TreeSession("s0", "s0", None, None, False)
+    for number in range(1, most + 1):
+        below = TreeSession(f"s{number}", f"s{number}", None, None, False)
+        session.forks.append(TreeFork(1, None, below))
+        session = below
+    assert any(f"s{most}" in line for line in tree_lines(top, this_screen()))
+    assert json.dumps(json_tree(top)).count('"handle"') == most + 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from turnlog.catalog import background
+from turnlog.machine import deferred
 from turnlog.machine.deferred import run_deferred
 from turnlog.machine.detached import alone, begin, is_taken
 
@@ -90,6 +91,7 @@ def test_the_home_of_the_index_is_in_no_argument(tmp_path: Path, monkeypatch: py
         return 1
 
     monkeypatch.setattr(os, "posix_spawn", spawn)
+    monkeypatch.setattr(deferred, "_waiting", [])  # not what commands of other tests left
     path = str(tmp_path / "index.sqlite")
     assert background.start(path, location)
     assert background.start(path, location, at_end=True)
