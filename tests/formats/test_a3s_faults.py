@@ -167,6 +167,13 @@ def test_a_missing_key_costs_only_itself(home: Any, tmp_path: Path, key: str) ->
     loads_in_a3s(data_of(session))
 
 
+def test_a_cost_record_of_a_later_version_comes_back(home: Any, tmp_path: Path) -> None:
+    value = document()
+    value["cost_records"] = ["0.5 dollars", *value["cost_records"]]
+    path = save(tmp_path / "s-1.json", value)
+    assert data_of(session_of(home, path)) == path.read_bytes()
+
+
 def test_the_order_of_sets_means_nothing(home: Any, tmp_path: Path) -> None:
     """Sets and maps of a3s are written in another order each time."""
     value = document()

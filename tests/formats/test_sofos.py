@@ -281,6 +281,12 @@ def test_a_block_or_message_that_is_broken_costs_only_itself(home: Any, tmp_path
     assert [loss.what for loss in written.lost] == ["tool_use block", "? block"]
 
 
+def test_a_list_that_is_none_is_told(home: Any, tmp_path: Path) -> None:
+    done = bring(home, saved(tmp_path, api_messages="hi", display_messages={"0": "hi"}))
+    told = [problem.what for problem in done.problems]
+    assert told == ["api_messages is not a list", "display_messages is not a list"]
+
+
 def test_an_id_that_leads_elsewhere_is_not_followed(home: Any, tmp_path: Path) -> None:
     """Saving the id ../../esc writes outside the folder in 0.2.8."""
     path = saved(tmp_path, id="../../esc")

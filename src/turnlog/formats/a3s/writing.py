@@ -14,7 +14,7 @@ from turnlog.formats.a3s import schema
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
 from turnlog.formats.a3s.schema import NAME, join, own_record, records_of
 from turnlog.interop.rust import F32, pretty
-from turnlog.interop.value import as_list, fields, in_order, items
+from turnlog.interop.value import as_list, fields, in_order
 from turnlog.log.block import ToolCall
 from turnlog.log.context import split_system, text_of
 from turnlog.log.draft import to_ms
@@ -180,8 +180,10 @@ class _Writer:
     def cost_records(self) -> list[Any]:
         costs = self.facts.get("cost_records") if self.has_totals else None
         records = [
-            in_order({**item, "cost_usd": schema.as_float(item.get("cost_usd"))}, schema.COST_RECORD)
-            for item in items(costs)
+            in_order({**fields(item), "cost_usd": schema.as_float(fields(item).get("cost_usd"))}, schema.COST_RECORD)
+            if isinstance(item, dict)
+            else item
+            for item in as_list(costs)
         ]
         for message in self.fresh:
             usage, at = message.usage, message.clock or message.at or self.transcript.updated

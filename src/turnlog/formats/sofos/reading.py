@@ -58,7 +58,7 @@ class _File:
         self.messages: list[Message] = []
 
     def reading(self) -> Reading:
-        for index, item in enumerate(as_list(self.raw.get("messages" if "messages" in self.raw else "api_messages"))):
+        for index, item in enumerate(self.items("messages" if "messages" in self.raw else "api_messages")):
             self.take(index, item)
         # An id with its time to the millisecond is like no other; one of another shape is only like no other here.
         is_unique = sessionfile.time_in(self.id) is not None
@@ -69,6 +69,12 @@ class _File:
 
     def problem(self, what: str, where: str = "") -> None:
         report(self.problems, what, where=where)
+
+    def items(self, key: str) -> list[Any]:
+        value = self.raw.get(key, [])
+        if not isinstance(value, list):
+            self.problem(f"{key} is not a list")
+        return as_list(value)
 
     def time(self, key: str) -> datetime | None:
         value = self.raw.get(key)
@@ -100,7 +106,7 @@ class _File:
         if peak := sessionfile.counters_in(raw).get(sessionfile.PEAK):
             facts["peak_input_tokens"] = peak
         facts["sofos.file"] = self.saved()
-        display = as_list(raw.get("display_messages"))
+        display = self.items("display_messages")
         facts["sofos.display"] = sessionfile.shortened(display, sessionfile.shown(self.messages))
         return facts
 
