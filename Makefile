@@ -64,6 +64,7 @@ check: $(VENV)/.ready ## Format, lint, types, import contracts; changes nothing
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/basedpyright
+	$(VENV)/bin/basedpyright -p bench
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 

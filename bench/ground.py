@@ -11,7 +11,7 @@ from typing import Any
 
 import turnlog
 from bench import work
-from turnlog import Message, Session, Text, ToolCall, ToolResult, Usage
+from turnlog import Message, Role, Session, Text, ToolCall, ToolResult, Usage
 
 LONG = 100_000
 USAGE = Usage(input_tokens=300, output_tokens=80, cache_read_tokens=900)
@@ -56,7 +56,7 @@ class Ground:
 
 def drafts() -> Iterator[Message]:
     """The messages of the shared workload, over and over."""
-    made = [(role, [_block(part) for part in parts]) for role, parts in work.messages(1_000)]
+    made: list[tuple[Role, list[Any]]] = [(role, [*map(_block, parts)]) for role, parts in work.messages(1_000)]
     for role, blocks in itertools.cycle(made):
         if role == "assistant":
             yield Message(role=role, blocks=blocks, model="m", usage=USAGE)

@@ -13,7 +13,7 @@ SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeou
 @contextmanager
 def serving(folder: Path) -> Iterator[Server]:
     folder.chmod(0o711)  # the server runs as somebody else if we are root
-    server = Server(inside=folder, **SETTINGS)
+    server = Server(inside=folder, **SETTINGS)  # pyright: ignore[reportArgumentType]
     try:
         yield server
     finally:

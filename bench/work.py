@@ -6,10 +6,10 @@ results, then it answers. The same `n` gives the same messages on every machine.
 
 import json
 import random
-from typing import Any
+from typing import Any, Literal
 
 Part = dict[str, Any]
-Message = tuple[str, list[Part]]
+Message = tuple[Literal["user", "assistant", "tool"], list[Part]]
 
 USER_BYTES = 200
 ASSISTANT_BYTES = 800

@@ -18,7 +18,8 @@ class Store(langgraph.Store):
 
     async def load(self) -> list[Any]:
         with TurnlogSaver(self.path) as saver:
-            return saver.get_tuple(self.thread).checkpoint["channel_values"]["messages"]
+            newest = saver.get_tuple(self.thread)
+            return newest.checkpoint["channel_values"]["messages"] if newest is not None else []
 
     def durability(self) -> str:
         return "fdatasync per put"

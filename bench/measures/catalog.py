@@ -88,9 +88,11 @@ class Machine:
         for pid in filter(str.isdecimal, os.listdir("/proc")):
             try:
                 words = Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+                environ = Path("/proc", pid, "environ").read_bytes().split(b"\0")
             except OSError:
                 continue  # it has just ended
-            if words[-3:] == [b"index", b"--background", b""] and os.fsencode(self.env["TURNLOG_HOME"]) in words:
+            home = os.fsencode(f"TURNLOG_HOME={self.env['TURNLOG_HOME']}")
+            if words[-3:] == [b"index", b"--background", b""] and home in environ:
                 os.kill(int(pid), signal.SIGKILL)
         shutil.rmtree(self.made.home / ".cache", ignore_errors=True)
 

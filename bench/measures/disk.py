@@ -66,6 +66,6 @@ def _tell(home: turnlog.Home, session: str, event: str, turn: str) -> None:
     """What a hook does, without its process."""
     store = interior(home).store
     with appending(store, store.open(session)) as appender:
-        appender.is_guest = True
+        appender.writes_no_writer_entry = True
         relay = TurnRelay(store, appender, Coverage(store, appender.history, interior(home).settings))
-        getattr(relay, event)(*((turn, worker_of(this_process())) if event == "begin" else (turn,)))
+        getattr(relay, event)(*((turn, worker_of(dict(this_process()))) if event == "begin" else (turn,)))

@@ -8,6 +8,7 @@ from pathlib import Path
 import turnlog
 from bench.ground import Ground, prose
 from bench.measures import Row, ratio
+from turnlog.session.opening import Durability
 
 TITLE = "append at entry 100,000 against entry 100, p50"
 COPIES = 4
@@ -23,7 +24,7 @@ def measure(ground: Ground) -> list[Row]:
     ]
 
 
-def _times(ground: Ground, durability: str) -> dict[str, list[float]]:
+def _times(ground: Ground, durability: Durability) -> dict[str, list[float]]:
     """A new short session in each round, a new copy of the long one in some: it matters where a file lies."""
     times: dict[str, list[float]] = {"at 100,000": [], "at 100": []}
     for copy in range(COPIES):
@@ -40,7 +41,7 @@ def _times(ground: Ground, durability: str) -> dict[str, list[float]]:
     return times
 
 
-def _append(folder: Path, name: str, durability: str) -> float:
+def _append(folder: Path, name: str, durability: Durability) -> float:
     text = prose(1_870)
     times: list[float] = []
     with turnlog.open(folder, durability=durability) as home:

@@ -21,6 +21,7 @@ from turnlog.hooks import hooked_agent
 from turnlog.live.event import LiveEvent
 from turnlog.live.payload import Payload
 from turnlog.session.interior import interior
+from turnlog.thread.space.limit import keep_limit
 
 TITLE = "a hook, whole processes"
 SIZES = ((3, 7.0), (2_000, 12.0), (20_000, 30.0))
@@ -119,9 +120,9 @@ def _grown(ground: Ground, place: Path, turns: int) -> tuple[list[float], list[f
                 time.sleep(1.6)
             else:
                 over = _event(project, native)
-                over.take("end")
-                if number % 20 == 0:
-                    over.keep_limit(is_over=True)  # as hooks do behind an agent's back
+                over.apply("end")
+                if number % 20 == 0:  # as hooks do behind an agent's back
+                    keep_limit(over.store, over.limit_bytes, is_full=over.is_full)
             if number % 50 == 0 or number >= turns:
                 read = format_of("claude-code").read
                 brought.append(_took(lambda read=read: import_source(interior(home).creator, source, read(source))))

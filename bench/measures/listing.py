@@ -31,7 +31,7 @@ def measure(ground: Ground) -> list[Row]:
 
 
 def _row(folder: Path, title: str) -> Row:
-    def listing() -> list[object]:
+    def listing() -> list[turnlog.Info]:
         with turnlog.open(folder) as home:
             return list(home.sessions())
 

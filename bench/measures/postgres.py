@@ -16,7 +16,6 @@ from bench.measures.append import _appends
 from bench.server import serving
 from tests.pgserver import Server
 from turnlog.session.home import Home
-from turnlog.session.interior import interior
 from turnlog.store import postgres
 
 TITLE = "sessions in PostgreSQL"
@@ -226,7 +225,7 @@ def _many(server: Server, count: int, *, every_ms: int = 37_000) -> str:
         session = home.create(id="first", title="First")
         session.user("hello")
         session.set("title", "Changed")
-        num, tenant = session._log._rows.num, interior(home).store._tenant
+        [(num, tenant)] = admin.execute("select num, tenant from turnlog.session order by num desc limit 1").fetchall()
         values = {"num": num, "tenant": tenant, "count": count - 1, "every": every_ms}
         admin.execute(
             "create temp table made as "

@@ -115,7 +115,7 @@ def _claude_code() -> Iterator[dict[str, Any]]:
     for turn in range(1 << 40):
         yield record("user", {"role": "user", "content": _text(40)})
         for step in range(5):
-            id, call = f"msg_{turn}_{step}", f"toolu_{turn}_{step}"
+            id, call = f"msg_{turn}_{step}", f"toolu_{turn:012x}{step:012x}"
             yield answer(id, {"type": "text", "text": _text(60)}, None)
             given = {"command": _text(8)}
             yield answer(id, {"type": "tool_use", "id": call, "name": "Bash", "input": given}, "tool_use")
@@ -137,7 +137,7 @@ def _codex() -> Iterator[dict[str, Any]]:
         content = [{"type": "input_text", "text": asked}]
         yield record("response_item", {"type": "message", "role": "user", "content": content})
         for step in range(5):
-            call = f"call_{turn}_{step}"
+            call = f"call_{turn:012x}{step:012x}"
             yield record("response_item", {"type": "reasoning", "summary": [], "encrypted_content": _text(100)})
             given = json.dumps({"command": ["ls", _text(5)]})
             item = {"type": "function_call", "name": "shell", "arguments": given, "call_id": call}
@@ -186,7 +186,7 @@ def _pi() -> Iterator[dict[str, Any]]:
     for turn in range(1 << 40):
         yield entry({"role": "user", "content": [{"type": "text", "text": _text(40)}]})
         for step in range(5):
-            call = f"toolu_{turn}_{step}"
+            call = f"toolu_{turn:012x}{step:012x}"
             content = [
                 {"type": "text", "text": _text(60)},
                 {"type": "toolCall", "id": call, "name": "bash", "arguments": {"command": _text(8)}},
@@ -212,7 +212,7 @@ def _qwen_code() -> Iterator[dict[str, Any]]:
     for turn in range(1 << 40):
         yield record("user", "user", {"text": _text(40)})
         for step in range(5):
-            call = f"call_{turn}_{step}"
+            call = f"call_{turn:012x}{step:012x}"
             yield record("assistant", "model", {"text": _text(60)}, model="q")
             asked = {"functionCall": {"id": call, "name": "ls", "args": {"p": _text(8)}}}
             yield record("assistant", "model", asked, model="q", usageMetadata=spent)

@@ -39,7 +39,7 @@ def measure(ground: Ground) -> list[Row]:
 
 
 def _row(ground: Ground, *, pooled: bool) -> Row:
-    server = Server(inside=ground.folder, **{**SETTINGS, "max_connections": "100"})
+    server = Server(inside=ground.folder, **{**SETTINGS, "max_connections": "100"})  # pyright: ignore[reportArgumentType]
     try:
         found, hearts, connections = lived(server, pooled=pooled, tenants=TENANTS, sessions=SESSIONS, seconds=SECONDS)
     finally:

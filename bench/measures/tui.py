@@ -36,7 +36,7 @@ def measure(ground: Ground) -> list[Row]:
     command = (sys.executable, "-m", "turnlog", "--home", home, "tui")
 
     def started() -> Emulator:
-        made = Emulator(*command, **environment)
+        made = Emulator(*command, **environment)  # pyright: ignore[reportArgumentType]
         made.until(lambda shown: "sessions" in shown[-1] and shown[1])
         return made
 
