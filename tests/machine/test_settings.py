@@ -171,6 +171,16 @@ def test_what_cannot_be_read_or_is_no_text_says_so(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(Unavailable, match="could not be read"):
         SettingsFile(str(tmp_path / "folder")).text()
+    os.mkfifo(tmp_path / "pipe")  # nobody writes to it: to read it would wait for ever
+    with pytest.raises(Unavailable, match="it is not a regular file"):
+        SettingsFile(str(tmp_path / "pipe")).text()
     (tmp_path / "bytes").write_bytes(b'{"a": "\xff"}')
     with pytest.raises(Corrupt, match="not UTF-8 at byte 7"):
         SettingsFile(str(tmp_path / "bytes")).text()
+
+
+def test_a_file_that_cannot_be_written_says_what_to_check() -> None:
+    """It may be a file of ours, which nobody should change by hand."""
+    with pytest.raises(Unavailable, match="could not be written") as caught:
+        SettingsFile("/proc/none/settings.json").change(lambda text: '{"a": 1}')
+    assert caught.value.hint == "check its owner, its mode, and the room on its disk"

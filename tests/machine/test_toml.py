@@ -1,9 +1,11 @@
 """Tables in TOML settings of other programs: added, found again, taken out."""
 
+import sys
+
 import pytest
 
-from turnlog.errors import Invalid
-from turnlog.machine.settings.toml import with_table, without_table
+from turnlog.errors import Corrupt, Invalid
+from turnlog.machine.settings.toml import toml_value, with_table, without_table
 
 PATH = ("mcp_servers", "turnlog")
 OURS = '[mcp_servers.turnlog]\ncommand = "x"\n'
@@ -38,3 +40,23 @@ def test_what_is_added_is_taken_out_again() -> None:
 def test_one_without_a_header_of_its_own_is_refused() -> None:
     with pytest.raises(Invalid, match="has no header of its own"):
         without_table('[mcp_servers]\nturnlog = { command = "x" }\n', PATH)
+
+
+@pytest.mark.parametrize("value", ["[" * 5 * sys.getrecursionlimit(), "1" * 5_000, "2026-13-45"])
+def test_what_python_cannot_read_is_refused_and_no_fault(value: str) -> None:
+    with pytest.raises(Corrupt):
+        toml_value(f"a = {value}")
+
+
+@pytest.mark.parametrize("text", ["[[mcp_servers]]\na = 1\n", "mcp_servers = {}\n", "mcp_servers = 3\n"])
+def test_a_table_is_not_put_where_another_value_stands(text: str) -> None:
+    with pytest.raises(Invalid, match="stands where it cannot be changed safely") as caught:
+        with_table(text, PATH, {"command": "x"})
+    assert caught.value.hint == "change it by hand"
+
+
+@pytest.mark.parametrize("quotes", ['"""', "'''"])
+def test_a_header_in_a_text_is_none(quotes: str) -> None:
+    before = f"note = {quotes}\n[mcp_servers.turnlog]\n{quotes}\n"
+    after = with_table(before, PATH, {"command": "x"})
+    assert without_table(after, PATH) == before

@@ -151,6 +151,15 @@ def test_own_prices_that_cannot_be_read_are_told_with_the_file(mine: Path, text:
     assert "my-model" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize("price", ['"NaN"', '"Infinity"', "1e40", "-1"])
+def test_an_own_price_that_nobody_can_pay_is_told_with_the_file(mine: Path, price: str) -> None:
+    """It would be in every sum, and a session whose cost cannot be stored would be missing in the catalog."""
+    for key in ("input", "cache_read"):
+        write(mine / "config/turnlog/prices.json", f'{{"a": {{"input": 1, "output": 2, "{key}": {price}}}}}')
+        with pytest.raises(Invalid, match=r"config/turnlog/prices\.json: .*is not a price"):
+            dollars("a")
+
+
 @pytest.fixture
 def open_to_all(monkeypatch: pytest.MonkeyPatch):
     """The user's folder for settings, in one that others may enter, which pytest's are not."""
@@ -189,3 +198,25 @@ def test_a_newer_list_that_cannot_be_read_is_none(mine: Path) -> None:
     write(mine / "state/turnlog/prices.json", "{}")
     assert dollars("claude-haiku-4-5") == 1
     assert books.book().date >= date(2026, 11, 1)
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [
+        {"models": [{"name": "of a later format"}]},
+        {"models": [{"id": "a", "match": "~haiku", "prices": [{"rates": 3}]}]},
+        {"models": [{"id": "a", "match": "~haiku", "prices": [{"rates": [[1, 2]]}]}]},
+        {"models": [{"id": "a", "match": "~haiku", "prices": [{"starts": [1], "rates": [[0, 3, 3, 3, 3, 3]]}]}]},
+        {"models": [{"id": "a", "match": ["none", "~haiku"], "prices": []}]},
+        {"serves": "?claude"},
+        {"serves": "/("},
+        {"serves": ""},
+        {"names": []},
+    ],
+)
+def test_a_newer_list_in_another_format_is_none(mine: Path, provider: dict) -> None:
+    """A later version of turnlog beside this one may have written it."""
+    newer = {"date": "2099-01-01", "source": "s", "providers": [{"id": "anthropic", "serves": "~claude", **provider}]}
+    write(mine / "state/turnlog/prices.json", newer)
+    assert dollars("claude-haiku-4-5") == 1
+    assert books.book().source != "s"

@@ -193,6 +193,23 @@ def test_what_is_tracked_in_a_repository_in_the_workspace_is_covered_and_nothing
     assert {path for path in names(found, sink) if path.startswith(b"pkg1/inner/")} == inside
 
 
+@pytest.mark.parametrize("tracked", ["pkg1/inner/c.log", "pkg1/inner/deep/c.log"])
+def test_a_repository_with_a_tracked_file_is_covered_when_it_is_one_no_more(place: Path, tracked: str):
+    deep = place / "pkg1/inner/deep"
+    deep.mkdir()
+    for name in ("c.log", "new.py"):
+        (deep / name).write_text(name)
+    if deep.name in tracked:
+        for path in (place / "pkg1/inner").glob("*.*"):
+            path.unlink()
+    wanted = scan(place, tracked=frozenset([tracked.encode()]))[0].tree
+    (place / "pkg1/inner/.git").mkdir()
+    found, _ = scan(place, tracked=frozenset([tracked.encode()]))
+    assert found.tree != wanted
+    (place / "pkg1/inner/.git").rmdir()
+    assert scan(place, found.seen, tracked=frozenset([tracked.encode()]))[0].tree == wanted
+
+
 @pytest.mark.parametrize("frames", [0, 400, 700])
 def test_a_deep_folder_is_left_out_where_the_stack_of_the_caller_is_deep(tmp_path: Path, frames: int):
     (tmp_path / "a.py").write_text("a")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from turnlog.interop.problem import Problems, report
+
 
 def names_in(folder: str, end: str = "") -> list[str]:
     """The names in a folder that have this suffix; none if there is no such folder."""
@@ -21,6 +23,12 @@ def entries_in(folder: str) -> list[os.DirEntry[str]]:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return []
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether a path is absolute, and written in the shortest way."""
+    is_absolute = path.startswith("/") and not path.startswith("//") and len(path) > 1 and "\0" not in path
+    return is_absolute and os.path.normpath(path) == path
 
 
 def is_plain_file(path: str) -> bool:
@@ -52,6 +60,19 @@ def files_under(path: str) -> Iterator[str]:
         yield from (os.path.join(folder, name) for name in sorted(files))
 
 
+def plain_files_under(folder: str, problems: Problems, depth: int = 0) -> Iterator[str]:
+    """Every plain file in a folder and below it, in a steady order, no link followed. Too deep a folder is told."""
+    for entry in entries_in(folder):
+        if entry.is_file(follow_symlinks=False):
+            yield entry.path
+        elif entry.is_dir(follow_symlinks=False):
+            if depth < _DEEPEST:
+                yield from plain_files_under(entry.path, problems, depth + 1)
+            else:
+                report(problems, f"nested more than {_DEEPEST} folders deep: not read", where=entry.name[:200])
+
+
+_DEEPEST = 8
 _DEEP = 3
 
 

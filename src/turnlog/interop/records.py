@@ -18,7 +18,7 @@ from turnlog.interop.json import decode
 from turnlog.interop.jsonline import MAX_LINE, document, lines
 from turnlog.interop.problem import Problem, report, tell
 from turnlog.interop.salvage import salvage
-from turnlog.interop.value import fields
+from turnlog.interop.value import fields, items
 from turnlog.log.pattern import pattern
 
 _CHUNK = 1 << 17
@@ -68,7 +68,7 @@ def typed_records(
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     if len(data) == _MOST and data[-1:] != b"\n":
                         break
-                    yield from _refused_line(data, start, problems, marks)
+                    yield from _refused_line(data, start, problems, marks, is_ended=data[-1:] == b"\n")
                 else:
                     yield start, value
                 start += len(data)
@@ -86,7 +86,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def _refused_line(
-    data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]
+    data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...], *, is_ended: bool = True
 ) -> Iterator[tuple[int, Any]]:
     """The records in a line that the decoder refused: it is empty, damaged, or unusual."""
     data = data.removesuffix(b"\n")
@@ -95,12 +95,29 @@ def _refused_line(
     try:
         value = decode(data)
     except ValueError:
+        if not is_ended and _is_half_written(data):
+            tell(problems, Problem("a damaged line", offset=offset, length=len(data)))
+            return
         yield from _in_damaged(data, offset, problems, marks)
         return
     if isinstance(value, dict):
         yield offset, value
     else:
         tell(problems, Problem("a line that is no record", offset=offset, length=len(data)))
+
+
+_UNFINISHED = pattern(
+    rb'\s*+,?\s*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"\s*+:?\s*+)?(?:"[^"\\]*+(?:\\.[^"\\]*+)*+\\?|[\w.+-]*+)', re.DOTALL
+)
+"""What may follow the last complete value: a key, and the beginning of a value."""
+
+
+def _is_half_written(data: bytes) -> bool:
+    """Whether a last line is the beginning of one record: the objects in it are parts of that, and no records."""
+    value, damage = salvage(data)
+    if not isinstance(value, dict) or [problem.what for problem in damage] != ["the JSON breaks off"]:
+        return False
+    return _UNFINISHED.fullmatch(data, damage[0].offset or 0) is not None
 
 
 def _in_damaged(data: bytes, offset: int, problems: list[Problem], marks: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
@@ -168,6 +185,14 @@ def _end_of_object(data: bytes, start: int) -> int:
     return -1
 
 
+def objects_in(value: Any, what: str, problems: list[Problem], *, offset: int | None = None) -> list[dict[str, Any]]:
+    """The objects in a list; that there was anything else is reported, `what` names the list."""
+    objects = items(value)
+    if value is not None and (type(value) is not list or len(objects) < len(value)):  # pyright: ignore[reportUnknownArgumentType]
+        report(problems, f"{what} that are no list of objects: only the objects were read", offset=offset)
+    return objects
+
+
 def record_at(path: str, offset: int) -> dict[str, Any]:
     """The record that begins there, once more; empty if it lies in a damaged line."""
     with open(path, "rb") as file:
@@ -210,6 +235,14 @@ def report_unreadable(records: Iterator[_T], problems: list[Problem], path: str)
         yield from records
     except OSError as error:
         report(problems, f"cannot be opened: {error.strerror or error}", where=os.path.basename(path))
+
+
+def read_beside(records: Callable[[list[Problem]], Iterator[_T]], problems: list[Problem], path: str) -> Iterator[_T]:
+    """What comes of another file than the session's own: whatever is wrong with it is told with its name."""
+    damage: list[Problem] = []
+    yield from report_unreadable(records(damage), problems, path)
+    for problem in damage:
+        tell(problems, replace(problem, where=f"{os.path.basename(path)} {problem.where}".strip()))
 
 
 def first_records(path: str, most: int) -> Iterator[dict[str, Any]]:

@@ -131,13 +131,13 @@ def _connected(path: str, budget: _Budget, wait_s: float) -> sqlite3.Connection:
 
     A database that is only busy is not read that way: whoever is writing it would be read half-way.
     """
-    place = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
-        return _guarded(sqlite3.connect(f"file:{place}?mode=ro", uri=True, timeout=wait_s), budget)
+        return _guarded(sqlite3.connect(f"file:{escaped}?mode=ro", uri=True, timeout=wait_s), budget)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
-        return _guarded(sqlite3.connect(f"file:{place}?mode=ro&immutable=1", uri=True, timeout=wait_s), budget)
+        return _guarded(sqlite3.connect(f"file:{escaped}?mode=ro&immutable=1", uri=True, timeout=wait_s), budget)
 
 
 def _guarded(base: sqlite3.Connection, budget: _Budget) -> sqlite3.Connection:

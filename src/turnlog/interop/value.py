@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -41,8 +41,20 @@ def in_order(value: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def as_counter(value: Any) -> int | None:
-    """A counter, unchanged; None for anything else."""
-    return value if type(value) is int and 0 <= value < 1 << 63 else None
+    """A counter, unchanged; None for anything else. Sums of a thousand of them fit into 64 bits."""
+    return value if type(value) is int and 0 <= value < 1 << 53 else None
+
+
+def mistyped(record: dict[str, Any], types: Mapping[str, type]) -> Iterator[str]:
+    """The fields whose value is not of their type, in words: None is of any type, and an integer is a float, too.
+
+    An integer of more than 53 bits is of no type: nothing is counted or dated so.
+    """
+    for name, kind in types.items():
+        value = record.get(name)
+        is_so = isinstance(value, (int, float) if kind is float else kind) and (kind is bool or type(value) is not bool)
+        if value is not None and not (is_so and (kind is not int or abs(value) < 1 << 53)):
+            yield f"{name} is {value!r:.40}"
 
 
 def text(value: Any) -> str | None:
@@ -113,6 +125,16 @@ def usage_in(
 def as_int(value: Any) -> int | None:
     """A whole number, unchanged; None for anything else."""
     return value if type(value) is int else None
+
+
+def as_int64(value: Any) -> int | None:
+    """A whole number of 64 bits, unchanged; None for anything else."""
+    return value if type(value) is int and abs(value) < 1 << 63 else None
+
+
+def as_float(value: Any) -> float | None:
+    """A number as a float; None for anything else, and for what no float holds."""
+    return float(value) if type(value) in (int, float) and abs(value) < 1 << 1023 else None
 
 
 def micros(dollars: Any) -> int | None:

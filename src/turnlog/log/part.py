@@ -4,6 +4,7 @@
 from msgspec import Struct
 
 from turnlog.log.field import BlobRef, Number
+from turnlog.log.path import path_text
 
 
 class Fork(Struct, frozen=True, omit_defaults=True):
@@ -66,6 +67,20 @@ class Git(Struct, frozen=True, omit_defaults=True):
 def same_root(roots: list[Root], root: Root) -> Root | None:
     """The same folder among the roots of another checkpoint. Its path may differ, because a project can move."""
     return next((other for other in roots if other.name == root.name and not other.is_private), None)
+
+
+def covers(root: Root, path: bytes) -> bool:
+    """Whether a checkpoint with this root covers a path in it, as far as no ignore rule says otherwise."""
+    while root.is_partial and path_text(path) not in root.tracked:
+        path = path.rpartition(b"/")[0]
+        if not path:
+            return False
+    return True
+
+
+def is_imported(root: Root) -> bool:
+    """Whether a root comes from another agent's checkpoint, which has files and does not say what it covers."""
+    return root.is_partial and not root.tracked
 
 
 def private_root(roots: list[Root], root: Root) -> Root | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 
 def path_text(path: bytes) -> str:
     """Convert a path to text for a log or a person: unchanged, or `bytes:` and %-escapes if it is not Unicode."""
@@ -32,3 +34,12 @@ def moved_along(path: str, before: str, after: str) -> str:
         return path_text(path_bytes(after).rstrip(b"/") + b"/" + here[len(lead) :]) if here.startswith(lead) else path
     except ValueError:
         return path  # not a path: a log may hold anything
+
+
+def is_at_or_below(path: bytes, tops: Collection[bytes]) -> bool:
+    """Whether a path is one of these, or inside one of them."""
+    while path:
+        if path in tops:
+            return True
+        path = path.rpartition(b"/")[0]
+    return False

@@ -46,7 +46,7 @@ class KeepState:
     def agents(self) -> list[str]:
         """The agents whose sessions are kept."""
         try:
-            with open(f"{self._stem}.agents", encoding="utf-8") as file:
+            with open(f"{self._stem}.agents", encoding="utf-8", errors="replace") as file:
                 return file.read().split()
         except OSError:
             return []

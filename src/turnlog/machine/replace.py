@@ -5,20 +5,33 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from stat import S_ISREG
 
 from turnlog.errors import Conflict, Corrupt, Invalid, Unavailable
 from turnlog.log.ids import word
+
+BY_HAND = "change it by hand"
+"""The hint for a file that its owner understands, and that cannot be changed by a program."""
+
+_CHECK_RIGHTS = "check its owner, its mode, and the room on its disk"
 
 
 def read_bytes(path: str) -> bytes | None:
     """The bytes of a file; None if there is none."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Unavailable(f"{path} could not be read: it is not a regular file")
             return file.read()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Unavailable(f"{path} could not be read: {error.strerror}") from None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file, also a named pipe that nobody writes to, for which `open` would wait."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def text_of(path: str, data: bytes | None) -> str:
@@ -35,12 +48,16 @@ def naming_file(path: str, owner: str | None = None) -> Generator[None]:
     try:
         yield
     except (Corrupt, Invalid) as error:
-        if error.message.startswith(path):
+        is_named = error.message.startswith(path)
+        if owner is not None:
+            message = error.message if is_named else f"{path}, {error.message}"
+            if error.hint == BY_HAND:  # its owner reads it, only we cannot change it
+                raise type(error)(message, hint=f"{BY_HAND}; nothing was changed") from None
+            hint = f"{owner} would not read it as it is: mend it first; nothing was changed"
+            raise type(error)(message, hint=hint) from None
+        if is_named:
             raise
-        if owner is None:
-            raise type(error)(f"{path}: {error.message}", hint=error.hint) from None
-        hint = f"{owner} would not read it as it is: mend it first; nothing was changed"
-        raise type(error)(f"{path}, {error.message}", hint=hint) from None
+        raise type(error)(f"{path}: {error.message}", hint=error.hint) from None
 
 
 def replace_file(path: str, before: bytes | None, after: bytes) -> None:
@@ -64,7 +81,7 @@ def replace_file(path: str, before: bytes | None, after: bytes) -> None:
             if os.path.lexists(temporary):
                 os.unlink(temporary)
     except OSError as error:
-        raise Unavailable(f"{path} could not be written: {error.strerror}", hint="change it by hand") from None
+        raise Unavailable(f"{path} could not be written: {error.strerror}", hint=_CHECK_RIGHTS) from None
 
 
 def _as_it_was(fd: int, target: str) -> None:

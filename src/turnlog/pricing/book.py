@@ -22,10 +22,14 @@ from turnlog.log.pattern import pattern
 from turnlog.machine.pricelist import bundled, own, stamp, updated
 
 _PER_MILLION_EXPONENT = -6
+_PRICES = 6
+"""The number of prices in each list of `Rates.rates`."""
 _COMPACT_DATE = pattern(r"(?<=-)(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
 _BEDROCK = ("anthropic.", "amazon.", "us.", "eu.", "apac.", "global.")
 """The prefixes of model ids of Amazon Bedrock."""
 _RESELLER = "openrouter"
+_MOST_DOLLARS = 10**6
+"""The highest price that a user may set, for a million tokens; the sum of many requests has to fit into 64 bits."""
 _CLAUSES: dict[str, Callable[[str, str], bool]] = {
     "=": lambda text, pattern: text == pattern,
     "^": lambda text, pattern: text.startswith(pattern),
@@ -61,6 +65,12 @@ class Rates(Struct, frozen=True, omit_defaults=True, dict=True):
         start, end = self.hours
         moment = at.time()
         return start <= moment < end if start <= end else moment >= start or moment < end
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is one list of rates for each step, and all prices are in each list."""
+        is_complete = all(each is None or len(each) == _PRICES for each in self.rates)
+        return is_complete and len(self.rates) == len(self.starts) + 1
 
     @cached_property
     def per_token(self) -> list[list[Decimal] | None]:
@@ -115,6 +125,16 @@ class Book(Struct, frozen=True):
         model = None if server is None else self._of(server, name) or self._of(server, dashed)
         return self._resold(name) if model is None and provider is None else model
 
+    def check(self) -> None:
+        """Raise `Invalid`, or what decoding raises, for a list that a later version wrote in a format of its own."""
+        for provider in self.providers:
+            _check_clause(provider.names)
+            _check_clause(provider.serves)
+            for model in provider.listed():
+                _check_clause(model.match)
+                if not all(rates.is_whole for rates in model.rates()):
+                    raise Invalid(f"the prices of {model.id} are in an unknown format")
+
     def _resold(self, name: str) -> Model | None:
         """A model that is not listed for its maker, at the price of the reseller, which offers all models."""
         others = (model for provider in self.providers if provider.id == _RESELLER for model in provider.listed())
@@ -154,6 +174,11 @@ class _Own(Struct, frozen=True, forbid_unknown_fields=True):
     cache_write_1h: Decimal | None = None
     since: date | None = None
 
+    def __post_init__(self) -> None:
+        for price in (self.input, self.output, self.cache_read, self.cache_write, self.cache_write_1h):
+            if price is not None and not (price.is_finite() and 0 <= price <= _MOST_DOLLARS):
+                raise ValueError(f"{price} is not a price: 0 to {_MOST_DOLLARS:,} dollars")
+
     def rates(self) -> Rates:
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
@@ -175,6 +200,20 @@ def matches(clause: Clause, text: str) -> bool:
         how, *parts = clause
         return (any if how == "any" else all)(matches(part, text) for part in parts)
     return _CLAUSES[clause[0]](text, clause[1:])
+
+
+def _check_clause(clause: Clause | None) -> None:
+    """Raise `Invalid` for a pattern that `matches` does not know."""
+    if isinstance(clause, list) and clause[:1] in (["any"], ["all"]):
+        for part in clause[1:]:
+            _check_clause(part)
+    elif isinstance(clause, str) and clause[:1] in _CLAUSES:
+        try:
+            matches(clause, "")
+        except re.error as error:
+            raise Invalid(f"the pattern {clause!r} cannot be used: {error}") from None
+    elif clause is not None:
+        raise Invalid(f"the pattern {clause!r:.80} is in an unknown format")
 
 
 def book() -> Book:
@@ -200,9 +239,12 @@ def _book(as_of: str) -> Book:
     ours = _bundled()
     try:
         newer = _read(updated())
-    except (OSError, *BAD_JSON):  # there is no newer list, or it is in an unknown format
+        if newer.date <= ours.date:
+            return ours
+        newer.check()
+    except (OSError, Invalid, *BAD_JSON):  # there is no newer list, or it is in an unknown format
         return ours
-    return newer if newer.date > ours.date else ours
+    return newer
 
 
 @cache

@@ -11,6 +11,7 @@ from turnlog.errors import TurnlogError
 from turnlog.interop.base64 import from_base64
 from turnlog.log.block import File, Image
 from turnlog.log.context import Context
+from turnlog.log.pattern import pattern
 
 PDF = "application/pdf"
 PICTURES = frozenset(("image/gif", "image/jpeg", "image/png", "image/webp"))
@@ -29,8 +30,8 @@ _MAGIC = (
     (b"%PDF-", PDF),
 )
 _SYNONYMS = {"image/jpg": "image/jpeg", "application/x-pdf": PDF, "audio/mp3": "audio/mpeg", "audio/x-wav": "audio/wav"}
-_TEXT_TYPES = re.compile(r"text/.+|application/(json|javascript|sql|toml|x-sh|xml|yaml|x-yaml|.+\+(json|xml))")
-_DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),(.*)", re.DOTALL)
+_TEXT_TYPES = pattern(r"text/.+|application/(json|javascript|sql|toml|x-sh|xml|yaml|x-yaml|.+\+(json|xml))")
+_DATA_URL = pattern(r"data:([^;,]*)((?:;[^;,]*)*),(.*)", re.DOTALL)
 
 
 class Media(Struct, frozen=True):

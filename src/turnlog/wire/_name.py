@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from hashlib import sha256
 
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-_MAPPED = re.compile(r"([xh])(\d*)-")
-_ESCAPED = re.compile(r"(?:[A-Za-z0-9_]|-[0-9a-f]{1,6}-)*")
+from turnlog.log.digest import sha256
+from turnlog.log.pattern import pattern
+
+_PLAIN = pattern(r"[A-Za-z0-9_-]+")
+_MAPPED = pattern(r"([xh])(\d*)-")
+_ESCAPED = pattern(r"(?:[A-Za-z0-9_]|-[0-9a-f]{1,6}-)*")
 
 
 def wire_name(text: str, *, limit: int, nth: int = 1, lettered: bool = False) -> str:

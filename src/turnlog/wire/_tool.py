@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, cast
 
 import msgspec
@@ -12,11 +11,12 @@ from turnlog.errors import Invalid
 from turnlog.interop.json import MAX_DEPTH, is_deep
 from turnlog.interop.value import fields, items, json_text
 from turnlog.log.block import WRAPPED
+from turnlog.log.pattern import pattern
 from turnlog.wire import RequestBuilder
 
 CHOICES = ("auto", "none", "required")
 _SCHEMAS = ("input_schema", "inputSchema", "parameters", "parameters_json_schema", "parametersJsonSchema")
-_DATED = re.compile(r".+_\d{8}")
+_DATED = pattern(r".+_\d{8}")
 
 
 class Tool(Struct, frozen=True):

@@ -9,6 +9,7 @@ from types import FrameType
 
 from msgspec import Struct
 
+from turnlog.log.path import is_at_or_below
 from turnlog.workspace.cache import (
     IS_FOLDER,
     IS_IGNORED,
@@ -38,7 +39,7 @@ class Separate(Exception):
 
 def refuse_repository(prefix: bytes, names: list[str], tracked: frozenset[bytes]) -> None:
     """Raise `Separate` for a git worktree or a repository below the root, unless all of it is tracked."""
-    if prefix and ".git" in names and not any(prefix.startswith(path + b"/") for path in tracked):
+    if prefix and ".git" in names and not is_at_or_below(prefix[:-1], tracked):
         raise Separate
 
 
@@ -116,7 +117,8 @@ class ChangedFolder:
         self.digests: list[bytes] = []
         self.tree: Tree = {}
         self.skipped: list[tuple[bytes, str, int]] = []
-        self.is_settled = True
+        self.is_settled = not visit.partly
+        """Whether the next scan may take over all of it, if nothing changed."""
         self.files = self.size = 0
         self.extras: dict[str, Extra] = {}
 

@@ -7,6 +7,7 @@ left them. A path that is unknown on either side stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
@@ -146,9 +147,10 @@ def _step(request: PlanInput, path: bytes, stretch_name: str) -> Step | None:
     foreign = request.foreign(path)
     if foreign.is_only_theirs:
         return None
-    reason, is_doubtful = foreign.explanation, False
+    objection = _Objection(foreign.explanation)
     if path not in request.tracked:
-        reason, is_doubtful = _objection(request, path, reason)
+        objection = _objection(request, path, foreign.explanation)
+    reason, is_doubtful = objection
     if unsure := _unsure(request, path, then, current):
         return Step(path, UNSURE, unsure, current, then)
     if reason and not request.force and not (is_doubtful and request.is_named):
@@ -160,8 +162,16 @@ def _step(request: PlanInput, path: bytes, stretch_name: str) -> Step | None:
     return Step(path, action_of(current, then), source, current, then, is_declared)
 
 
-def _objection(request: PlanInput, path: bytes, reason: str) -> tuple[str, bool]:
-    """Why a path should stay as it is, request what others did; and whether that is only doubt about who changed it."""
+class _Objection(NamedTuple):
+    """Why a path should stay as it is; the reason is empty if it need not."""
+
+    reason: str
+    is_doubtful: bool = False
+    """Whether that is only doubt about who changed it."""
+
+
+def _objection(request: PlanInput, path: bytes, by_others: str) -> _Objection:
+    """The objection to changing a path; `by_others` is what others did to it."""
     mine = [
         stretch
         for stretch in request.stretches
@@ -169,7 +179,7 @@ def _objection(request: PlanInput, path: bytes, reason: str) -> tuple[str, bool]
     ]
     broken = _conflict(path, request.target, request.now, mine, request.get)
     doubt = "" if broken else _doubt(path, mine, request.get)
-    return broken or reason or doubt, bool(doubt and not reason)
+    return _Objection(broken or by_others or doubt, bool(doubt and not by_others))
 
 
 def _unsure(request: PlanInput, path: bytes, then: TreeNode | None, current: TreeNode | None) -> str:

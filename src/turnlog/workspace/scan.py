@@ -245,8 +245,9 @@ class Scanner:
         if name in folder.rule_texts:
             return False  # a rule file
         known = folder.known.get(name) if folder.has_same_rules else None
-        if known is not None and known.kind != IS_UNKNOWN and is_folder == known.is_folder:
-            return known.kind in (IS_IGNORED, IS_PARTIAL_FOLDER)
+        # A folder may be covered in part because it was a repository of its own, whatever the rules say.
+        if known is not None and known.kind not in (IS_UNKNOWN, IS_PARTIAL_FOLDER) and is_folder == known.is_folder:
+            return known.kind == IS_IGNORED
         return folder.rules.ignores(path, is_folder=is_folder)
 
     def _scan_leaf(self, folder: ChangedFolder, name: str, status: os.stat_result) -> None:

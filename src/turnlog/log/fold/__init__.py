@@ -47,7 +47,7 @@ from turnlog.log.path import moved_along
 from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 
-_MOST_FOLDERS = 4
+MOST_FOLDERS = 4
 RULES = 3
 """Increased whenever the same entries fold into a different state: folds by other rules are ignored."""
 _REQUESTS = 256
@@ -298,7 +298,7 @@ def _fold_set(state: State, entry: Set) -> None:
 
 def _fold_track(state: State, entry: Track) -> None:
     if entry.is_folder:
-        state.folders = [*(path for path in state.folders if path != entry.path), entry.path][-_MOST_FOLDERS:]
+        state.folders = [*(path for path in state.folders if path != entry.path), entry.path][-MOST_FOLDERS:]
     elif entry.path not in state.tracked:
         state.tracked.append(entry.path)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from turnlog.errors import Invalid
-from turnlog.machine.replace import naming_file, read_bytes, replace_file, text_of
+from turnlog.machine.replace import BY_HAND, naming_file, read_bytes, replace_file, text_of
 from turnlog.machine.settings.jsontext import JsonSyntax, JsonText, Path, dotted
 
 MISSING: Any = object()
@@ -88,7 +88,7 @@ def with_item(text: str, path: Path, item: Any, *, syntax: JsonSyntax = "json") 
     if node is None:
         return with_value(text, path, [item], syntax=syntax)
     if node.kind != "[":
-        raise Invalid(f"{document.position(node.start)}: {dotted(path)} is no list", hint="change it by hand")
+        raise Invalid(f"{document.position(node.start)}: {dotted(path)} is no list", hint=BY_HAND)
     return document.added(node, None, item, path)
 
 

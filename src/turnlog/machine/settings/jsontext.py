@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
 
 from turnlog.errors import Corrupt, Invalid
+from turnlog.machine.replace import BY_HAND
 
 _SPACE = " \t\r\n"
 _SCALAR = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null')
@@ -186,7 +187,7 @@ class JsonText:
         """The text with one more member of that object, or item of that list; `path` is its own, for errors."""
         if node.kind != ("[" if key is None else "{"):
             what = f"{dotted(path)} is no {'list' if key is None else 'object'}"
-            raise Invalid(f"{self.position(node.start)}: {what}", hint="change it by hand")
+            raise Invalid(f"{self.position(node.start)}: {what}", hint=BY_HAND)
         if node is self.root and self._is_empty:
             return self._new({key: value})
         name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "

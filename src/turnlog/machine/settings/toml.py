@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from turnlog.errors import Corrupt, Invalid
 from turnlog.interop.value import fields
+from turnlog.machine.replace import BY_HAND
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _HEADER = re.compile(r"^[ \t]*\[.*$", re.MULTILINE)
@@ -20,7 +21,7 @@ def toml_value(text: str) -> dict[str, Any]:
     """The whole text as plain values. Raises `Corrupt` with the place."""
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or too many brackets, too
         raise Corrupt(str(error), hint="mend it first: its own program cannot read it") from None
 
 
@@ -49,26 +50,37 @@ def without_table(text: str, path: Sequence[str]) -> str:
     before = toml_value(text)
     if table_at(before, path) is None:
         return text
-    headers = [header for header in _HEADER.finditer(text) if _names(header.group(), path)]
+    headers = [
+        header for header in _HEADER.finditer(text) if _names(header.group(), path) and _is_outside_text(text, header)
+    ]
     for header in reversed(headers):
         end = _end_of_table(text, header.start())
         head = re.sub(r"(?<=\n)\r?\n\Z", "", text[: header.start()])
         text = head + text[end:]
     if headers:
         return _checked(text, before, path, None)
-    raise Invalid(f"{_dotted(path)} has no header of its own", hint="change it by hand")
+    raise Invalid(f"{_dotted(path)} has no header of its own", hint=BY_HAND)
 
 
 def _checked(text: str, before: dict[str, Any], path: Sequence[str], values: dict[str, Any] | None) -> str:
     """The text, if it says what it said before but for that table."""
-    wanted, actual = deepcopy(before), toml_value(text)
+    refusal = Invalid(f"{_dotted(path)} stands where it cannot be changed safely", hint=BY_HAND)
+    try:
+        actual = toml_value(text)
+    except Corrupt:
+        raise refusal from None
+    wanted = deepcopy(before)
+    table: object = None
     for whole in (wanted, actual):
         node = whole
         for key in path[:-1]:
-            node = node.setdefault(key, {})
+            inner: Any = node.setdefault(key, {})
+            if not isinstance(inner, dict):
+                raise refusal
+            node = cast("dict[str, Any]", inner)
         table = node.pop(path[-1], None)
     if actual != wanted or table != values:
-        raise Invalid(f"{_dotted(path)} stands where it cannot be changed safely", hint="change it by hand")
+        raise refusal
     return text
 
 
@@ -106,6 +118,15 @@ def _names(header: str, path: Sequence[str]) -> bool:
             return False
         table = fields(table)[key]
     return isinstance(table, dict)
+
+
+def _is_outside_text(text: str, header: re.Match[str]) -> bool:
+    """Whether the text is complete before a header: if it is not, the header is in a string of several lines."""
+    try:
+        toml_value(text[: header.start()])
+    except Corrupt:
+        return False
+    return True
 
 
 def _dotted(path: Sequence[str]) -> str:

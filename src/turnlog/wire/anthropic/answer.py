@@ -75,14 +75,14 @@ def ending_of(reason: Any, error: Any, details: Any) -> Ending:
 def answered_block(raw: dict[str, Any], originals: dict[str, str], account: str | None) -> AnyBlock:
     """A block of an answer."""
     kind = raw.get("type")
-    if kind == "text":
+    if kind == "text" and isinstance(raw.get("text") or "", str):
         rest = {key: value for key, value in raw.items() if key not in ("type", "text")}
         return Text(text=raw.get("text") or "", meta=tagged(PROVIDER, rest, account))
-    if kind in REASONING:
+    if kind in REASONING and isinstance(raw.get("thinking") or "", str):
         own_data = {"redacted": raw.get("data")} if kind == "redacted_thinking" else {"signature": raw.get("signature")}
         data = (tagged(PROVIDER, own_data, account) or {}).get(PROVIDER)
         return Thinking(text=raw.get("thinking") or "", provider=PROVIDER, data=data)
-    if kind == "compaction" and raw.get("content"):
+    if kind == "compaction" and raw.get("content") and isinstance(raw["content"], str):
         own_data = {"compaction": [{**raw, "content": None}]}
         data = (tagged(PROVIDER, own_data, account) or {}).get(PROVIDER)
         return Thinking(text=raw["content"], provider=PROVIDER, data=data)

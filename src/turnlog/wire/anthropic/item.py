@@ -41,11 +41,11 @@ def messages_of(item: dict[str, Any], account: str | None = None) -> list[Messag
         return [Message(role="assistant", blocks=[answered_block(part, {}, account) for part in parts])]
     results: list[AnyBlock] = [_result(part) for part in parts if part.get("type") == "tool_result"]
     others = [_part(part) for part in parts if part.get("type") != "tool_result"]
-    said = Message(role="system" if role == "system" else "user", blocks=others)
+    message = Message(role="system" if role == "system" else "user", blocks=others)
     if not results:
-        return [said]
+        return [message]
     answers = Message(role="tool", blocks=results)
-    return [answers, said] if others else [answers]
+    return [answers, message] if others else [answers]
 
 
 def _result(raw: dict[str, Any]) -> ToolResult:

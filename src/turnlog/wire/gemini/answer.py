@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable
 from functools import cache
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from turnlog.interop.base64 import from_base64
 from turnlog.interop.value import fields, items, token_count
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import Context
+from turnlog.log.digest import sha256
 from turnlog.log.entry import Message, Stop
 from turnlog.log.usage import Usage
 from turnlog.wire import Ending, Request, plain, tagged

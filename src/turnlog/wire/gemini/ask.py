@@ -140,12 +140,11 @@ class _Contents:
 
     def _model(self, turn: RequestMessage) -> list[dict[str, Any]]:
         builder, message = self._builder, turn.message
-        is_first_round = not self._calls
         answered = {block.call for block in turn.blocks if isinstance(block, ToolResult)}
         complete = {block.id for block in turn.blocks if isinstance(block, ToolCall)} & answered
         parts = [part for block in turn.blocks if (part := self._part(block, message, complete)) is not None]
         first_call = next((part for part in parts if "function_call" in part), None)
-        if first_call is not None and is_first_round and not self._is_old and "thought_signature" not in first_call:
+        if first_call is not None and not self._is_old and "thought_signature" not in first_call:
             # Of several calls, only the first carries a signature.
             first_call["thought_signature"] = SKIP_SIGNATURE_CHECK
             builder.note("changed", "tool call", "it has no signature and is sent as not the model's own", message)

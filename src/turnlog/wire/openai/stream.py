@@ -133,8 +133,8 @@ class ChatStream(TimedStream):
         index, last = part.get("index"), max(self._calls, default=-1)
         if isinstance(index, int):
             return index
-        known = [at for at, call in self._calls.items() if part.get("id") in (None, "", call.get("id"))]
-        return known[-1] if known else last + 1
+        candidates = [at for at, call in self._calls.items() if part.get("id") in (None, "", call.get("id"))]
+        return candidates[-1] if candidates else last + 1
 
     def finish(self) -> Message:
         """What arrived."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+import msgspec
+
+from turnlog.log.path import path_bytes, path_text
 from turnlog.workspace.git import git_folder_of, repository_place
 from turnlog.workspace.ignore.gitconfig import GitConfig
 from turnlog.workspace.ignore.rule import Outside
 from turnlog.workspace.systemerror import raise_if_system_error
 
 _SYSTEM = "/etc/gitconfig"
+_decode = msgspec.json.Decoder(list[tuple[str, str]]).decode
 
 
 def outside_rules(root: str, config: str, expand: Callable[[str], str]) -> Outside:
@@ -35,6 +39,16 @@ def outside_rules(root: str, config: str, expand: Callable[[str], str]) -> Outsi
         name, _, lead = lead.partition(b"/")
         folder = os.path.join(folder, os.fsdecode(name))
     return rules
+
+
+def dump_rules(outside: Outside) -> bytes:
+    """Rules from outside a tree as bytes, to be stored beside it."""
+    return msgspec.json.encode([(path_text(lead), path_text(text)) for lead, text in outside])
+
+
+def load_rules(data: bytes) -> Outside:
+    """The rules from the bytes of `dump_rules`."""
+    return [(path_bytes(lead), path_bytes(text)) for lead, text in _decode(data)]
 
 
 def global_excludes(top: str | None, config: str, expand: Callable[[str], str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from turnlog.log.digest import sha256
 from turnlog.log.pattern import pattern
@@ -47,6 +47,10 @@ class _Spec:
         return None
 
 
+_spec = lru_cache(64)(_Spec)
+"""Each path that is judged alone asks for the same few files."""
+
+
 class Rules:
     """The rules that apply in one folder: its own, those above it, and those outside the tree."""
 
@@ -59,7 +63,7 @@ class Rules:
 
     @cached_property
     def _specs(self) -> list[tuple[str, _Spec]]:
-        return [(_text(lead), _Spec(text)) for lead, text in reversed(self._read())]
+        return [(_text(lead), _spec(text)) for lead, text in reversed(self._read())]
 
     def below(self, prefix: bytes, texts: list[bytes]) -> Rules:
         """The rules of a subfolder with these rule files."""
