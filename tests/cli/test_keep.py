@@ -225,6 +225,19 @@ def test_a_word_that_is_an_option(cli: Cli):
     assert "hint: did you mean `turnlog keep --status`?" in cli("keep", "status").err
 
 
+def test_an_agent_that_only_a_later_version_knows_does_not_stop_the_others(person: Path, tmp_path: Path, cli: Cli):
+    """Both versions may be installed; a name that is no text comes from a disk that failed."""
+    cli("keep")
+    [path] = person.glob(".local/state/turnlog/keep/*.agents")
+    path.write_bytes(path.read_bytes() + b"shiny\n\xff\n")
+    assert cli("ls", "--all").code == 0
+    assert cli("keep", "--now").code == 0
+    session_file(tmp_path).unlink()
+    assert rows(cli) == [f"claude-code:{ID}"]
+    told = {row["agent"]: row["files"] for row in cli("keep", "--status", "--json").json["agents"]}
+    assert told == {"claude-code": 1, "shiny": 0, "\ufffd": 0}
+
+
 def test_status_and_stop(person: Path, tmp_path: Path, cli: Cli, folder: Path):
     assert cli("keep", "--status").out.startswith("nothing is kept")
     assert cli("keep", "nobody").code == 3

@@ -1,5 +1,6 @@
 """Files of other agents that are kept: to the byte, in a sixth of the room, whatever interrupts it."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -397,3 +398,22 @@ def test_a_file_without_a_suffix_has_no_family_in_a_folder_above_it(kept: KeptFi
         write(path, b"one line\n")
         kept.keep("a", str(path))
     assert kept.family("a", str(notes)) == [str(notes)]
+
+
+def test_a_folder_that_cannot_be_read_is_reported(
+    person: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, scandir = session_of(person), os.scandir
+    closed = path.parent.with_name("closed")
+    closed.mkdir()
+
+    def scanned(folder: str):
+        if str(folder) == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", scanned)
+    home = str(tmp_path / "home")
+    KeepState(home).choose(["claude-code"])
+    report = Keeping(home).run()
+    assert (report.files, report.problems) == (1, {str(closed): "Permission denied"})

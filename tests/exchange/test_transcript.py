@@ -84,3 +84,73 @@ def test_a_session_began_when_its_log_did_if_its_source_header_has_no_time(creat
         session.user("go")
         session.set("source_header", {"created": created})
         assert transcript_of(session).created == next(session.entries()).at
+
+
+def test_a_file_elsewhere_that_was_tracked_later_does_not_count_as_created(tmp_path: Path):
+    """An agent that took it for created would delete it when it goes back."""
+    for name in ("project/x", "elsewhere/a", "elsewhere/b"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1")
+    with turnlog.open(tmp_path / "home") as home:
+        s = home.create(workspace=tmp_path / "project")
+        s.track(tmp_path / "elsewhere/a")
+        with s.turn():
+            s.user("go")
+            s.track(tmp_path / "elsewhere/b")
+            for name in ("a", "b"):
+                (tmp_path / "elsewhere" / name).write_text("2")
+        files = transcript_of(s).files(0)
+        assert [(file.path, file.before, file.after) for file in files] == [(str(tmp_path / "elsewhere/a"), b"1", b"2")]
+
+
+@pytest.fixture(params=[True, False], ids=["ignored files are covered", "they are not"])
+def ignoring(request: pytest.FixtureRequest, tmp_path: Path):
+    """A session in a folder with files that git would ignore."""
+    for name in ("my.env", "node_modules/x", "seen"):
+        (tmp_path / "project" / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / "project" / name).write_text("1")
+    (tmp_path / "project/.gitignore").write_text("*.env\nnode_modules\n")
+    with turnlog.open(tmp_path / "home", covers_ignored=request.param) as home:
+        yield home.create(workspace=tmp_path / "project")
+
+
+def changed_files(session: turnlog.Session, folder: Path) -> dict[str, tuple[bytes | None, bytes | None]]:
+    """Without those of which only the name is given, for they are ignored."""
+    files = [file for file in transcript_of(session).files(0) if not file.is_private]
+    return {os.path.relpath(file.path, folder): (file.before, file.after) for file in files}
+
+
+def test_an_ignored_file_that_was_tracked_later_does_not_count_as_created(ignoring: turnlog.Session, tmp_path: Path):
+    """An agent that took it for created would delete it when it goes back."""
+    project = tmp_path / "project"
+    with ignoring.turn():
+        ignoring.user("go")
+        for name in ("my.env", "node_modules/x", "seen"):
+            ignoring.track(project / name)
+            (project / name).write_text("2")
+        (project / "new").write_text("2")
+    assert changed_files(ignoring, project) == {"seen": (b"1", b"2"), "new": (None, b"2")}
+
+
+def test_a_file_that_is_ignored_since_or_no_more_is_neither_created_nor_deleted(
+    ignoring: turnlog.Session, tmp_path: Path
+):
+    project = tmp_path / "project"
+    with ignoring.turn():
+        ignoring.user("go")
+        (project / ".gitignore").write_text("seen\nnode_modules\n")
+    assert list(changed_files(ignoring, project)) == [".gitignore"]
+    assert [item.path for item in ignoring.diff(turn=1)] == [".gitignore"]
+
+
+def test_with_ignored_files_the_export_has_what_was_in_one_before_it_was_tracked(tmp_path: Path):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/.gitignore").write_text("*.env\n")
+    (tmp_path / "project/my.env").write_text("1")
+    with turnlog.open(tmp_path / "home") as home:
+        session = home.create(workspace=tmp_path / "project")
+        with session.turn():
+            session.user("go")
+            session.track(tmp_path / "project/my.env")
+            (tmp_path / "project/my.env").write_text("2")
+        assert ignored_files(session, tmp_path / "project") == {"my.env": (b"1", b"2")}

@@ -167,6 +167,52 @@ def test_a_missing_key_costs_only_itself(home: Any, tmp_path: Path, key: str) ->
     loads_in_a3s(data_of(session))
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("messages", "hi"), ("messages", {"0": "hi"}), ("config", ["hi"]), ("tasks", "hi"), ("cost_records", {"0": 1}),
+     ("llm_config", "hi"), ("model_name", ["hi"]), ("total_usage", [1]), ("thinking_enabled", "yes"),
+     ("created_at", "today"), ("updated_at", 1 << 70), ("total_cost", "a lot"), ("state", "Asleep")],
+)  # fmt: skip
+def test_a_value_of_another_type_is_told(home: Any, tmp_path: Path, key: str, value: Any) -> None:
+    path = tmp_path / "s-1.json"
+    path.write_text(json.dumps(document(**{key: value})))
+    done = bring(home, path)
+    assert [problem.what for problem in done.problems if repr(value)[:40] in problem.what]
+    loads_in_a3s(data_of(home.resume(done.id)))
+
+
+@pytest.mark.parametrize(("inside", "key"), [("config", "name"), ("config", "permission_policy"), ("total_usage", "x")])
+def test_a_value_of_another_type_further_inside_is_told(home: Any, tmp_path: Path, inside: str, key: str) -> None:
+    value = document()
+    value[inside]["prompt_tokens" if key == "x" else key] = ["hi"]
+    path = tmp_path / "s-1.json"
+    path.write_text(json.dumps(value))
+    assert ["['hi']" in problem.what for problem in bring(home, path).problems] == [True]
+
+
+def test_a_counter_that_no_program_counts_to_is_told_and_not_counted(home: Any, tmp_path: Path) -> None:
+    value = document()
+    value["total_usage"]["prompt_tokens"] = (1 << 63) - 1
+    done = bring(home, save(tmp_path / "s-1.json", value))
+    assert [problem.what for problem in done.problems] == [f"prompt_tokens is {(1 << 63) - 1}, which a3s refuses"]
+    assert home.resume(done.id).usage().own.input_tokens == 0
+
+
+def test_a_policy_without_rules_comes_back(home: Any, tmp_path: Path) -> None:
+    value = document()
+    value["config"]["permission_policy"] = {}
+    path = save(tmp_path / "s-1.json", value)
+    assert data_of(session_of(home, path)) == path.read_bytes()
+
+
+def test_a_cost_that_is_no_number_comes_back(home: Any, tmp_path: Path) -> None:
+    value = document()
+    value["cost_records"][0]["cost_usd"] = "half a dollar"
+    del value["cost_records"][1]["cost_usd"]
+    path = save(tmp_path / "s-1.json", value)
+    assert data_of(session_of(home, path)) == path.read_bytes()
+
+
 def test_a_cost_record_of_a_later_version_comes_back(home: Any, tmp_path: Path) -> None:
     value = document()
     value["cost_records"] = ["0.5 dollars", *value["cost_records"]]

@@ -369,3 +369,21 @@ def test_claude_code_takes_whole_days(setting: Any, days: int | None) -> None:
     retention = format_of("claude-code").retention
     assert retention is not None
     assert retention.days(setting) == days
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "text", "text": 5},
+        {"type": "text", "text": {"a": 1}},
+        {"type": "thinking", "thinking": 1.5, "signature": "s"},
+        {"type": "compaction", "content": 7},
+    ],
+)
+def test_a_block_with_a_mistyped_text_is_kept_as_it_is(path: Path, block: dict[str, Any]) -> None:
+    odd = answer(2, 1, block)
+    odd["message"]["model"] = 7
+    _, found = steps("claude-code", lines(path, [user(1, None, "x"), odd, user(3, 2, "go on")]))
+    [message] = [step.entry for step in found if step.entry.role == "assistant"]
+    assert message.model is None
+    assert [(one.kind, json.loads(one.json)) for one in message.blocks] == [(block["type"], block)]

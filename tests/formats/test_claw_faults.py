@@ -332,6 +332,54 @@ def test_damaged_sessions_can_be_kept_and_written_again(home: Any, tmp_path: Pat
         path.unlink()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("session_id", ["hi"]), ("created_at_ms", "today"), ("updated_at_ms", {"at": 1}), ("workspace_root", ["hi"]),
+     ("fork", "hi"), ("model", 7), ("created_at_ms", 1 << 60), ("updated_at_ms", False)],
+)  # fmt: skip
+def test_a_value_of_another_type_in_the_header_is_told(home: Any, tmp_path: Path, name: str, value: Any) -> None:
+    path = write_lines(tmp_path / "session-1775128446000-0.jsonl", meta(**{name: value}), text("hi"))
+    done = bring(home, path)
+    assert [problem.what for problem in done.problems] == [f"{name} is {value!r}"]
+    head = json.loads(data_of(home.resume(done.id)).splitlines()[0])
+    assert head[name] == value or name in ("session_id", "created_at_ms", "updated_at_ms")
+
+
+@pytest.mark.parametrize(("name", "value"), [("tool_name", ["hi"]), ("is_error", "no"), ("input", {"a": 1})])
+def test_a_value_of_another_type_in_a_block_is_told(home: Any, tmp_path: Path, name: str, value: Any) -> None:
+    call = {"type": "tool_use", "id": "c", "name": "bash", "input": "{}"}
+    result = {"type": "tool_result", "tool_use_id": "c", "tool_name": "bash", "output": "", "is_error": False}
+    blocks = [{**block, name: value} if name in block else block for block in (call, result)]
+    records = [{"type": "message", "message": {"role": "assistant", "blocks": blocks}}]
+    done = bring(home, write_lines(tmp_path / "session-1775128446000-0.jsonl", meta(), *records))
+    (problem,) = done.problems
+    assert repr(value) in problem.what and "which claw refuses" in problem.what
+
+
+def test_a_compaction_that_is_no_object_is_kept(home: Any, tmp_path: Path) -> None:
+    path = tmp_path / "session-1775128446000.json"
+    said = {"role": "user", "blocks": [{"type": "text", "text": "hi"}]}
+    path.write_text(json.dumps({"version": 1, "messages": [said], "compaction": "what was said"}))
+    assert b'"compaction":"what was said"' in data_of(session_of(home, path))
+
+
+def test_counters_that_no_program_counts_to_are_told_and_not_counted(home: Any, tmp_path: Path) -> None:
+    usage = dict.fromkeys(("input_tokens", "output_tokens"), (1 << 63) - 1)
+    usage |= {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+    answer = {"type": "message", "message": {**text("hi", "assistant")["message"], "usage": usage}}
+    done = bring(home, write_lines(tmp_path / "session-1775128446000-0.jsonl", meta(), answer))
+    assert [problem.what for problem in done.problems] == ["a usage that is none: not counted"]
+    assert home.resume(done.id).usage().own.output_tokens == 0
+
+
+def test_a_model_that_the_header_no_longer_names_is_gone(home: Any, tmp_path: Path) -> None:
+    """An older claw drops the model when it saves."""
+    path = tmp_path / "session-1775128446000-0.jsonl"
+    bring(home, write_lines(path, meta(model="m"), text("hi")))
+    session = session_of(home, write_lines(path, meta(), text("hi"), text("more")))
+    assert data_of(session) == path.read_bytes()
+
+
 def test_nesting_and_long_lines_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / PLAIN.name
     path.write_bytes(PLAIN.read_bytes() + b"[" * 2_000_000 + b"\n" + b"\0" * 2_000_000 + b"\n" + b"9" * 1_000_000)

@@ -12,8 +12,10 @@ from msgspec.structs import replace
 
 import turnlog
 from tests.formats.composing import bring, grows_alike, lines, talk, what
-from turnlog import Compaction, Edit, Note, Usage
+from turnlog import Compaction, Edit, Note, UnknownBlock, Usage
 from turnlog.exchange.exporting.transcript import transcript_of
+from turnlog.formats import Source, format_of
+from turnlog.formats._shared import growth
 from turnlog.formats.gemini_cli.writing import place, write
 
 HEAD = {
@@ -204,6 +206,71 @@ def test_record_by_record_it_becomes_the_same_session(path: Path) -> None:
         user("w", "right"),
     ]
     grows_alike("gemini-cli", path, [HEAD, *first, *later])
+
+
+def test_a_message_that_is_written_again_after_it_was_dropped_is_in_the_conversation_again(path: Path) -> None:
+    begin = [user("u", "hi"), model("m", "yes", 3)]
+    again = [user("v", "right"), model("n", "good", 2)]
+    _, session = only(path, [*begin, user("v", "wrong"), model("n", "no", 2), {"$rewindTo": "v"}, *again])
+    assert talk(session.context()) == ["user: hi", "assistant: yes", "user: right", "assistant: good"]
+    assert session.usage().own.output_tokens == 7, "what was written twice counts once"
+    _, session = only(path, [*begin, {"$set": {"messages": []}}, *begin, user("w", "on")])
+    assert talk(session.context()) == ["user: hi", "assistant: yes", "user: on"]
+    assert session.usage().own.output_tokens == 4
+    grows_alike("gemini-cli", path, [HEAD, *begin, user("v", "wrong"), {"$rewindTo": "v"}, *again])
+
+
+def test_messages_of_one_id_in_a_document_are_as_many_messages(tmp_path: Path) -> None:
+    path = tmp_path / "chats" / "session-2025-01-01T00-00-11111111.json"
+    path.parent.mkdir()
+    said = [user("u", "one"), model("m", "two", 3), user("u", "three"), model("m", "four", 3)]
+    path.write_text(json.dumps({**HEAD, "messages": [5, *said]}))
+    [(item, session)] = bring("gemini-cli", path)
+    assert talk(session.context()) == ["user: one", "assistant: two", "user: three", "assistant: four"]
+    assert "messages that are no list of objects" in what(item.problems)
+
+
+def test_of_one_id_in_a_new_list_the_last_message_counts(path: Path) -> None:
+    listed = [user("z", "old"), model("m", "yes", 2), user("z", "new")]
+    _, session = only(path, [user("u", "hi"), {"$set": {"messages": listed}}, user("w", "on")])
+    assert talk(session.context()) == ["user: new", "assistant: yes", "user: on"]
+
+
+@pytest.mark.parametrize("odd", [{"$set": 5}, {"$set": {"messages": 5}}, {"$set": {"messages": [5, user("u", "hi")]}}])
+def test_a_change_of_the_wrong_type_is_reported(path: Path, odd: Any) -> None:
+    item, session = only(path, [user("u", "hi"), odd, user("w", "on")])
+    assert talk(session.context()) == ["user: hi", "user: on"]
+    [problem] = item.problems
+    assert (
+        problem.offset
+        == len(json.dumps(HEAD, separators=(",", ":")))
+        + 1
+        + len(json.dumps(user("u", "hi"), separators=(",", ":")))
+        + 1
+    )
+
+
+def test_a_tool_call_and_a_part_that_are_no_objects_are_told_or_kept(path: Path) -> None:
+    answer = {**model("m", "look", 5), "toolCalls": [5, call("c", "A")]}
+    item, session = only(path, [{**user("u", ""), "content": [7, {"text": "hi"}]}, answer])
+    assert "tool calls that are no list of objects" in what(item.problems)
+    assert talk(session.context()) == ["user: hi", "assistant: look", "call: ls", "result: A"]
+    assert isinstance(session.context()[0].blocks[0], UnknownBlock)
+
+
+def test_a_copy_is_still_one_when_it_has_grown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "APART", 0)
+    spent = [[0, 5, "a-model", 1, 2, 3, 4, 5, 6, 7]] * 40
+    head = {**HEAD, "turnlog": {"of": [["ses", "gemini-cli", "x"]], "messages": 2, "until": 5, "spent": spent}}
+    title = {"$set": {"summary": "a long talk " * 100}}
+    lines(path, [head, user("u", "hi"), model("m", "yes", 2), title, user("v", "on"), model("n", "ok", 2)])
+    form: Any = format_of("gemini-cli")
+    source = Source("gemini-cli", str(path))
+    reading = form.read(source)
+    list(reading.steps)
+    more = form.growth(source, reading.mark)
+    assert more.header == reading.header
+    assert more.header.copied is not None and more.header.title is not None
 
 
 def placed(tmp_path: Path, workspace: str = "/c") -> tuple[Path, Path]:

@@ -8,11 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 import turnlog
 from tests.formats.composing import bring, lines, talk, what
-from turnlog import File, Image, Message, Text, ToolCall, Usage
+from turnlog import File, Image, Message, Note, Text, ToolCall, Usage
 from turnlog.exchange.exporting.transcript import transcript_of
 from turnlog.formats import Places
 from turnlog.formats.opencode import configured
@@ -237,6 +238,99 @@ def test_an_answer_that_is_still_being_written_is_replaced_when_it_is_done(tmp_p
         assert talk(session.context()) == SAID
         assert session.usage().own == SPENT
         assert bring("opencode", path, home)[0][0].added == 0
+
+
+def test_a_prompt_that_waited_behind_an_answer_follows_all_of_it(tmp_path: Path) -> None:
+    whole = answer("msg_2", "msg_1", 2, text("I look"), tool("c1", "out"), text("found"))
+    early = {**answer("msg_2", "msg_1", 2, text("I look")), "info": {**whole["info"], "time": {"created": NOW + 2}}}
+    del early["info"]["finish"]
+    waiting, last = user("msg_3", "and there?", 3), answer("msg_4", "msg_3", 4, text("nothing"))
+    with turnlog.open("memory:") as home:
+        for number, messages in enumerate(([early, waiting], [whole, waiting], [whole, waiting, last])):
+            path = database(tmp_path / f"{number}" / "opencode.db", [TALK[0], *messages])
+            [(_, session)] = bring("opencode", path, home)
+            if number == 0:
+                assert talk(session.context())[-1] == "user: and there?"
+        said = talk(session.context())
+        assert bring("opencode", path, home)[0][0].added == 0
+    with turnlog.open("memory:") as home:
+        [(_, session)] = bring("opencode", path, home)
+        assert said == talk(session.context())
+
+
+def test_a_prompt_that_was_read_before_its_parts_is_replaced_when_they_are_there(tmp_path: Path) -> None:
+    with turnlog.open("memory:") as home:
+        first = user("msg_1", "hi", 1)
+        parts = [*first["parts"], {**first["parts"][0], "id": "prt_z", "text": "the file", "synthetic": True}]
+        for number, said in enumerate(([], parts[:1], parts, parts)):
+            whole = [{**first, "parts": said}, *(TALK[1:] if number == 3 else [])]
+            [(_, session)] = bring("opencode", database(tmp_path / f"{number}" / "opencode.db", whole), home)
+        assert talk(session.context()) == ["user: hi", "user: the file", *SAID[1:]]
+        assert bring("opencode", tmp_path / "3", home)[0][0].added == 0
+
+
+@pytest.mark.parametrize(("form", "name"), [(database, "opencode.db"), (export, "x.json"), (storage, "storage")])
+def test_a_last_prompt_without_parts_comes_when_they_are_there(tmp_path: Path, form: Any, name: str) -> None:
+    prompt = user("msg_9", "more", 9)
+    with turnlog.open("memory:") as home:
+        [(done, session)] = bring("opencode", form(tmp_path / "1" / name, [*TALK, {**prompt, "parts": []}]), home)
+        assert (talk(session.context()), done.problems) == (SAID, [])
+        [(done, session)] = bring("opencode", form(tmp_path / "2" / name, [*TALK, prompt]), home)
+        assert (talk(session.context()), done.added) == ([*SAID, "user: more"], 1)
+
+
+def test_a_capture_of_events_that_grows_becomes_the_same_session(tmp_path: Path) -> None:
+    path = events(tmp_path / "events.jsonl", TALK)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    with turnlog.open("memory:") as home:
+        for record in records:
+            if "completed" not in record["properties"].get("info", {"time": ["completed"]})["time"]:
+                record["properties"]["info"].pop("finish", None)
+        for end in range(2, len(records) + 1):
+            [(_, session)] = bring("opencode", lines(path, records[:end]), home)
+        assert talk(session.context()) == SAID
+
+
+def test_times_of_the_wrong_type_cost_nothing_else(tmp_path: Path) -> None:
+    for number, value in enumerate(("null", "'soon'", "x'ff'", "1.5")):
+        path = database(tmp_path / f"{number}" / "opencode.db", TALK)
+        with closing(sqlite3.connect(path)) as base:
+            base.execute(f"update message set time_created = {value} where id = 'msg_1'")
+            base.commit()
+        [(item, session)] = bring("opencode", path)
+        assert item.problems == []
+        assert sorted(talk(session.context())) == sorted(SAID)
+
+
+def test_the_parts_of_a_message_that_cannot_be_read_are_kept(tmp_path: Path) -> None:
+    for number, data in enumerate(('{"role": "hologram"}', "x")):
+        path = database(tmp_path / f"{number}" / "opencode.db", TALK)
+        with closing(sqlite3.connect(path)) as base:
+            base.execute("update message set data = ? where id = 'msg_4'", (data,))
+            base.commit()
+        [(item, session)] = bring("opencode", path)
+        assert "kept as a note" in what(item.problems)
+        [note] = [entry for entry in session.entries() if isinstance(entry, Note) and "role" in entry.text]
+        assert note.data["parts"][0]["text"] == "thanks"
+
+
+def test_an_item_of_an_export_that_is_no_message_costs_only_itself(tmp_path: Path) -> None:
+    for odd in (5, None, "text"):
+        [(item, session)] = bring("opencode", export(tmp_path / "x.json", [odd, *TALK]))
+        assert talk(session.context()) == SAID
+        assert "messages that are no list of objects" in what(item.problems)
+    [(item, session)] = bring("opencode", export(tmp_path / "x.json", [{"x": 1}, *TALK]))
+    assert talk(session.context()) == SAID
+    assert "unknown role" in what(item.problems)
+
+
+def test_an_event_of_a_message_without_a_session_is_reported(tmp_path: Path) -> None:
+    path = events(tmp_path / "events.jsonl", TALK)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    alone = [record for record in records if record["properties"].get("info", {}).get("id") != "msg_3"]
+    [(item, session)] = bring("opencode", lines(path, alone))
+    assert "assistant: done" not in talk(session.context())
+    assert [problem.where for problem in item.problems] == ["msg_3"]
 
 
 def test_a_subagent_belongs_to_its_parent(tmp_path: Path) -> None:

@@ -75,6 +75,12 @@ def test_a_torn_tail_costs_only_itself(home):
     assert len(home.resume(done.id).messages()) == 1
 
 
+def test_an_empty_message_at_the_end_is_written_back(home, tmp_path):
+    data = PLAIN.read_bytes() + message("").replace(b'[{"Text":""}]', b"[]")
+    session = session_of(home, file(tmp_path, data))
+    assert data_of(session) == data
+
+
 def test_an_append_glued_to_a_torn_tail_is_read(home):
     """Fault: resume after a crash corrupts the file; one more message and it no longer loads at all."""
     path = BROKEN / "torn_tail_then_append.jsonl"
@@ -265,6 +271,13 @@ def test_a_header_in_the_wrong_place_is_found(home, tmp_path):
     done = bring(home, file(tmp_path, rest[0] + head + b"".join(rest[1:])))
     assert [problem.what for problem in done.problems] == ["the header is not at the beginning"]
     assert data_of(home.resume(done.id)) == PLAIN.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["timestamp", "cwd", "id"])
+def test_a_header_with_a_value_of_another_type_is_told(home, tmp_path, name):
+    head = json.dumps({**json.loads(HEAD), name: ["/there"]}, separators=(",", ":")).encode()
+    done = bring(home, file(tmp_path, head + b"\n" + message("да")))
+    assert [problem.what for problem in done.problems] == [f"in its header, {name} is ['/there']"]
 
 
 @pytest.mark.parametrize("name", ["version", "timestamp", "cwd", "id"])

@@ -287,6 +287,43 @@ def test_a_list_that_is_none_is_told(home: Any, tmp_path: Path) -> None:
     assert told == ["api_messages is not a list", "display_messages is not a list"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("total_input_tokens", -1), ("total_input_tokens", 10**30), ("total_cost", "a lot"), ("model", ["hi"]),
+     ("readonly", "yes"), ("permission_preset", 7), ("created_at", True)],
+)  # fmt: skip
+def test_a_value_of_another_type_is_told_and_comes_back(home: Any, tmp_path: Path, name: str, value: Any) -> None:
+    path = saved(tmp_path, **{name: value})
+    done = bring(home, path)
+    assert [problem.what for problem in done.problems] == [f"{name} is {value!r}"]
+    assert json_of(home.resume(done.id)) == json.loads(path.read_bytes())
+
+
+@pytest.mark.parametrize("value", [{"text": "be brief"}, 7, None])
+def test_a_system_prompt_that_is_none_is_told(home: Any, tmp_path: Path, value: Any) -> None:
+    done = bring(home, saved(tmp_path, system_prompt=value))
+    assert [problem.what for problem in done.problems] == ["system_prompt is not a list"]
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [({}, "not a session: no object with fields"), ({"created_at": 1, "updated_at": 2}, "no api_messages")],
+)
+def test_a_session_without_its_messages_is_told(tmp_path: Path, document: dict[str, Any], told: str) -> None:
+    path = tmp_path / "session_1778000000001.json"
+    path.write_bytes(pretty(document))
+    assert sofos.read(Source("sofos", str(path))).problems[0].what == told
+
+
+def test_what_an_older_sofos_dropped_is_gone(home: Any, tmp_path: Path) -> None:
+    """A session of 0.4.3 that 0.2.8 saved again has no model any more, and the system prompt of 0.2.8."""
+    seldom = [{"type": "text", "text": "be brief", "cache_control": {"type": "ephemeral", "ttl": "5m"}}]
+    bring(home, saved(tmp_path, system_prompt=seldom, model="gpt-5", readonly=True, permission_preset="read-only"))
+    usual = [{**seldom[0], "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
+    path = saved(tmp_path, system_prompt=usual)
+    assert data_of(session_of(home, path)) == path.read_bytes()
+
+
 def test_an_id_that_leads_elsewhere_is_not_followed(home: Any, tmp_path: Path) -> None:
     """Saving the id ../../esc writes outside the folder in 0.2.8."""
     path = saved(tmp_path, id="../../esc")

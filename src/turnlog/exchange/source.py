@@ -23,8 +23,8 @@ def sources(
 ) -> list[Source]:
     """The sessions at a path, or in the folders of the agents; only those of a workspace if it is given."""
     forms = dict(every()) if agent is None else {agent: format_of(agent)}
-    found = _sources_of_agents(forms, workspace) if path is None else _sources_at(absolute(os.fspath(path)), forms)
-    unique = list(dict.fromkeys(found))
+    listed = _sources_of_agents(forms, workspace) if path is None else _sources_at(absolute(os.fspath(path)), forms)
+    unique = list(dict.fromkeys(listed))
     if workspace is None:
         return unique
     return [source for source in unique if _is_for(source, workspace_path(workspace))]
@@ -34,24 +34,24 @@ def _sources_at(path: str, forms: dict[str, Format]) -> list[Source]:
     """The sessions at a path. Raises `NotFound` if there are none."""
     if not os.path.lexists(path):
         raise NotFound(f"there is nothing at {path}")
-    found = [source for form in forms.values() for source in _sources_below(path, form)]
-    if not found:
+    sessions = [source for form in forms.values() for source in _sources_below(path, form)]
+    if not sessions:
         _check_readable(path)
         raise NotFound(f"no session of another agent at {path}", hint=f"looked for {', '.join(forms)}")
-    return found
+    return sessions
 
 
 def _sources_of_agents(forms: dict[str, Format], workspace: str | None) -> list[Source]:
     """The sessions in the folders where agents keep them."""
     places = places_of(workspace)
-    found: list[Source] = []
+    sessions: list[Source] = []
     for form in forms.values():
         # Some keep all sessions together, some in the workspace: without a workspace it is both.
         everywhere = [] if workspace is not None else form.homes(places_of_person())
         for home in dict.fromkeys([*everywhere, *form.homes(places)]):
             if os.path.isdir(home):
-                found += form.find(home)
-    return found
+                sessions += form.find(home)
+    return sessions
 
 
 def _check_readable(path: str) -> None:
@@ -72,9 +72,9 @@ def mapped_read_errors(path: str) -> Generator[None]:
 
 def _sources_below(path: str, form: Format) -> list[Source]:
     """The sessions of an agent at a path; if there are none, those in the folders below, up to a number of folders."""
-    found = list(form.find(path))
-    if found or not os.path.isdir(path):
-        return found
+    sessions = list(form.find(path))
+    if sessions or not os.path.isdir(path):
+        return sessions
     waiting, folders = deque([path]), 1
     while waiting:
         try:
@@ -84,12 +84,12 @@ def _sources_below(path: str, form: Format) -> list[Source]:
         for folder in inner:
             if os.path.basename(folder) in _SKIPPED_FOLDERS:
                 continue
-            sessions = list(form.find(folder))
-            found += sessions
-            if not sessions and folders < _FOLDERS:
+            inside = list(form.find(folder))
+            sessions += inside
+            if not inside and folders < _FOLDERS:
                 waiting.append(folder)
                 folders += 1
-    return found
+    return sessions
 
 
 def _is_for(source: Source, workspace: str) -> bool:

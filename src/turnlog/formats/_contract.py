@@ -175,7 +175,7 @@ class Watching(Struct, frozen=True, kw_only=True):
     stamps: Callable[[str], dict[str, str]] | None = None
     """A stamp for each session of a database, by its key: it changes when the session does."""
     sidecars: Callable[[Source], list[str]] | None = None
-    """The other files that a session is read from: it may have changed when one of them has."""
+    """The other files that a session is read from, whose changes count. Unless `by_file`, not those beside its file."""
 
 
 class Setting(Struct, frozen=True):

@@ -21,8 +21,8 @@ from turnlog.formats._shared.geminiparts import parts_of, split_results
 from turnlog.formats._shared.key import NONE
 from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.interop.problem import report
-from turnlog.interop.records import first_records, record_at, rows, typed_records
-from turnlog.interop.value import as_int, branches_in, fields, items, json_text, moment, text
+from turnlog.interop.records import first_records, objects_in, record_at, rows, typed_records
+from turnlog.interop.value import as_int, branches_in, fields, json_text, moment, text
 from turnlog.log.block import WRAPPED, AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Edit, Message, Note
 from turnlog.wire.gemini.answer import PartReader, usage_of
@@ -66,11 +66,10 @@ def _read(source: Source, mark: ResumePoint | None = None, state: _State | None 
     first = next((row.data for row in rows(source.path, [])), dict[str, Any]())
     header = SessionHeader(
         id=text(first.get("sessionId")) or os.path.basename(source.path).removesuffix(".jsonl"),
-        workspace=text(first.get("cwd")),
-        created=moment(first.get("timestamp")),
+        workspace=text(first.get("cwd")), created=moment(first.get("timestamp")),
         git_branches=branches_in(first.get("gitBranch")),
         origin={"version": first["version"]} if text(first.get("version")) else None,
-    )
+    )  # fmt: skip
     return _Reader(source, header, mark, state or _State("", "")).reading
 
 
@@ -173,6 +172,8 @@ class _Reader:
         if record.get("subtype") not in _BESIDE:
             self._live = uuid
         message, at = fields(record.get("message")), moment(record.get("timestamp"))
+        if not message and record.get("message"):
+            report(self.reading.problems, "a message that is no object: left out", offset=offset)
         if kind == "assistant":
             self._open = _Open(uuid, node, record, parts_of(message.get("parts")))
         elif kind == "system":
@@ -221,23 +222,23 @@ class _Reader:
         self._places[arriving.uuid] = self._last
 
     def _system(self, uuid: str, record: dict[str, Any], place: str, offset: int) -> None:
-        kind, about = str(record.get("subtype")), fields(record.get("systemPayload"))
-        at = moment(record.get("timestamp"))
+        kind, payload, at = str(record.get("subtype")), record.get("systemPayload"), moment(record.get("timestamp"))
+        about = fields(payload)
         if kind == "custom_title" and text(about.get("customTitle")):
             self._title = about["customTitle"]
         elif kind == "chat_compression" and isinstance(about.get("compressedHistory"), list):
-            history, info = items(about.get("compressedHistory")), fields(about.get("info"))
+            problems, info = self.reading.problems, fields(about.get("info"))
+            history = objects_in(about["compressedHistory"], "messages of a summary", problems, offset=offset)
             entry = Compaction(
-                replacement=[m for item in history for m in _content(item)],
-                trigger=text(about.get("trigger")),
-                tokens_before=as_int(info.get("originalTokenCount")),
-                tokens_after=as_int(info.get("newTokenCount")),
+                replacement=[m for item in history for m in _content(item)], trigger=text(about.get("trigger")),
+                tokens_before=as_int(info.get("originalTokenCount")), tokens_after=as_int(info.get("newTokenCount")),
                 at=at,
-            )
+            )  # fmt: skip
             self._node(uuid, place, entry)
             self._places[uuid] = uuid
-        elif kind not in _QUIET and kind != "rewind" and about:
-            self._out.append(Record(entry=Note(text=kind.replace("_", " "), data=about, at=at), key=f"{uuid} {offset}"))
+        elif kind not in _QUIET and kind != "rewind" and payload:
+            note = Note(text=kind.replace("_", " "), data=payload, at=at)
+            self._out.append(Record(entry=note, key=f"{uuid} {offset}"))
 
 
 def _completed(results: list[AnyBlock], message: dict[str, Any], about: dict[str, Any]) -> list[AnyBlock]:

@@ -52,9 +52,17 @@ def without_spending(transcript: Transcript, *, is_own: bool = False) -> Transcr
 
 
 def spendings(transcript: Transcript) -> list[Message | Compaction | Spent]:
-    """The entries of a transcript with usage."""
-    paid = (entry for entry in transcript.entries() if isinstance(entry, (Message, Compaction, Spent)))
-    return [entry for entry in paid if entry.usage is not None and entry.usage != Usage()]
+    """The entries of a transcript with usage. Of a request that became several entries, only the first."""
+    paid: list[Message | Compaction | Spent] = []
+    requests: set[str] = set()
+    for entry in transcript.entries():
+        if not isinstance(entry, (Message, Compaction, Spent)) or entry.usage in (None, Usage()):
+            continue
+        if entry.request is not None and entry.request in requests:
+            continue
+        paid.append(entry)
+        requests |= {entry.request} if entry.request is not None else set()
+    return paid
 
 
 def _without_usage(entry: AnyEntry) -> AnyEntry:
@@ -70,7 +78,7 @@ def copied_from(transcript: Transcript) -> Copied:
     spent = list(_spending_sums(transcript, [start.fork.seq for start in starts if start.fork is not None]))
     earlier = decode_origin(transcript.start).copied
     if earlier is not None:  # the original is a copy itself
-        spent += [replace(one, of=one.of + len(of)) for one in earlier.spent]
+        spent += [replace(spending, of=spending.of + len(of)) for spending in earlier.spent]
         of += earlier.of
     return Copied(of=of, until=_ms(transcript.updated), spent=spent)
 
@@ -104,12 +112,7 @@ def _spending_sums(transcript: Transcript, forks: list[int]) -> Iterator[CopiedS
 
 def _total(entries: list[Message | Compaction | Spent]) -> tuple[Usage, int | None]:
     """The tokens and the cost of entries. Each is priced alone: the price of a request may depend on its size."""
-    total = Usage()
-    seen: set[str] = set()
-    for entry in entries:
-        if entry.usage is not None and (entry.request is None or entry.request not in seen):
-            total += entry.usage
-            seen |= {entry.request} if entry.request is not None else set()
+    total = sum((entry.usage or Usage() for entry in entries), Usage())
     try:
         cost = cost_of(entries)
     except Unsupported:  # there are no prices here

@@ -46,7 +46,7 @@ def export(
     the agent keeps its own sessions it carries no spending, so that nobody counts it twice.
     """
     transcript = transcript_of(session, include_ignored=include_ignored)
-    is_free = target is not None and lies_in_home(format_of(agent), os.fspath(target))
+    is_free = lies_in_home(format_of(agent), os.curdir if target is None else os.fspath(target))
     written, carried = written_for(transcript, agent, format_version, is_free=is_free)
     path = put(written, agent, target, force=force)
     return Exported(agent, written.id, path, written.lost, carried, notes_on(written))

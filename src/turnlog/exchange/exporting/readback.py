@@ -48,26 +48,26 @@ def read_back(form: Format, writing: Writing, written: Rendered) -> ReadBack:
     """Place a written session in a temporary folder and read it there."""
     from tempfile import TemporaryDirectory
 
-    found = ReadBack()
+    result = ReadBack()
     with TemporaryDirectory(prefix="turnlog-") as folder:
         for source in form.find(writing.place(written, os.path.join(folder, "copy"))):
             reading = form.read(source)
             for step in reading.steps:
                 if isinstance(step, Record):
-                    found.add(step.entry)
-            found.problems += reading.problems
-    return found
+                    result.add(step.entry)
+            result.problems += reading.problems
+    return result
 
 
-def check_complete(found: ReadBack, written: Rendered, transcript: Transcript) -> None:
+def check_complete(result: ReadBack, written: Rendered, transcript: Transcript) -> None:
     """Raise `Corrupt` if reading it back shows a problem, or lacks a text and nothing was reported as lost."""
     what = f"session {transcript.id} could not be written"
-    if found.problems:
-        raise Corrupt(f"{what}: it reads back with a problem: {found.problems[0].what}", hint="please report this")
+    if result.problems:
+        raise Corrupt(f"{what}: it reads back with a problem: {result.problems[0].what}", hint="please report this")
     if written.lost:
         return
-    stripped = {text.strip() for text in found.texts}
-    everything = "\n".join(found.texts)
+    stripped = {text.strip() for text in result.texts}
+    everything = "\n".join(result.texts)
     for message in transcript.context.messages:
         for text in _texts(message) if message.role in ("user", "assistant") else ():
             wanted = without_surrogates(text).strip()

@@ -8,38 +8,50 @@ from collections.abc import Iterator
 from turnlog.errors import NotFound
 from turnlog.formats._shared.transcript import TouchedFile
 from turnlog.log.entry import Checkpoint
-from turnlog.log.part import Root, private_root, same_root
+from turnlog.log.part import Root, covers, same_root
+from turnlog.thread.overlay import Overlay
 from turnlog.thread.reader import SessionReader
-from turnlog.workspace.tree import FILE, FOLDER, Tree, TreeNode, changes, decode_tree, path_bytes
+from turnlog.workspace.tree import FILE, FOLDER, TreeNode, changes, lookup, path_bytes
 
 
 def touched_files(session: SessionReader, after: int, *, include_ignored: bool) -> list[TouchedFile]:
     """The files that differ between the first checkpoint after an entry and the last one; see `Transcript.files`."""
     checkpoints = [entry for entry in session.checkpoints() if entry.seq > after and entry.origin is None]
+    if not checkpoints:
+        return []
+    first, last = checkpoints[0], checkpoints[-1]
+    overlay = Overlay(session.blob)
     files: list[TouchedFile] = []
-    for root in checkpoints[-1].roots if checkpoints else ():
-        has_content = include_ignored or not root.is_private
-        for path, old, new in _differences(session, _earlier_root(checkpoints[0], checkpoints[-1], root), root):
+    for root in last.roots:
+        earlier = None if root.is_private else same_root(first.roots, root)
+        if earlier is None:
+            continue  # the ignored files of a folder are compared with the folder
+        private = [tree for end in (first, last) if (tree := overlay.private(end, root)) is not None]
+        for path, old, new in _differences(overlay, first, last, earlier, root):
+            is_ignored = any(lookup(tree, path, overlay.get) is not None for tree in private)
+            has_content = include_ignored or not is_ignored
             where = os.path.join(os.fsdecode(path_bytes(root.path)), os.fsdecode(path))
-            file = TouchedFile(where, None, None, checkpoints[-1].at, is_private=not has_content)
+            file = TouchedFile(where, None, None, last.at, is_private=not has_content)
             files.append(_with_content(session, file, old, new) if has_content else file)
     return files
 
 
 def _differences(
-    session: SessionReader, before: Root | None, after: Root
+    overlay: Overlay, first: Checkpoint, last: Checkpoint, earlier: Root, later: Root
 ) -> Iterator[tuple[bytes, TreeNode | None, TreeNode | None]]:
-    """The files that differ between two states of a root; none if one of the states is not known here."""
-
-    def tree(name: str) -> Tree:
-        return decode_tree(session.blob(name))
-
-    try:
-        changed = [] if before is None else list(changes(tree(before.tree), tree(after.tree), tree))
-    except NotFound:
-        return  # ignored files of another home
-    for path, old, new in changed:
-        if FOLDER not in (old.kind if old else "", new.kind if new else ""):  # the files in a folder are reported
+    """The files of a folder that differ between two checkpoints, as far as both cover them."""
+    trees = overlay.trees(first, last, later)
+    if trees is None:
+        return
+    for path, old, new in changes(*trees, overlay.get):
+        if FOLDER in (old.kind if old else "", new.kind if new else ""):
+            continue  # the files in a folder are reported
+        # Of a file that only one of the two covers, nothing is known.
+        if not covers(earlier, path) or not covers(later, path):
+            continue
+        if old is None and overlay.is_left_out(first, earlier, path):
+            continue
+        if new is not None or not overlay.is_left_out(last, later, path):
             yield path, old, new
 
 
@@ -55,11 +67,3 @@ def _content(session: SessionReader, node: TreeNode | None) -> bytes | None:
         return session.blob(node.digest) if node is not None and node.kind == FILE else None
     except NotFound:
         return None
-
-
-def _earlier_root(earlier: Checkpoint, later: Checkpoint, root: Root) -> Root | None:
-    """The root of an earlier checkpoint that is the same folder as this root of a later one."""
-    if not root.is_private:
-        return same_root(earlier.roots, root)
-    owner = next((other for other in later.roots if other.path == root.path and not other.is_private), None)
-    return None if owner is None else private_root(earlier.roots, owner)

@@ -73,12 +73,12 @@ def _for_other_agent(
     copied, spent = copied_from(transcript), spendings(transcript) if is_free else []
     transcript = replace(without_spending(transcript) if is_free else transcript, copied=copied)
     written = writing.render(transcript)
-    found = read_back(form, writing, written)
-    check_complete(found, written, transcript)
-    if found.messages:  # their number is part of the header, and known only now
-        copied = replace(copied, messages=found.messages)
+    result = read_back(form, writing, written)
+    check_complete(result, written, transcript)
+    if result.messages:  # their number is part of the header, and known only now
+        copied = replace(copied, messages=result.messages)
         written = writing.render(replace(transcript, copied=copied))
-    return replace(written, lost=[*written.lost, *_counted_elsewhere(spent)], copied=copied), found.counts
+    return replace(written, lost=[*written.lost, *_counted_elsewhere(spent)], copied=copied), result.counts
 
 
 def _counted_elsewhere(spent: Sequence[AnyEntry]) -> list[Loss]:

@@ -27,6 +27,16 @@ class _KnownNode(NamedTuple):
     seq: int
 
 
+class _LastReading(NamedTuple):
+    """The nodes that the source had when it was last read, oldest first."""
+
+    nodes: list[_KnownNode]
+    summary: int = 0
+    """How many of them, at the beginning, are the summary of what came before the others."""
+    compaction: int = 0
+    """The compaction that the summary became. What it keeps is older than it. 0 if there is none."""
+
+
 class ContentImport:
     """Appends what is new in one such reading to one session."""
 
@@ -60,42 +70,56 @@ class ContentImport:
 
         `nodes` are the places of the nodes among the records, `now` their digests.
         """
-        before = self._last_reading()
+        last = self._last_reading()
+        before = last.nodes
         same = 0
         while same < len(before) and same < len(now) and before[same].digest == now[same]:
             same += 1
-        self._index.cursor = before[same - 1].seq if same else 0
         if same == len(before):
             return same
+        now_nodes = [records[index] for index in nodes]
         summary, reach = overlap([node.digest for node in before], now)
         if reach <= same:
-            return same
-        self._index.cursor = before[-1].seq
-        self._compact([records[index] for index in nodes[:summary]], before[-reach].seq)
+            return self._branch_off(last, same, now_nodes)
+        kept = before[max(len(before) - reach, last.summary) :]
+        self._compact(now_nodes[: summary + reach - len(kept)], kept)
         return summary + reach
+
+    def _branch_off(self, last: _LastReading, same: int, now_nodes: list[Record]) -> int:
+        """Move the cursor to the last of the first nodes that are still the same; gives how many these are.
+
+        If a summary is at the beginning, what it keeps comes before it here: it is repeated behind a part of that.
+        """
+        if same < last.summary:
+            same = 0
+        self._index.cursor = last.nodes[same - 1].seq if same else 0
+        if 0 < same < len(now_nodes) and self._index.cursor <= last.compaction:
+            self._compact(now_nodes[: last.summary], last.nodes[last.summary : same])
+        return same
 
     def _new_id(self, digest: str) -> str:
         self._index.counts[digest] += 1
         return f"{digest}.{self._index.counts[digest]}"
 
-    def _last_reading(self) -> list[_KnownNode]:
-        """The nodes that the source had when it was last read, oldest first."""
-        path = [entry for entry in self._history.path(self._index.cursor) if entry.origin is not None]
-        known: list[_KnownNode] = []
-        for entry in reversed(path):
+    def _last_reading(self) -> _LastReading:
+        last = _LastReading([])
+        for entry in reversed(list(self._history.path(self._index.cursor))):
+            if entry.origin is None:
+                continue
             digest = entry.id.rpartition(".")[0]
             if not isinstance(entry, Compaction) or entry.trigger != "import":
-                known.append(_KnownNode(digest, entry.seq))
+                last.nodes.append(_KnownNode(digest, entry.seq))
                 continue
             whole: Compaction = self._history.whole(entry)
             replaced = [m.id.rpartition(".")[0] for m in whole.replacement if isinstance(m, Message)]
-            summary = [digest] if digest else replaced
-            kept = [node for node in known if node.seq >= entry.keep > 0]
-            known = [_KnownNode(key, entry.seq) for key in summary] + kept
-        return known
+            summary = [_KnownNode(key, entry.seq) for key in ([digest] if digest else replaced)]
+            kept = [node for node in last.nodes[last.summary :] if node.seq >= entry.keep > 0]
+            last = _LastReading(summary + kept, len(summary), entry.seq)
+        return last
 
-    def _compact(self, dropped: list[Record], keep: int) -> None:
+    def _compact(self, dropped: list[Record], kept: list[_KnownNode]) -> None:
         """Append a compaction for a beginning that the source replaced by a summary. Here the beginning stays."""
+        keep = kept[0].seq if kept else 0
         only = dropped[0].entry if len(dropped) == 1 else None
         if isinstance(only, Compaction):
             compaction = replace(only, id=self._new_id(content_key(only)), keep=keep, trigger="import")

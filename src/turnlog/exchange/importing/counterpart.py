@@ -89,9 +89,9 @@ def open_session(store: Store, session_id: str) -> History | None:
 
 
 def is_here(store: Store, agent: str, native: str) -> bool:
-    """Whether a session of an agent was imported."""
-    history = open_session(store, imported_id(agent, native))
-    if history is None:
+    """Whether a session of an agent was imported. Nothing of it is read."""
+    try:
+        store.open(imported_id(agent, native), read_only=True).close()
+    except NotFound:
         return False
-    history.close()
     return True

@@ -44,7 +44,7 @@ class EntryBatch:
         self._written = written
         """When the source was last written."""
         erasures = derived.erasures(store, self._history.first).get(self._history.first, [])
-        self._erased_ids = {one.id for one in erasures if not one.part}
+        self._erased_ids = {erasure.id for erasure in erasures if not erasure.part}
         """What was erased here does not come back, also not with the whole session."""
         self._entries: list[Entry] = []
         self._bytes = 0

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from turnlog.exchange.importing.contentimport import ContentImport
 from turnlog.exchange.importing.entrybatch import EntryBatch
 from turnlog.exchange.importing.keyedimport import KeyedImport
 from turnlog.exchange.importing.resumestate import ResumeState
@@ -71,11 +70,12 @@ class Importer:
 
     def run(self, steps: Iterator[Step]) -> None:
         """Import everything that is new."""
+        title_before = self._session.get(_TITLE)  # on the branch on which it was imported last
         first = next(steps, None)
         if first is not None:
             self._import_steps(first, chain([first], steps))
             self._batch.flush()
-        title, title_before = self._reading.header.title, self._session.get(_TITLE)
+        title = self._reading.header.title
         self._set_facts()
         self._book_totals()
         self._batch.flush()
@@ -90,6 +90,8 @@ class Importer:
             self._keyed.run(steps)
         else:
             records = [step for step in steps if isinstance(step, Record)]
+            from turnlog.exchange.importing.contentimport import ContentImport  # few sources have no keys
+
             ContentImport(self._history, self._index, self._batch, self._origin).run(records)
 
     def _set_facts(self) -> None:

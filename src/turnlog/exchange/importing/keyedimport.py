@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from turnlog.exchange.importing.entrybatch import EntryBatch
 from turnlog.exchange.importing.resumestate import ResumeState
-from turnlog.exchange.importing.sourceindex import GROWN_ANSWER, SourceIndex
+from turnlog.exchange.importing.sourceindex import GROWN_ANSWER, SourceIndex, growth_id
 from turnlog.exchange.importing.spending import usage_beyond
 from turnlog.formats import Jump, Problem, Record, ResumePoint, Step
-from turnlog.log.entry import AnyEntry, Edit, Message, Spent
+from turnlog.log.entry import Edit, Message, Spent
 from turnlog.log.identity import content_key, gist, id_of
 from turnlog.log.usage import Usage
 from turnlog.thread.history import History
@@ -30,13 +30,6 @@ class _Step(NamedTuple):
     cursor: int | str
     """The node after which this step continued: its number, or its id while it waits to be appended."""
     turn: str | None
-
-
-class _WaitingRecord(NamedTuple):
-    """A record without content, which is imported if another one follows it."""
-
-    record: Record
-    entry_id: str
 
 
 class _OwnNode(NamedTuple):
@@ -66,6 +59,8 @@ class KeyedImport:
         state = resumed or ResumeState()
         self._content_counts: Counter[str] = Counter(state.content_counts)
         """How often each content without a key has come, by its digest."""
+        self._growths: list[Edit | Spent] = []
+        """What known messages grew by, until the next entry is appended: nodes that are here may follow them."""
         self._steps_read = state.steps
         self._last_steps: deque[_Step] = deque(maxlen=_STEPS)
 
@@ -75,11 +70,7 @@ class KeyedImport:
             self._index.cursor = 0
         self._batch.is_keyed = True
         own_path = self._own_path()
-        waiting: _WaitingRecord | None = None
         for step in steps:
-            if waiting is not None:
-                self._import_record(waiting.record, waiting.entry_id)
-                waiting = None
             if isinstance(step, Jump):
                 self._remember_step("")
                 self._follow_jump(step)
@@ -88,10 +79,9 @@ class KeyedImport:
             self._remember_step(entry_id, "" if step.key is not None else content_key(step.entry))
             if self._index.alias is not None and self._steps_read <= self._index.alias.records:
                 self._index.seqs[entry_id] = self._index.cursor = _take_next_node(own_path, step, self._index.cursor)
-            elif _is_empty(step.entry):
-                waiting = _WaitingRecord(step, entry_id)  # if it is the last one, it is still being written
             else:
                 self._import_record(step, entry_id)
+        self._append_growths()
         self._batch.flush()
         if self._session.head not in (self._index.cursor, self._batch.own_head) and not self._index.was_moved_here():
             self._batch.jump(self._index.cursor, why="branch")  # what was new is not where the source ends
@@ -123,51 +113,53 @@ class KeyedImport:
         seq = self._index.seqs.get(entry_id)
         turn = self._index.claims.turn_of(record, entry_id, is_known=seq is not None)
         if seq is None:
+            self._append_growths()
             self._batch.add_record(record, entry_id, turn)
         elif record.entry.is_node:
             self._batch.flush()
-            self._index.cursor = self._import_growth(record.entry, entry_id, seq)
+            self._index.cursor = self._index.grown(seq)
+            if isinstance(record.entry, Message):
+                self._note_growth(record.entry, entry_id, seq)
 
-    def _import_growth(self, entry: AnyEntry, entry_id: str, seq: int) -> int:
-        """Append what a known answer grew by since it was first read. Returns the node to continue from."""
-        if not isinstance(entry, Message):
-            return seq
-        if len(entry.blocks) <= self._index.sizes.get(seq, len(entry.blocks)):
+    def _note_growth(self, entry: Message, entry_id: str, seq: int) -> None:
+        """Note what a known message grew by since it was first read."""
+        edit_id = growth_id(entry_id, len(entry.blocks))
+        if len(entry.blocks) <= self._index.sizes.get(seq, len(entry.blocks)) or edit_id in self._index.seqs:
             if seq in self._index.unpaid and entry_id not in self._index.late:
-                self._book_beyond(entry, entry_id, Usage())
-            return seq
-        edit_id = f"{entry_id}~{len(entry.blocks)}"
-        known_seq = self._index.seqs.get(edit_id)
-        if known_seq is not None:
-            return known_seq
+                self._note_spending(entry, entry_id, Usage())
+            return
         before = self._history.at(seq)
         booked = self._index.late.get(entry_id, Usage())
         if isinstance(before, Message) and before.usage is not None:
             booked = booked + before.usage
-        edits = (self._index.seqs.get(f"{entry_id}~{size}", 0) for size in range(len(entry.blocks)))
-        self._index.cursor = max(seq, *edits)
-        self._batch.add(Edit(id=edit_id, entry=seq, blocks=entry.blocks, at=entry.at, origin=self._origin))
-        self._book_beyond(entry, entry_id, booked)
-        self._batch.flush()
-        return self._index.cursor
+        self._growths.append(Edit(id=edit_id, entry=seq, blocks=entry.blocks, at=entry.at, origin=self._origin))
+        self._note_spending(entry, entry_id, booked)
 
-    def _book_beyond(self, entry: Message, entry_id: str, booked: Usage) -> None:
-        """Book the usage of an answer beyond what is booked of it."""
+    def _note_spending(self, entry: Message, entry_id: str, booked: Usage) -> None:
+        """Note the usage of an answer beyond what is booked of it."""
         more = usage_beyond(entry.usage or Usage(), booked)
         if more != Usage():
             self._index.late[entry_id] = self._index.late.get(entry_id, Usage()) + more
-            spent = Spent(usage=more, model=entry.model, why=GROWN_ANSWER, request=entry_id, origin=self._origin)
-            self._batch.add(spent)
+            request = growth_id(entry_id, len(entry.blocks))  # of a request that comes twice, only the first counts
+            spent = Spent(usage=more, model=entry.model, why=GROWN_ANSWER, request=request, origin=self._origin)
+            self._growths.append(spent)
+
+    def _append_growths(self) -> None:
+        """Append what messages grew by, behind the last node that is here."""
+        growths, self._growths = self._growths, []
+        for entry in growths:
+            self._batch.add(entry)
 
     def _follow_jump(self, jump: Jump) -> None:
         """Continue after the record that a jump names, and record the jump if it is one of the agent's own."""
+        self._append_growths()
         self._batch.flush()
         to = self._index.key_of(jump.to)
         seq = (self._index.seqs.get(to) or self._index.find(to) or None) if jump.to else 0
         if seq is None:
             self._batch.problems.append(Problem(f"goes on after record {jump.to!r:.80}, which is not there"))
             return
-        self._index.cursor = seq
+        self._index.cursor = seq = self._index.grown(seq)
         entry_id = "" if jump.key is None else self._index.key_of(jump.key)
         is_known = entry_id in self._index.seqs or (self._is_resumed and self._index.find(entry_id))
         if entry_id and not is_known and not self._index.was_moved_here():
@@ -185,7 +177,7 @@ class KeyedImport:
         counts = self._content_counts.copy()
         counts.subtract(step.content for step in ahead if step.content)
         ids = {step.entry_id for step in ahead if step.entry_id in index.seqs}
-        ids |= {entry_id for entry_id in index.seqs if entry_id.partition("~")[0] in ids}
+        ids |= {entry_id for entry_id in index.seqs if entry_id.rpartition("~")[0] in ids}
         seqs = {entry_id: index.seqs[entry_id] for entry_id in ids}
         entries = set(seqs.values())
         return ResumeState(
@@ -196,7 +188,8 @@ class KeyedImport:
             sizes={seq: size for seq, size in index.sizes.items() if seq in entries},
             unpaid=[seq for seq in index.unpaid if seq in entries],
             late={entry_id: usage for entry_id, usage in index.late.items() if entry_id in ids},
-            cursor=index.seqs.get(cursor, 0) if isinstance(cursor, str) else cursor,
+            edits=index.edits,
+            cursor=index.grown(index.seqs.get(cursor, 0) if isinstance(cursor, str) else cursor),
             latest=index.latest,
             turns=index.claims.recent(),
             turn=turn,
@@ -205,10 +198,6 @@ class KeyedImport:
             content_counts={content: count for content, count in counts.items() if count},
             has_own=index.has_own,
         )
-
-
-def _is_empty(entry: AnyEntry) -> bool:
-    return isinstance(entry, Message) and entry.role == "user" and not entry.blocks
 
 
 def _take_next_node(own_path: list[_OwnNode], record: Record, cursor: int) -> int:

@@ -21,7 +21,7 @@ from turnlog.log.usage import Usage
 from turnlog.store import IMPORTED, Store, derived
 from turnlog.thread.history import History
 
-_VERSION = 1
+_VERSION = 2
 """The version of `_SavedState`. States of other versions are ignored."""
 
 
@@ -37,6 +37,7 @@ class ResumeState(Struct, kw_only=True, rename={"content_counts": "marks"}):
     sizes: dict[int, int] = {}
     unpaid: list[int] = []
     late: dict[str, Usage] = {}
+    edits: dict[int, int] = {}
     cursor: int = 0
     latest: datetime | None = None
     turns: list[HookTurn] = []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from turnlog.errors import Corrupt, Invalid, Unavailable
+from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
 from turnlog.exchange.importing.counterpart import is_here
 from turnlog.exchange.importing.sessionimport import Imported, import_source
 from turnlog.formats import Problem, Reading, SessionHeader, Source, format_of
@@ -108,7 +108,7 @@ def _import_one(creator: Creator, source: Source, reading: Reading, readable: So
     """Import one session. A problem with one is no reason to stop before the others."""
     try:
         return import_source(creator, source, reading, readable)
-    except (Corrupt, Invalid) as error:
+    except (Corrupt, Invalid, Unsupported) as error:
         return Imported("", source, 0, [*reading.problems, Problem(error.message)])
     except OSError as error:
         problem = Problem(f"could not be read to its end: {error.strerror or error}")

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.errors import NotFound, Unavailable
+from turnlog.errors import Corrupt, NotFound, Unavailable, Unsupported
 from turnlog.exchange.importing.counterpart import find_session, repeated_session, with_known_copy
 from turnlog.exchange.importing.creation import create_session
 from turnlog.exchange.importing.importer import Importer
@@ -83,8 +83,12 @@ def _append_new(
     importer.run(steps)
     save_resume_state(creator.store, history, source, reading, stamp, importer.resume_state())
     copy_marks(appender, marks_in(creator.store).get(f"{source.agent}:{reading.header.id}"))
-    _link_to_parent(creator.store, source, reading.header, history.id)
-    return Imported(history.id, source, importer.added, [*reading.problems, *importer.problems])
+    problems = [*reading.problems, *importer.problems]
+    try:
+        _link_to_parent(creator.store, source, reading.header, history.id)
+    except (Corrupt, Unsupported) as error:
+        problems.append(Problem(f"not recorded in the session that started it: {error.message}"))
+    return Imported(history.id, source, importer.added, problems)
 
 
 def _link_to_parent(store: Store, source: Source, header: SessionHeader, session_id: str) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from turnlog.exchange.importing.resumestate import ResumeState
 from turnlog.exchange.importing.turnclaim import TurnClaims
 from turnlog.formats import Reading, Source
-from turnlog.log.entry import Alias, AnyEntry, Compaction, Entry, Head, Message, Spent
+from turnlog.log.entry import Alias, AnyEntry, Compaction, Edit, Entry, Head, Message, Spent
 from turnlog.log.identity import key_id
 from turnlog.log.usage import Usage
 from turnlog.store import derived
@@ -19,6 +19,11 @@ GROWN_ANSWER = "late"
 """Why usage was spent: an answer was still being written when it was first read. `Spent.why` has this text."""
 _ALL_BLOCKS = 1 << 30
 """More blocks than any answer has: what was erased does not grow."""
+
+
+def growth_id(entry_id: str, blocks: int) -> str:
+    """The id of what an answer grew by until it had so many blocks; that of the answer stands before the `~`."""
+    return f"{entry_id}~{blocks}"
 
 
 class ChildNode(NamedTuple):
@@ -42,11 +47,13 @@ class SourceIndex:
         self.booked: dict[str, Usage] = dict(state.booked)
         """The totals of the source when it was last read, by model."""
         self.sizes: dict[int, int] = dict(state.sizes)
-        """The number of blocks of each answer."""
+        """The number of blocks of each prompt and answer."""
         self.unpaid: set[int] = set(state.unpaid)
         """The answers without usage."""
         self.late: dict[str, Usage] = dict(state.late)
         """The usage of answers that grew since they were first read, beyond the usage they had then, by the record."""
+        self.edits: dict[int, int] = dict(state.edits)
+        """The edits with what messages grew by, each by the node that it follows."""
         self.cursor = state.cursor
         """The node that the next node of the source follows."""
         self.latest: datetime | None = state.latest
@@ -81,17 +88,26 @@ class SourceIndex:
             self.cursor = entry.seq
         self.measure(entry)
         if isinstance(entry, Spent) and entry.why == GROWN_ANSWER and entry.request is not None:
-            self.late[entry.request] = self.late.get(entry.request, Usage()) + entry.usage
+            record = entry.request.rpartition("~")[0] or entry.request  # earlier versions wrote only the record
+            self.late[record] = self.late.get(record, Usage()) + entry.usage
 
     def measure(self, entry: AnyEntry) -> None:
-        """Take note of the size of an answer and of booked usage."""
-        if isinstance(entry, Message) and entry.role == "assistant":
+        """Take note of the size of a message, of what it grew by, and of booked usage."""
+        if isinstance(entry, Message) and entry.role in ("assistant", "user"):
             self.sizes[entry.seq] = len(entry.blocks) if not entry.void else _ALL_BLOCKS
-            if entry.usage is None:
+            if entry.role == "assistant" and entry.usage is None:
                 self.unpaid.add(entry.seq)
         elif isinstance(entry, Spent) and entry.why == "import":
             model = entry.model or ""
             self.booked[model] = self.booked.get(model, Usage()) + entry.usage
+        elif isinstance(entry, Edit) and self.seqs.get(entry.id.rpartition("~")[0]) == entry.entry:
+            self.edits[entry.parent or 0] = entry.seq
+
+    def grown(self, node: int) -> int:
+        """The node from which the source continues after this one: the last edit with what a message grew by."""
+        while node in self.edits:
+            node = self.edits[node]
+        return node
 
     def was_moved_here(self) -> bool:
         """Whether the head was moved here since the newest turn: then the agent has not continued, and it stays."""

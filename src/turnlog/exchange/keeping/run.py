@@ -7,6 +7,7 @@ import stat
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +15,7 @@ from msgspec import Struct
 from turnlog.errors import TurnlogError, Unsupported
 from turnlog.exchange.keeping.keptfile import KeptFiles
 from turnlog.exchange.keeping.retention import homes_of
-from turnlog.formats import Format, format_of
+from turnlog.formats import Format, format_of, is_known
 from turnlog.interop.place import put_file
 from turnlog.machine.keepstate import KeepState
 
@@ -33,7 +34,7 @@ class KeepReport(Struct, frozen=True):
     files: int = 0
     """The number of files that were new or had grown, and are kept now."""
     problems: dict[str, str] = {}
-    """The files that could not be kept, and why."""
+    """The files that could not be kept and the folders that could not be read, and why."""
 
 
 def check_keepable(agent: str) -> None:
@@ -47,6 +48,21 @@ def check_keepable(agent: str) -> None:
         raise Unsupported(f"{agent} keeps its sessions in a database, not in files", hint=hint)
 
 
+class _Stamp(NamedTuple):
+    """The size of a file, and the time when it was last written."""
+
+    size: int
+    mtime_ns: int
+
+
+class _SeenFile(NamedTuple):
+    """A file as it was when it was last read, and whether it has a copy."""
+
+    size: int
+    mtime_ns: int
+    has_copy: bool
+
+
 class Keeping:
     """One run over the files of all agents whose sessions are to be kept."""
 
@@ -54,16 +70,16 @@ class Keeping:
         self._state = KeepState(location)
         self._kept = KeptFiles(location)
         self._seen = self._read_seen()
-        """By path, the stamp of each file that need not be read again, and whether it has a copy."""
+        """By path, the files that need not be read again."""
         self._problems: dict[str, str] = {}
         self._files = 0
 
     def run(self) -> KeepReport:
         """Keep all that is new. If the process is killed, the next run continues."""
         present: set[str] = set()
-        for agent in self._state.agents():
+        for agent in filter(is_known, self._state.agents()):  # a later version may know more
             form = format_of(agent)
-            for path, stamp in _files_of(form):
+            for path, stamp in self._files_of(form):
                 present.add(path)
                 if not self._is_done(agent, path, stamp):
                     self._keep_file(agent, form, path, stamp)
@@ -73,22 +89,48 @@ class Keeping:
         put_file(self._state.report_path, msgspec.json.encode(report), mode=0o600, force=True)
         return report
 
-    def _is_done(self, agent: str, path: str, stamp: tuple[int, int]) -> bool:
-        """Whether a file is as it was when it was last read, and its copy, if it has one, is still there."""
-        *seen, has_copy = self._seen.get(path, (0, 0, True))
-        return tuple(seen) == stamp and (not has_copy or self._kept.has(agent, path))
+    def _files_of(self, form: Format) -> Iterator[tuple[str, _Stamp]]:
+        """Every file in the folders of an agent, with its stamp."""
 
-    def _keep_file(self, agent: str, form: Format, path: str, stamp: tuple[int, int]) -> None:
+        def report_folder(error: OSError) -> None:
+            self._report(str(error.filename), error)
+
+        for home in homes_of(form):
+            for folder, folders, names in os.walk(home, onerror=report_folder):
+                folders[:] = sorted(name for name in folders if name not in form.watch.apart)
+                for path in [os.path.join(folder, name) for name in sorted(names) if not name.endswith(_NEVER_KEPT)]:
+                    try:
+                        status = os.stat(path)
+                    except OSError as error:
+                        self._report(path, error)
+                        continue
+                    if stat.S_ISREG(status.st_mode):
+                        yield path, _Stamp(status.st_size, status.st_mtime_ns)
+
+    def _report(self, path: str, error: OSError) -> None:
+        """Report what could not be read, unless its agent deleted it meanwhile, or it is a link to nothing."""
+        if not isinstance(error, FileNotFoundError):
+            self._problems[path] = error.strerror or str(error)
+
+    def _is_done(self, agent: str, path: str, stamp: _Stamp) -> bool:
+        """Whether a file is as it was when it was last read, and its copy, if it has one, is still there."""
+        seen = self._seen.get(path)
+        if seen is None or (seen.size, seen.mtime_ns) != stamp:
+            return False
+        return not seen.has_copy or self._kept.has(agent, path)
+
+    def _keep_file(self, agent: str, form: Format, path: str, stamp: _Stamp) -> None:
         try:
             is_wanted = _is_session(form, path) or self._belongs(agent, form, path)
             is_new = is_wanted and self._kept.keep(agent, path)
-        except (OSError, TurnlogError) as error:
-            if not isinstance(error, FileNotFoundError):
-                reason = error.strerror if isinstance(error, OSError) else str(error)
-                self._problems[path] = reason or str(error)
+        except OSError as error:
+            self._report(path, error)
             return
-        if time.time_ns() - stamp[1] > _YOUNG_NS:
-            self._seen[path] = (*stamp, is_wanted)
+        except TurnlogError as error:
+            self._problems[path] = str(error)
+            return
+        if time.time_ns() - stamp.mtime_ns > _YOUNG_NS:
+            self._seen[path] = _SeenFile(*stamp, is_wanted)
         self._files += is_new
         if is_new and self._files % _OFTEN == 0:
             self._write_seen()
@@ -104,10 +146,10 @@ class Keeping:
             stem = os.path.dirname(stem)
         return False
 
-    def _read_seen(self) -> dict[str, tuple[int, int, bool]]:
+    def _read_seen(self) -> dict[str, _SeenFile]:
         try:
             with open(self._state.seen_path, "rb") as file:
-                return msgspec.msgpack.decode(file.read(), type=dict[str, tuple[int, int, bool]])
+                return msgspec.msgpack.decode(file.read(), type=dict[str, _SeenFile])
         except (OSError, msgspec.DecodeError):
             return {}  # every file is read once more
 
@@ -126,20 +168,3 @@ def last_report(state: KeepState) -> KeepReport | None:
 
 def _is_session(form: Format, path: str) -> bool:
     return next(form.find(path), None) is not None
-
-
-def _files_of(form: Format) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Every file in the folders of an agent, with its size and the time when it was last written."""
-    for home in homes_of(form):
-        for folder, folders, names in os.walk(home):
-            folders[:] = sorted(name for name in folders if name not in form.watch.apart)
-            for name in sorted(names):
-                if name.endswith(_NEVER_KEPT):
-                    continue
-                path = os.path.join(folder, name)
-                try:
-                    status = os.stat(path)
-                except OSError:
-                    continue  # its agent deleted it meanwhile, or it is a link to nothing
-                if stat.S_ISREG(status.st_mode):
-                    yield path, (status.st_size, status.st_mtime_ns)

@@ -11,13 +11,14 @@ from turnlog.log.block import AnyBlock, File, Image, Text, ToolResult
 
 
 def parts_of(content: Any) -> list[dict[str, Any]]:
-    """Content is text, a part, or a list of either."""
-    if isinstance(content, str):
-        return [{"text": content}] if content else []
-    if isinstance(content, list):
-        parts = cast("list[Any]", content)
-        return [{"text": part} if isinstance(part, str) else part for part in parts if isinstance(part, (str, dict))]
-    return [fields(content)] if isinstance(content, dict) else []
+    """Content is text, a part, or a list of either. Any other value is a part that nobody knows."""
+    if not isinstance(content, list):
+        content = [] if content is None or content == "" else [content]
+    return [_part(part) for part in cast("list[Any]", content)]
+
+
+def _part(value: Any) -> dict[str, Any]:
+    return fields(value) if isinstance(value, dict) else {"text" if isinstance(value, str) else "unknown": value}
 
 
 def split_results(content: Any) -> tuple[list[AnyBlock], list[AnyBlock]]:

@@ -45,8 +45,8 @@ class Keys:
         before = state or KeyState()
         self._digests = dict(before.digests)
         self._names = dict(Counter(before.names))
-        self._long: dict[int, int] = {}
-        """How often each long name occurred, by its hash."""
+        self._long, self._long_repeats = set[int](), dict[int, int]()
+        """The long names, by their hashes, and how often each of those occurred that came again."""
         self._repeats = [name for name, count in self._names.items() for _ in range(1, count)]
         """The short names that occurred before, each time they came again."""
         self._tail: list[str] = []
@@ -75,8 +75,11 @@ class Keys:
             number = counts[name] = counts[name] + 1
         else:
             hashed = hash(name)
-            number = self._long[hashed] = self._long.get(hashed, 0) + 1
-        return name if number == 1 else f"{name}.{number}"
+            if hashed not in self._long:
+                self._long.add(hashed)
+                return name
+            number = self._long_repeats[hashed] = self._long_repeats.get(hashed, 1) + 1
+        return f"{name}.{number}"
 
     def begin_tail(self) -> None:
         """Leave what comes from here on out of the state."""
@@ -101,13 +104,10 @@ def bound(call: str, content: Any, also: int) -> str:
     To sum up all that a tool answered would take longer than to read it.
     """
     try:
-        if type(content) is str:
-            size = len(content)
-            data = content[:: (size >> 6) + 1].encode()
-        else:
-            data = _encode(content)
-            size = len(data)
-            data = data[:: (size >> 6) + 1]
+        whole = content if isinstance(content, str) else _encode(content)
+        size = len(whole)
+        sample = whole[:: (size >> 6) + 1]
+        data = sample.encode() if isinstance(sample, str) else sample
     except (UnicodeEncodeError, OverflowError):
         data, size = content_key(Custom(id="-", kind="", data=content)).encode(), 0
     return f"{call}.{also}.{adler32(data, size)}"

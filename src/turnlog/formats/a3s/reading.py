@@ -18,21 +18,26 @@ from turnlog.interop.json import decoded
 from turnlog.interop.jsonline import MAX_LINE, document
 from turnlog.interop.problem import tell
 from turnlog.interop.salvage import salvage
-from turnlog.interop.value import as_list, fields, from_ms, text
+from turnlog.interop.value import as_counter, as_float, as_list, fields, from_ms, mistyped, text
 from turnlog.log.secret import mask
 from turnlog.log.usage import Usage
 
 _PLUS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([0-9]e\+[0-9])', re.DOTALL)
 """A text, or a number with a plus in its exponent."""
 _LOGIN = re.compile(r"://[^/@\s]*@")
-_REQUIRED = (
-    "id", "config", "state", "messages", "context_usage", "total_usage", "tool_names", "thinking_enabled", "created_at",
-    "updated_at",
-)  # fmt: skip
-_KNOWN = (
-    *_REQUIRED, "total_cost", "model_name", "cost_records", "thinking_budget", "llm_config", "tasks", "todos",
-    "parent_id",
-)  # fmt: skip
+_REQUIRED: dict[str, type] = {
+    "id": str, "config": dict, "state": str, "messages": list, "context_usage": dict, "total_usage": dict,
+    "tool_names": list, "thinking_enabled": bool, "created_at": int, "updated_at": int,
+}  # fmt: skip
+_KNOWN: dict[str, type] = {
+    **_REQUIRED, "total_cost": float, "model_name": str, "cost_records": list, "thinking_budget": int,
+    "llm_config": dict, "tasks": list, "todos": list, "parent_id": str,
+}  # fmt: skip
+_INNER: dict[str, dict[str, type]] = {
+    "config": {"name": str, "workspace": str, "system_prompt": str, "auto_compact_threshold": float}
+    | dict.fromkeys(schema.POLICIES, dict),
+    "context_usage": {"percent": float}, "total_usage": dict.fromkeys(schema.USAGE, int),
+}  # fmt: skip
 
 
 def read(source: Source) -> Reading:
@@ -85,9 +90,9 @@ class _Reader:
                 if (value := self.beside(layout.beside_name(kind, header.id))) is not None:
                     self.keep(f"a3s.{kind}", value)
         self.session_facts(session)
-        cost = schema.as_float(session.get("total_cost")) or 0.0
+        cost = as_float(session.get("total_cost")) or 0.0
         total = schema.to_usage(session.get("total_usage"), is_apart=schema.is_apart(self.facts))
-        spent = replace(total, cost_micros=round(cost * 1e6) or None if 0 < cost < 1e12 else None)
+        spent = replace(total, cost_micros=round(cost * 1e6) or None if 0 < cost < 1e9 else None)
         return Reading(
             header=header,
             steps=self.steps(session, header),
@@ -101,9 +106,7 @@ class _Reader:
         return (layout.id_in(self.name) if self.root is not None else None) or stem or "unnamed"
 
     def header(self, session: dict[str, Any], origin: dict[str, Any]) -> SessionHeader:
-        missing = [name for name in _REQUIRED if name not in session]
-        if missing:
-            self.tell(f"without {', '.join(missing)}, which a3s requires")
+        self.check_fields(session)
         id, config, parent = session.get("id"), fields(session.get("config")), text(session.get("parent_id"))
         if not isinstance(id, str):
             self.tell("without an id: it has the one that its file is called by")
@@ -125,18 +128,28 @@ class _Reader:
             origin=origin or None,
         )
 
+    def check_fields(self, session: dict[str, Any]) -> None:
+        """Tell where a3s would refuse a session for its fields: most of them are written as a3s would have them."""
+        if missing := [name for name in _REQUIRED if session.get(name) is None]:
+            self.tell(f"without {', '.join(missing)}, which a3s requires")
+        inner = (mistyped(fields(session.get(name)), types) for name, types in _INNER.items())
+        for what in chain(mistyped(session, _KNOWN), *inner):
+            self.tell(f"{what}, which a3s refuses")
+        if session.get("state") not in (None, *schema.STATES):
+            self.tell(f"the state {session['state']!r:.40} is not known")
+
     def check_runs(self, records: Any, id: str) -> None:
         """Tell where a3s would refuse a snapshot for its runs."""
         seen: set[str] = set()
         for record in as_list(records):
             run = fields(fields(record).get("snapshot"))
             events = as_list(fields(record).get("events"))
-            numbers = [schema.count(fields(event).get("sequence")) for event in events]
+            numbers = [as_counter(fields(event).get("sequence")) or 0 for event in events]
             faults = {
                 "twice": str(run.get("id")) in seen,
                 "of another session": run.get("session_id") != id,
                 "with events out of order": any(later <= earlier for earlier, later in pairwise(numbers)),
-                "with more events than it counts": schema.count(run.get("event_count")) < max(numbers, default=0),
+                "with more events than it counts": (as_counter(run.get("event_count")) or 0) < max(numbers, default=0),
             }
             for what, is_so in faults.items():
                 if is_so:

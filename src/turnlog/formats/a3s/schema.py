@@ -98,7 +98,7 @@ def task(value: Any) -> Any:
 def to_usage(raw: Any, *, is_apart: bool) -> Usage:
     """Their counters as ours. With some providers, what a cache answered is counted in the prompt, too."""
     counts = fields(raw)
-    prompt, output, _, cached, written = (count(counts.get(name)) for name in USAGE)
+    prompt, output, _, cached, written = (as_counter(counts.get(name)) or 0 for name in USAGE)
     return Usage(prompt if is_apart else max(0, prompt - cached - written), cached, written, 0, output)
 
 
@@ -106,18 +106,6 @@ def is_apart(facts: dict[str, Any]) -> bool:
     """Whether the provider counts what a cache answered apart from the prompt."""
     provider, model = fields(facts.get("llm_config")).get("provider"), facts.get("model")
     return provider == "anthropic" or (isinstance(model, str) and model.startswith("claude"))
-
-
-def as_float(value: Any) -> float | None:
-    """A number as a float."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1 << 1023:
-        return float(value)
-    return None
-
-
-def count(value: Any) -> int:
-    """A counter, or 0 for what is none."""
-    return as_counter(value) or 0
 
 
 def read_message(raw: Any, at: datetime | None, tell: Callable[[str], None], run: str | None = None) -> list[Message]:

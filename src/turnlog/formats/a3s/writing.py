@@ -14,7 +14,7 @@ from turnlog.formats.a3s import schema
 from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
 from turnlog.formats.a3s.schema import NAME, join, own_record, records_of
 from turnlog.interop.rust import F32, pretty
-from turnlog.interop.value import as_list, fields, in_order
+from turnlog.interop.value import as_counter, as_float, as_list, fields, in_order
 from turnlog.log.block import ToolCall
 from turnlog.log.context import split_system, text_of
 from turnlog.log.draft import to_ms
@@ -106,7 +106,7 @@ class _Writer:
 
         times = [at for entry in transcript.path if not is_of(entry, NAME) and (at := entry.clock or entry.at)]
         created = self.origin.get("created_at", to_ms(transcript.created) // 1000)
-        updated = schema.count(facts.get(schema.UPDATED) if self.has_facts else created)
+        updated = as_counter(facts.get(schema.UPDATED) if self.has_facts else created) or 0
         service = fields(facts.get("llm_config"))
         # Whether only its service named the model.
         is_unnamed = self.has_facts and facts.get(schema.NAMED) is None and service.get("model") == facts.get("model")
@@ -141,12 +141,12 @@ class _Writer:
 
     def config(self) -> dict[str, Any]:
         facts = self.facts if self.has_facts else {}
-        policies = {name: facts[name] for name in schema.POLICIES if fields(facts.get(name))}
+        policies = {name: facts[name] for name in schema.POLICIES if isinstance(facts.get(name), dict)}
         about = {"name": self.transcript.title or "", "workspace": self.transcript.folder}
         prompt = self.system if isinstance(self.system, str) else None
         config = {**fields(facts.get("config")), **policies, **about, "system_prompt": prompt}
         config = schema.filled(schema.settled(config), schema.CONFIG)
-        threshold = schema.as_float(config["auto_compact_threshold"])
+        threshold = as_float(config["auto_compact_threshold"])
         return {**config, "auto_compact_threshold": F32(0.8 if threshold is None else threshold)}
 
     def tools(self) -> list[str]:
@@ -160,7 +160,7 @@ class _Writer:
     def totals(self) -> dict[str, Any]:
         """What was spent: what its last document says, and what came since."""
         facts = self.facts if self.has_totals else {}
-        raw, cost = fields(facts.get(schema.TOTAL)), schema.as_float(facts.get(schema.COST)) or 0.0
+        raw, cost = fields(facts.get(schema.TOTAL)), as_float(facts.get(schema.COST)) or 0.0
         report = self.transcript.usage
         now = report.own + report.inherited
         more = now.beyond(schema.to_usage(raw, is_apart=self.is_apart))
@@ -172,7 +172,7 @@ class _Writer:
             # a3s leaves open what a cache did where nobody counted it
             name: None
             if "cache" in name and not count and raw.get(name) is None
-            else schema.count(raw.get(name)) + count
+            else (as_counter(raw.get(name)) or 0) + count
             for name, count in zip(schema.USAGE, spent, strict=True)
         }
         return {"total_usage": in_order({**raw, **total}, schema.USAGE), "total_cost": cost + dearer / 1e6}
@@ -180,10 +180,10 @@ class _Writer:
     def cost_records(self) -> list[Any]:
         costs = self.facts.get("cost_records") if self.has_totals else None
         records = [
-            in_order({**fields(item), "cost_usd": schema.as_float(fields(item).get("cost_usd"))}, schema.COST_RECORD)
-            if isinstance(item, dict)
-            else item
-            for item in as_list(costs)
+            in_order({**item, "cost_usd": as_float(item["cost_usd"]) or item["cost_usd"]}, schema.COST_RECORD)
+            if "cost_usd" in (item := fields(raw))
+            else raw
+            for raw in as_list(costs)
         ]
         for message in self.fresh:
             usage, at = message.usage, message.clock or message.at or self.transcript.updated
@@ -203,9 +203,9 @@ class _Writer:
             spent = [message.usage for message in self.fresh if message.usage is not None]
             if spent:
                 raw["used_tokens"] = spent[-1].all_input_tokens + spent[-1].output_tokens
-                raw["percent"] = raw["used_tokens"] / (schema.count(raw.get("max_tokens")) or 200_000)
+                raw["percent"] = raw["used_tokens"] / (as_counter(raw.get("max_tokens")) or 200_000)
         raw = {"used_tokens": 0, "max_tokens": 200_000, "percent": 0.0, "turns": 0, **raw}
-        return in_order({**raw, "percent": F32(schema.as_float(raw["percent"]) or 0.0)}, schema.CONTEXT)
+        return in_order({**raw, "percent": F32(as_float(raw["percent"]) or 0.0)}, schema.CONTEXT)
 
     def beside(self) -> dict[str, Any]:
         """The other documents of a session in the tree, by their paths."""

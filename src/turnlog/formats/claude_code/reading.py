@@ -232,7 +232,7 @@ class _Reader:
             id="-",
             role="assistant",
             blocks=[answer(raw) for raw in arriving.content],
-            model=None if message.model == "<synthetic>" else message.model,
+            model=None if message.model == "<synthetic>" else text(message.model),
             request=arriving.id if message.id is not UNSET else text(first.request),
             usage=usage_of(arriving.usage) if arriving.usage else None,
             stop="error" if error else stop,

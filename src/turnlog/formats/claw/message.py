@@ -44,13 +44,9 @@ def block_record(block: AnyBlock, tally: Tally, names: Mapping[str, str]) -> dic
         given = block.input if isinstance(block.input, str) else compact(block.input).decode()
         return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
     if isinstance(block, ToolResult):
-        return {
-            "type": "tool_result",
-            "tool_use_id": block.call,
-            "tool_name": block.name or names.get(block.call, "tool"),
-            "output": tally.result(block.content),
-            "is_error": block.is_error,
-        }
+        name, output = block.name or names.get(block.call, "tool"), tally.result(block.content)
+        result = {"type": "tool_result", "tool_use_id": block.call, "tool_name": name}
+        return {**result, "output": output, "is_error": block.is_error}
     what = "provider's tool call" if isinstance(block, ToolCall) else str(block.__struct_config__.tag)
     tally.add(block.kind if isinstance(block, UnknownBlock) else what, "a text that says so")
     return {"type": "text", "text": stand_in(block)}

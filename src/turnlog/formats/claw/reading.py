@@ -22,7 +22,7 @@ from turnlog.interop.jsonline import lines
 from turnlog.interop.patch import deep_patch
 from turnlog.interop.records import report_unreadable
 from turnlog.interop.rust import compact, trimmed
-from turnlog.interop.value import as_counter, fields, from_ms, without_none
+from turnlog.interop.value import as_counter, as_int64, fields, from_ms, mistyped, text, without_none
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.draft import to_ms
@@ -30,7 +30,10 @@ from turnlog.log.entry import Compaction, Custom, Message, Note
 from turnlog.log.usage import Usage
 
 _KINDS = ("message", "compaction", "prompt_history")
-_NAMED = ("model", "type", "version", "session_id", "created_at_ms", "updated_at_ms", "workspace_root", "fork")
+_HEADER: dict[str, type] = {
+    "type": str, "version": int, "session_id": str, "created_at_ms": int, "updated_at_ms": int, "workspace_root": str,
+    "fork": dict, "model": str,
+}  # fmt: skip
 
 
 def read(source: Source) -> Reading:
@@ -45,10 +48,6 @@ def _began(meta: dict[str, Any], id: str) -> datetime | None:
         return from_ms(stamp)
     seconds = int(started) if isinstance(started, str) and re.fullmatch("[0-9]{1,99}", started) else 0
     return from_ms(seconds * 1000) if seconds else None
-
-
-def _int64(value: Any) -> int | None:
-    return value if type(value) is int and abs(value) < 1 << 63 else None
 
 
 class _Reader:
@@ -84,9 +83,8 @@ class _Reader:
     def header(self, meta: dict[str, Any]) -> SessionHeader:
         copy = copy_of(self.name)
         stem = re.sub(r"\.jsonl?\Z", "", copy.original if copy is not None else self.name)
-        inner, root, fork = meta.get("session_id"), meta.get("workspace_root"), fields(meta.get("fork"))
-        self.has_id = isinstance(inner, str) and bool(inner)
-        id = str(inner) if self.has_id else stem
+        inner, root, fork = text(meta.get("session_id")), text(meta.get("workspace_root")), fields(meta.get("fork"))
+        self.has_id, id = inner is not None, inner or stem
         origin: dict[str, Any] = {}
         labels: dict[str, str] = {}
         if copy is None:
@@ -102,33 +100,36 @@ class _Reader:
             origin |= {"id": id, "file": self.name}
             id = f"{id}.{copy.tag}"
         model, old = meta.get("model"), fields(meta.get("metadata")).get("model")
-        is_named = isinstance(model, str) and bool(model)
         created = from_ms(meta.get("created_at_ms"))
-        more = {
-            "flat": os.path.basename(os.path.dirname(os.path.abspath(self.path))) == "sessions" or None,
-            "created_at_ms": _int64(meta.get("created_at_ms")) if created is None else None,
-            "root": isinstance(root, str) or None,
-            "fork": fork or None,
-            # A model that is none stays where it was.
-            "meta": {key: value for key, value in meta.items() if key not in _NAMED[not is_named :]} or None,
-            "version": _int64(meta.get("version")) if meta.get("version") != 1 else None,
-        }
-        origin |= without_none(more)
+        origin |= self.header_origin(meta)
+        for what in mistyped(meta, _HEADER):
+            report(self.problems, what)
         if meta and meta.get("version") != 1:
             report(self.problems, f"version {meta.get('version')!r:.40}, read as version 1")
-        named = model if is_named else old if "model" not in meta and isinstance(old, str) else None
-        self.facts |= without_none({UPDATED: _int64(meta.get("updated_at_ms")), "model": named})
-        parent, branch = fork.get("parent_session_id"), fork.get("branch_name")
-        name = trimmed(branch) if isinstance(branch, str) else ""
+        named = text(model) or (old if "model" not in meta and isinstance(old, str) else None)
+        self.facts |= {UPDATED: as_int64(meta.get("updated_at_ms")), "model": named} if meta else {}
+        parent, name = fork.get("parent_session_id"), trimmed(text(fork.get("branch_name")) or "")
         return SessionHeader(
             id=id,
-            identity=self.identity(id, stem, root) if copy is None else "",
-            workspace=root if isinstance(root, str) and root else files.workspace_of(self.path),
-            created=created or _began(meta, str(inner) if inner else stem),
+            identity=self.identity(id, stem, meta.get("workspace_root")) if copy is None else "",
+            workspace=root or files.workspace_of(self.path),
+            created=created or _began(meta, inner or stem),
             labels=labels,
             fork=Forked(parent, name or None) if isinstance(parent, str) else None,
             origin=origin or None,
         )
+
+    def header_origin(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """What the writer needs of a header; what is not as it should be is left where it was."""
+        created, version = meta.get("created_at_ms"), meta.get("version")
+        odd = {key: value for key, value in meta.items() if not value or type(value) is not _HEADER.get(key)}
+        kept = {
+            "flat": os.path.basename(os.path.dirname(os.path.abspath(self.path))) == "sessions" or None,
+            "created_at_ms": as_int64(created) if from_ms(created) is None else None,
+            "root": bool(text(meta.get("workspace_root"))) or None, "fork": fields(meta.get("fork")) or None,
+            "meta": odd or None, "version": as_int64(version) if version != 1 else None,
+        }  # fmt: skip
+        return without_none(kept)
 
     def identity(self, id: str, stem: str, root: Any) -> str:
         """What tells it from others: two processes of one millisecond give the same id, `/clear` once changed it."""
@@ -223,7 +224,8 @@ class _Reader:
         return Record(entry=Custom(kind=f"claw.{name[:80]}", data=record.record, at=self.created, origin=origin))
 
     def message(self, record: ClawRecord, raw: Any) -> Message | None:
-        role, blocks = fields(raw).get("role"), fields(raw).get("blocks")
+        inner = fields(raw)
+        role, blocks = inner.get("role"), inner.get("blocks")
         if role not in ("system", "user", "assistant", "tool") or not isinstance(blocks, list):
             report(self.problems, "a message without a known role or without blocks: kept as it is", record)
             return None
@@ -258,11 +260,17 @@ class _Reader:
                 data = {"signature": signature} if isinstance(signature, str) else None
                 return Thinking(text=words, provider="anthropic" if data else None, data=data)
             case {"type": "tool_use", "id": str(id), "name": str(name), "input": given}:
-                return ToolCall(id=id, name=name, input=input_of(given) if isinstance(given, str) else given)
+                if isinstance(given, str):
+                    return ToolCall(id=id, name=name, input=input_of(given))
+                report(self.problems, f"the input of a tool is {given!r:.40}, which claw refuses", line)
+                return ToolCall(id=id, name=name, input=given)
             case {"type": "tool_result", "tool_use_id": str(call), "output": str(output)}:
-                tool, is_error = raw.get("tool_name"), raw.get("is_error") is True
+                tool, failed = raw.get("tool_name"), raw.get("is_error")
+                if not isinstance(tool, str) or not isinstance(failed, bool):
+                    what = f"a result with tool_name {tool!r:.40} and is_error {failed!r:.40}, which claw refuses"
+                    report(self.problems, what, line)
                 name = tool if isinstance(tool, str) else None
-                return ToolResult(call=call, content=output, is_error=is_error, name=name)
+                return ToolResult(call=call, content=output, is_error=failed is True, name=name)
             case _:
                 what = f"a block of the unknown type {fields(raw).get('type')!r:.80}: kept as it is"
                 report(self.problems, what, line)

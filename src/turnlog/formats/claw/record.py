@@ -149,9 +149,10 @@ def records(path: str, whole: dict[str, Any] | None, problems: list[Problem] | N
 
 def of_object(value: dict[str, Any]) -> Iterator[ClawRecord]:
     """An object file as the lines that claw would make of it."""
-    rest = {key: item for key, item in value.items() if key not in ("messages", "compaction")}
+    apart = ("messages", "compaction") if isinstance(value.get("compaction"), dict) else ("messages",)
+    rest = {key: item for key, item in value.items() if key not in apart}
     yield ClawRecord({**rest, "type": "session_meta"})
-    if isinstance(value.get("compaction"), dict):
+    if "compaction" in apart:
         yield ClawRecord({**value["compaction"], "type": "compaction"})
     yield from (ClawRecord({"type": "message", "message": message}) for message in as_list(value.get("messages")))
 

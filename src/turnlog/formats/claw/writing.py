@@ -15,7 +15,7 @@ from turnlog.formats.claw.record import file_name
 from turnlog.interop.clawjson import with_integers
 from turnlog.interop.patch import apply_deep
 from turnlog.interop.rust import claw, fnv1a64, trimmed
-from turnlog.interop.value import as_list, fields
+from turnlog.interop.value import as_list, fields, text
 from turnlog.log.block import Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of, visible
 from turnlog.log.draft import to_ms
@@ -97,7 +97,7 @@ class _Writer:
         data = b"".join(claw(record) + b"\n" for record in records)
         id = str(meta["session_id"])
         name = str(self.origin.get("file") or file_name(id))
-        root = meta.get("workspace_root")
+        root = text(meta.get("workspace_root"))
         about = {"partition": root if root and not self.origin.get("flat") else None}
         is_newer = not self.is_first and any(map(_is_of_newer_claw, records))
         opens = "claw-code of 2026-08 or newer, and in no older one" if is_newer else ""

@@ -71,10 +71,7 @@ FORMAT = Format(
     growth=growing(GeminiState, read),
     # At every start it removes the chats of the folder it is started in.
     retention=Retention(
-        settings=lambda places: os.path.join(_base(places), "settings.json"),
-        syntax="commented",
-        path=_KEPT,
-        days=_days,
-        forever=(Setting((*_KEPT, "enabled"), False),),
+        settings=lambda places: os.path.join(_base(places), "settings.json"), syntax="commented", path=_KEPT,
+        days=_days, forever=(Setting((*_KEPT, "enabled"), False),),
     ),
-)
+)  # fmt: skip

@@ -14,10 +14,10 @@ from turnlog.formats import Problem, Source
 from turnlog.formats.gemini_cli.content import GeminiAnswerLine, decode_line
 from turnlog.interop.folder import head_of
 from turnlog.interop.json import decode, is_deep
-from turnlog.interop.problem import tell
-from turnlog.interop.records import first_records, load_document, typed_records, whole_objects
+from turnlog.interop.problem import report, tell
+from turnlog.interop.records import first_records, load_document, objects_in, typed_records, whole_objects
 from turnlog.interop.salvage import salvage
-from turnlog.interop.value import fields, items, text
+from turnlog.interop.value import fields, text
 
 _CHUNK = 1 << 18
 
@@ -28,8 +28,8 @@ class Patch(Struct, gc=False):
     id: str = ""
     record: Any = None
     """What was said; None for what is damaged."""
-    mark: int = -1
-    """Where it begins, if nothing before it was changed behind that place."""
+    offset: int = -1
+    """Where it begins; of a message only if nothing before it was changed behind that place."""
     rewind: str | None = None
     is_list: bool = False
 
@@ -66,14 +66,15 @@ class Chat:
         """Where the last version of each message is, in the order of the first."""
         self._firsts = array("q")
         """Where the first version of each is."""
-        self._between: dict[int, list[Patch | int]] = {}
-        """What came before the message of that number: a rewind, or where a new list is."""
+        self._between: dict[int, list[Patch]] = {}
+        """What came before the message of that number: rewinds, and new lists without their record."""
         self._listed: list[dict[str, Any]] = []
         """The messages of a document."""
         if source.path.endswith(".json"):
             whole = fields(load_document(source.path, problems))
             self.about = {key: item for key, item in whole.items() if key not in ("messages", "history")}
-            self._listed = items(whole.get("messages")) or _from_history(whole.get("history"))
+            listed = objects_in(whole.get("messages"), "messages", problems)
+            self._listed = listed or _from_history(objects_in(whole.get("history"), "messages", problems))
             return
         newest, firsts = self.newest, self._firsts
         # Of most lines only the id counts here: a later one may replace them.
@@ -89,8 +90,8 @@ class Chat:
                 if id not in newest:
                     firsts.append(offset)
                 newest[id] = offset
-            elif type(change) is dict:
-                self._set(fields(fields(self.at(offset)).get("$set") if is_deep(change) else head.set), offset)
+            else:
+                self._set(fields(self.at(offset)).get("$set") if is_deep(change) else change, offset)
         self.close()  # a caller that only wants the header reads no further
 
     def at(self, offset: int) -> Any:
@@ -120,9 +121,10 @@ class Chat:
 
     def _take(self, record: dict[str, Any], offset: int) -> None:
         if "$rewindTo" in record:
-            self._between.setdefault(len(self.newest), []).append(Patch(rewind=str(record["$rewindTo"])))
+            patch = Patch(rewind=str(record["$rewindTo"]), offset=offset)
+            self._between.setdefault(len(self.newest), []).append(patch)
         elif "$set" in record:
-            self._set(fields(record["$set"]), offset)
+            self._set(record["$set"], offset)
         elif "sessionId" in record and "type" not in record:
             self.about = {**self.about, **{key: value for key, value in record.items() if key != "messages"}}
         else:
@@ -131,16 +133,23 @@ class Chat:
                 self._firsts.append(-1)  # it may stand in the middle of a damaged line
             self.newest[id] = offset
 
-    def _set(self, change: dict[str, Any], offset: int) -> None:
-        if "messages" in change and isinstance(change.pop("messages"), list):
-            self._between.setdefault(len(self.newest), []).append(offset)
-        self.about.update(change)
+    def _set(self, change: Any, offset: int) -> None:
+        about = {**fields(change)}
+        listed = about.pop("messages", None)
+        if isinstance(listed, list):
+            self._between.setdefault(len(self.newest), []).append(Patch(is_list=True, offset=offset))
+        elif listed is not None or not isinstance(change, dict):
+            report(self._problems, "a change of the wrong type: left out", offset=offset)
+        self.about.update(about)
 
     def patches(self) -> Iterator[Patch]:
         """What changed, in order; each message in its last version."""
         try:
+            ids: set[str] = set()
             for number, raw in enumerate(self._listed):
-                yield Patch(id_of(raw, number), raw)
+                id = id_of(raw, number)
+                yield Patch(id if id not in ids else id_of({}, number), raw)
+                ids.add(id)
             message, between, firsts, reach = self._message, self._between, self._firsts, -1
             for number, (id, offset) in enumerate(self.newest.items()):
                 if number in between:
@@ -154,8 +163,8 @@ class Chat:
             self.close()
 
     def _others(self, number: int) -> Iterator[Patch]:
-        for other in self._between.get(number, ()):
-            yield other if isinstance(other, Patch) else Patch(record=fields(self.at(other)), is_list=True)
+        for patch in self._between.get(number, ()):
+            yield replace(patch, record=fields(self.at(patch.offset))) if patch.is_list else patch
 
     def _message(self, offset: int) -> Any:
         """A message: of a usual kind, or as it is."""
@@ -182,9 +191,9 @@ def id_of(record: dict[str, Any], number: int) -> str:
     return text(record.get("id")) or f"at {number}"
 
 
-def _from_history(value: Any) -> list[dict[str, Any]]:
+def _from_history(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A list of what went to the model and came back, as a saved chat has it."""
-    pairs = ((item, "gemini" if item.get("role") in ("model", "gemini") else "user") for item in items(value))
+    pairs = ((item, "gemini" if item.get("role") in ("model", "gemini") else "user") for item in history)
     return [{"type": kind, "content": item.get("parts"), "timestamp": item.get("ts")} for item, kind in pairs]
 
 

@@ -25,9 +25,10 @@ from turnlog.formats.gemini_cli import content
 from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
 from turnlog.formats.gemini_cli.content import GeminiAnswerLine, GeminiUserLine, digest, meaning, prompt
 from turnlog.formats.gemini_cli.lists import ListedMessage, ListItem, ListTrie
-from turnlog.interop.copied import copied_in
+from turnlog.interop.copied import MARK, copied_in
 from turnlog.interop.overlap import overlap
-from turnlog.interop.value import EPOCH, fields, items, moment, text
+from turnlog.interop.records import objects_in
+from turnlog.interop.value import EPOCH, fields, moment, text
 from turnlog.log.block import AnyBlock, Text, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Compaction, Edit, Message, Note
@@ -49,15 +50,12 @@ def read(source: Source, mark: ResumePoint | None = None, state: GeminiState | N
     about = chat.about
     parent = os.path.basename(folder := os.path.dirname(os.path.abspath(source.path)))
     header = SessionHeader(
-        id=text(about.get("sessionId")) or os.path.basename(source.path).rpartition(".")[0],
-        workspace=_root(folder),
-        title=text(about.get("summary")),
-        created=moment(about.get("startTime") or about.get("start_time")),
+        id=text(about.get("sessionId")) or os.path.basename(source.path).rpartition(".")[0], workspace=_root(folder),
+        title=text(about.get("summary")), created=moment(about.get("startTime") or about.get("start_time")),
         spawned=Spawn(parent) if about.get("kind") == "subagent" and parent != "chats" else None,
-        hidden=about.get("kind") == "subagent",
-        copied=copied_in(about),
+        hidden=about.get("kind") == "subagent", copied=copied_in(about),
         origin={"project_hash": about["projectHash"]} if text(about.get("projectHash")) else None,
-    )
+    )  # fmt: skip
     reading = _Reader(chat, header, problems, mark, state).reading
     if model := text(fields(about.get("meta")).get("model")):
         reading.facts["model"] = model
@@ -84,7 +82,7 @@ class _Reader:
     ) -> None:  # fmt: skip
         self._chat = chat
         self.reading = Reading(header=header, steps=self._steps(), problems=problems)
-        self._last = self._shown = state.last if state is not None else ""
+        self._last = self._newest_node = state.last if state is not None else ""
         """The key of the node before, and the newest node that was given."""
         self._ids: list[ListItem] = [ListItem("", "", state.last, 0)] if state is not None else []
         """The list as it is."""
@@ -104,8 +102,8 @@ class _Reader:
             if type(record) is GeminiAnswerLine or type(record) is GeminiUserLine:
                 if since is not None and record.timestamp < since:
                     raise growth.NeedsFullRead
-                if patch.mark >= points.next_offset and self._last == self._shown:
-                    points.set(patch.mark, 0, GeminiState(self._last, record.timestamp, {}))
+                if patch.offset >= points.next_offset and self._last == self._newest_node:
+                    points.set(patch.offset, 0, GeminiState(self._last, record.timestamp, {}))
                 steps = self._typed_message(patch.id, record)
             elif since is not None and (
                 patch.is_list or (record and (moment(record.get("timestamp")) or EPOCH) < since)
@@ -116,30 +114,46 @@ class _Reader:
             for step in steps:
                 points.given += 1
                 yield step
-        self.reading.mark = points.newest(about=growth.small(self._chat.about))
+        about = self._chat.about
+        always = {name: about[name] for name in ("summary", MARK) if name in about}
+        self.reading.mark = points.newest(about=growth.small(about) | always)
         self._unknown.report(self.reading.problems)
-        if self._last != self._shown:
-            yield Jump(to=self._last, key=f"live {self._last} {self._shown}", why="rewind")
+        if self._last != self._newest_node:
+            yield Jump(to=self._last, key=f"live {self._last} {self._newest_node}", why="rewind")
 
     def _changed(self, patch: Patch) -> Iterator[Step]:
         """A change that is none of the usual."""
+        before = self._ids
         if patch.rewind is not None:
             yield from self._rewound(patch.rewind)
         elif patch.is_list:
-            yield from self._replaced(items(fields(patch.record.get("$set")).get("messages")))
+            messages = fields(patch.record.get("$set")).get("messages")
+            yield from self._replaced(objects_in(messages, "messages", self.reading.problems, offset=patch.offset))
         elif patch.record:
+            objects_in(patch.record.get("toolCalls"), "tool calls", self.reading.problems)
             yield from self._message(patch.id, patch.record)
+        if patch.is_list or patch.rewind is not None:
+            yield from self._written_again(before, patch.offset)
 
-    def _message(self, id: str, record: dict[str, Any]) -> Iterator[Step]:
+    def _written_again(self, before: list[ListItem], offset: int) -> Iterator[Step]:
+        """Messages that a rewind or a new list dropped, and that come once more behind it, under the same ids."""
+        ids, newest = {item.id for item in self._ids}, self._chat.newest
+        for item in before:
+            if item.id not in ids and newest.get(item.id, -1) > offset:
+                yield from self._message(item.id, fields(self._chat.at(newest[item.id])), f"{item.id} behind {offset}")
+
+    def _message(self, id: str, record: dict[str, Any], again: str = "") -> Iterator[Step]:
         first, is_repeat = "", self._is_repeat(record)
         if not is_repeat:
-            entries = list(self._entries(id, record))
+            entries = list(self._entries(again or id, record))
             if id not in self._chat.newest:
                 self._meanings[id] = meaning(entries)
             for key, entry in entries:
+                if again and isinstance(entry, Message):
+                    entry = replace(entry, usage=None)  # the first time counts
                 yield Record(entry=entry, key=key)
                 if entry.is_node:
-                    self._last = self._shown = key
+                    self._last = self._newest_node = key
                     first = first or key
             self._note_results(entries)
         self._append_item(id, first, is_repeat=is_repeat)
@@ -154,7 +168,7 @@ class _Reader:
             blocks: list[AnyBlock] = [Text(text=part.text) for part in record.content]
             message, results = prompt(blocks, record.shown, record.timestamp), None
         step = Record(entry=message, key=id, names=NONE)
-        self._last = self._shown = id if results is None else f"{id}#results"
+        self._last = self._newest_node = id if results is None else f"{id}#results"
         self._append_item(id, id)
         return (step,) if results is None else (step, Record(entry=results, key=self._last, names=NONE))
 
@@ -213,14 +227,15 @@ class _Reader:
         index = next((i for i, item in enumerate(self._ids) if item.id == id), 0)
         self._points.require(index > 0)
         dropped = self._ids[index:]
-        del self._ids[index:]
+        self._ids = self._ids[:index]
         self._last = self._ids[-1].last if self._ids else ""
         if dropped:
-            self._shown = self._last
+            self._newest_node = self._last
             yield Jump(to=self._last, key=f"rewind {id} {dropped[-1].last}", why="rewind")
 
     def _replaced(self, messages: list[dict[str, Any]]) -> Iterator[Step]:
-        listed = [ListedMessage(id_of(raw, index), raw, self._is_repeat(raw)) for index, raw in enumerate(messages)]
+        by_id = {id_of(raw, index): raw for index, raw in enumerate(messages)}  # the program does so, too
+        listed = [ListedMessage(id, raw, self._is_repeat(raw)) for id, raw in by_id.items()]
         kept = self._lists.common_prefix(listed)
         index = kept[-1].index if kept else 0
         is_longer = bool(self._ids) and index == self._last_index()
@@ -251,13 +266,13 @@ class _Reader:
         """Another list than before: what is not in the old one stands for what is no longer in the new one."""
         said = [message for message in listed if not message.is_repeat]
         old = [item for item in self._ids if item.first]
-        at, length = overlap([item.id for item in old], [message.id for message in said])
+        start_of_kept, length = overlap([item.id for item in old], [message.id for message in said])
         kept = {item.id: item for item in old[len(old) - length :]} if length else {}
         start = next((i for i, message in enumerate(listed) if message.id in kept), len(listed))
         yield from self._compacted(listed[:start], next(iter(kept.values()), None))
-        for message in said[at : at + length]:
+        for message in said[start_of_kept : start_of_kept + length]:
             yield from self._edited(message, kept[message.id].first)
-        new = {message.id for message in said[at + length :]} if length else set[str]()
+        new = {message.id for message in said[start_of_kept + length :]} if length else set[str]()
         self._ids = []
         for message in listed:
             if message.id in new:
@@ -276,19 +291,19 @@ class _Reader:
 
     def _compacted(self, before: list[ListedMessage], kept: ListItem | None) -> Iterator[Step]:
         replacement: list[Message] = []
-        seen, self._results = self._results, set[int]()
+        results_before, self._results = self._results, set[int]()
         for message in before:
             if not self._is_repeat(message.record):
                 entries = list(self._entries(message.id, message.record))
                 self._note_results(entries)
                 replacement += [entry for _, entry in entries if isinstance(entry, Message)]
-        self._results |= seen
-        named = sha256(b"".join(digest(message.record) for message in before)).hexdigest()[:24]
-        key = f"compaction {named} {self._last}"
+        self._results |= results_before
+        digest_before = sha256(b"".join(digest(message.record) for message in before)).hexdigest()[:24]
+        key = f"compaction {digest_before} {self._last}"
         at = moment(before[0].record.get("timestamp")) if before else None
-        entry = Compaction(replacement=[replace(m, at=None) for m in replacement], at=at)
+        entry = Compaction(replacement=[replace(message, at=None) for message in replacement], at=at)
         yield Record(entry=entry, key=key, names={"keep": kept.first} if kept is not None else {})
-        self._last = self._shown = key
+        self._last = self._newest_node = key
 
     def _edited(self, message: ListedMessage, first: str) -> Iterator[Step]:
         """The same message with other content: what the model sees of it changed."""
@@ -305,4 +320,4 @@ class _Reader:
                 target = first if entry.role != "tool" else f"{first if '~' in first else id}#results"
                 edit = f"edit {key} {digest(message.record).hex()[:12]}"
                 yield Record(entry=Edit(entry=0, blocks=entry.blocks), key=edit, names={"entry": target})
-                self._last = self._shown = edit
+                self._last = self._newest_node = edit

@@ -52,8 +52,8 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     root, files = str(written.about), written.files
     home, base = os.path.split(os.path.abspath(folder))
     registry = os.path.join(home, "projects.json")
-    known = _registry(registry) if base == "tmp" else None
-    name = fields(known).get("projects", {}).get(root)
+    registered = _registry(registry) if base == "tmp" else None
+    name = fields(registered).get("projects", {}).get(root)
     if isinstance(name, str) and re.fullmatch(r"[a-z0-9-]+", name):
         files = [OutputFile(f"{name}/{output.path.partition('/')[2]}", output.data, output.mode) for output in files]
     path = put_files(files, folder, force=force)[0]
@@ -61,7 +61,7 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
     note = os.path.join(project, ".project_root")
     if not os.path.exists(note):
         put_file(note, root.encode(), mode=0o600)
-    if known is not None:
+    if registered is not None:
         _register(registry, root, os.path.basename(project))
     return path
 
@@ -102,12 +102,9 @@ class _Writer:
         transcript, view = self._transcript, view_of(self._transcript)
         root = transcript.folder or "/"
         self.records.append({
-            "sessionId": self._session,
-            "projectHash": sha256(root.encode()).hexdigest(),
-            "startTime": iso(None, transcript.created),
-            "lastUpdated": iso(transcript.updated, transcript.created),
-            "kind": "main",
-            **mark_of(transcript.copied),
+            "sessionId": self._session, "projectHash": sha256(root.encode()).hexdigest(),
+            "startTime": iso(None, transcript.created), "lastUpdated": iso(transcript.updated, transcript.created),
+            "kind": "main", **mark_of(transcript.copied),
         })  # fmt: skip
         if view.compaction is not None:
             self.records += self._messages([*view.hidden, *view.kept])
@@ -167,14 +164,10 @@ class _Writer:
             elif isinstance(block, Thinking):
                 self.tally.add("reasoning")
         return {
-            **about,
-            "type": "gemini",
-            "content": self._content(message.blocks),
-            "thoughts": thoughts,
-            "tokens": _tokens(message.usage or Usage()),
-            "model": message.model or "unknown",
+            **about, "type": "gemini", "content": self._content(message.blocks), "thoughts": thoughts,
+            "tokens": _tokens(message.usage or Usage()), "model": message.model or "unknown",
             "toolCalls": [self._call(call, *results.get(call.id, (None, about["timestamp"]))) for call in calls],
-        }
+        }  # fmt: skip
 
     def _content(self, blocks: list[AnyBlock]) -> Any:
         """A text; parts where there are several; with the calls among them where a text follows one."""
@@ -182,9 +175,9 @@ class _Writer:
         is_mixed = False
         for block in blocks:
             if isinstance(block, ToolCall) and block.by is None:
-                given: Any = block.input
-                given = fields(given) if isinstance(given, dict) else {"input": given}
-                parts.append({"functionCall": {"id": block.id, "name": block.name or "unknown", "args": given}})
+                value: Any = block.input
+                args = fields(value) if isinstance(value, dict) else {"input": value}
+                parts.append({"functionCall": {"id": block.id, "name": block.name or "unknown", "args": args}})
             elif isinstance(block, Thinking):
                 continue
             elif text := block.text if isinstance(block, Text) else self.tally.stand_in_for(block):
@@ -201,7 +194,7 @@ class _Writer:
         return {"text": self.tally.stand_in_for(block, where)}
 
     def _call(self, call: ToolCall, result: ToolResult | None, at: str) -> dict[str, Any]:
-        name, given = call.name or "unknown", self.tally.input_object(call)
+        name, args = call.name or "unknown", self.tally.input_object(call)
         content = result.content if result is not None else "[no result]"
         output = content if isinstance(content, str) else "\n".join(b.text for b in content if isinstance(b, Text))
         rest = [] if isinstance(content, str) else [b for b in content if not isinstance(b, Text)]
@@ -209,20 +202,14 @@ class _Writer:
         failed = result is None or result.is_error
         answer = {"error": output} if failed else {"output": output}
         return {
-            "id": call.id,
-            "name": name,
-            "args": given,
+            "id": call.id, "name": name, "args": args,
             "result": [
                 {"functionResponse": {"id": call.id, "name": name, "response": answer}},
                 *(self._part(block, " in a tool result") for block in rest),
             ],
-            "status": "error" if failed else "success",
-            "timestamp": at,
-            "displayName": name,
-            "description": "",
-            "resultDisplay": display or output[:2000],
-            "renderOutputAsMarkdown": False,
-        }
+            "status": "error" if failed else "success", "timestamp": at, "displayName": name, "description": "",
+            "resultDisplay": display or output[:2000], "renderOutputAsMarkdown": False,
+        }  # fmt: skip
 
 
 _CARRIED: frozenset[LossWord] = frozenset(("reasoning count", "how a message is shown", "role of a system message"))
@@ -233,10 +220,6 @@ WRITING = Writing(render=write, place=place, carried=_CARRIED)
 def _tokens(usage: Usage) -> dict[str, int]:
     spoken = max(0, usage.output_tokens - usage.reasoning_tokens)
     return {
-        "input": usage.all_input_tokens,
-        "output": spoken,
-        "cached": usage.cache_read_tokens,
-        "thoughts": usage.reasoning_tokens,
-        "tool": 0,
-        "total": usage.all_input_tokens + usage.output_tokens,
-    }
+        "input": usage.all_input_tokens, "output": spoken, "cached": usage.cache_read_tokens,
+        "thoughts": usage.reasoning_tokens, "tool": 0, "total": usage.all_input_tokens + usage.output_tokens,
+    }  # fmt: skip

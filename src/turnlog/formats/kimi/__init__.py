@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from turnlog.formats import Format, Places, Source
+from turnlog.formats import Format, Places, Source, Watching
 from turnlog.formats._shared.finding import folder_of, resume_command
 from turnlog.formats.kimi import cli, code
 from turnlog.formats.kimi.parts import NAME
@@ -13,7 +13,6 @@ from turnlog.interop.folder import names_in
 from turnlog.interop.records import first_records
 from turnlog.interop.value import fields
 
-_MARKS = ("_system_prompt", "_checkpoint", "_usage")
 _FAMILIES = ("context.", "turn.", "config.", "tools.", "permission.", "usage.", "llm.", "profile.")
 
 
@@ -57,7 +56,7 @@ def _file_kind(path: str) -> str:
     is_wire, is_context = False, os.path.basename(path) == "context.jsonl"
     for record in first_records(path, 21):
         is_message = record.get("role") in ("user", "assistant", "tool") and "content" in record
-        if record.get("role") in _MARKS and "type" not in record:
+        if record.get("role") in cli.MARKS and "type" not in record:
             return "context"
         if record.get("type") == "metadata" and "protocol_version" in record:
             is_wire = True
@@ -71,9 +70,8 @@ def _file_kind(path: str) -> str:
 
 
 FORMAT = Format(
-    "kimi-cli and kimi-code, with subagents",
-    _homes,
-    _find,
+    "kimi-cli and kimi-code, with subagents", _homes, _find,
     lambda source: code.read(source) if _file_kind(source.path) == "code" else cli.read(source),
+    watch=Watching(sidecars=lambda source: code.state_files(source.path)),
     resume=resume_command("kimi", "--session", "ID", ids=r"[0-9A-Za-z][0-9A-Za-z_-]{0,100}"),
-)
+)  # fmt: skip

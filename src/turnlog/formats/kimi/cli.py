@@ -11,6 +11,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from hashlib import md5
 from itertools import islice, takewhile
 from typing import Any
@@ -24,14 +25,15 @@ from turnlog.formats.kimi import parts
 from turnlog.interop.folder import names_in
 from turnlog.interop.json import json_or_text
 from turnlog.interop.overlap import overlap
-from turnlog.interop.problem import tell
-from turnlog.interop.records import RawRecord, load_sidecar, report_unreadable, rows
+from turnlog.interop.records import RawRecord, load_sidecar, read_beside, rows
 from turnlog.interop.value import as_list, fields, items, moment, text, without_none
 from turnlog.log.block import AnyBlock, Text, ToolCall
 from turnlog.log.entry import Compaction, Message, Spent
 
 ROTATED = re.compile(r"context(?:_(\d+)\.jsonl|\.(\d+)\.jsonl|\.jsonl\.(\d+))")
 _SUB = re.compile(r"context_sub_\d+\.jsonl")
+MARKS = ("_system_prompt", "_checkpoint", "_usage")
+"""The roles of records that are no messages."""
 _SUMMARY = "Previous context has been compacted"
 
 
@@ -43,23 +45,22 @@ def read(source: Source) -> Reading:
     path = os.path.join(folder, "wire.jsonl")
     is_session = is_wire or name == "context.jsonl"
     wire = _Wire(path, [] if is_wire else problems) if is_session else _Wire("", [])
-    state = fields(load_sidecar(os.path.join(folder, "state.json"), []))
+    state = fields(load_sidecar(os.path.join(folder, "state.json"), problems if is_session else []))
     facts = _facts(state) if is_session else {}
     steps = _from_wire(source, problems, wire) if is_wire else _Reader(source, problems, facts, wire).steps()
-    return Reading(header=_header(folder, name, wire, state), steps=steps, problems=problems, facts=facts)
+    return Reading(header=_header(folder, name, wire, state, problems), steps=steps, problems=problems, facts=facts)
 
 
-def _header(folder: str, name: str, wire: _Wire, state: dict[str, Any]) -> SessionHeader:
+def _header(folder: str, name: str, wire: _Wire, state: dict[str, Any], problems: list[Problem]) -> SessionHeader:
     outer = os.path.dirname(folder)
     id, spawned = os.path.basename(folder), None
     workspace, title = _workspace(outer), text(state.get("custom_title"))
     if os.path.basename(outer) == "subagents":
-        meta = fields(load_sidecar(os.path.join(folder, "meta.json"), []))
+        meta = fields(load_sidecar(os.path.join(folder, "meta.json"), problems))
         session = os.path.dirname(outer)
         spawned = Spawn(os.path.basename(session), role=text(meta.get("subagent_type")))
         id, title = f"{spawned.session}.{id}", text(meta.get("description"))
-        launched = text(fields(meta.get("launch_spec")).get("work_dir"))
-        workspace = launched or _workspace(os.path.dirname(session))
+        workspace = text(fields(meta.get("launch_spec")).get("work_dir")) or _workspace(os.path.dirname(session))
     elif _SUB.fullmatch(name):
         spawned = Spawn(id)
         id = f"{id}.{name.removesuffix('.jsonl').removeprefix('context_')}"
@@ -82,13 +83,12 @@ def _workspace(folder: str) -> str | None:
 
 
 def _facts(state: dict[str, Any]) -> dict[str, Any]:
-    facts = {
+    return without_none({
         "permission_mode": "yolo" if fields(state.get("approval")).get("yolo") is True else None,
         "archived": True if state.get("archived") is True else None,
         "tasks": as_list(state.get("todos")) or None,
         "directories": as_list(state.get("additional_dirs")) or None,
-    }
-    return without_none(facts)
+    })  # fmt: skip
 
 
 class _Wire:
@@ -99,21 +99,21 @@ class _Wire:
         self.protocol: str | None = None
         self.spent: deque[Record] = deque()
         self.results: dict[str, tuple[datetime | None, bool]] = {}
-        self.calls: dict[str, datetime | None] = {}
-        self.said: dict[str, deque[datetime | None]] = {}
+        """When each call was answered, and whether that was an error."""
+        self.call_times: dict[str, datetime | None] = {}
+        self.prompt_times: dict[str, deque[datetime | None]] = {}
+        """When a prompt of these words was sent: each time."""
         self._names = parts.RecordNames()
         self._seen: set[str] = set()
         if not os.path.isfile(path):
             return
-        self._agents = os.path.join(os.path.dirname(path), "subagents")
-        damages: list[Problem] = []
-        for row in report_unreadable(rows(path, damages, marks=("message", "type")), problems, path):
+        self._agents = set(names_in(os.path.join(os.path.dirname(path), "subagents")))
+        """The subagents that have a context of their own."""
+        for row in read_beside(partial(rows, path, marks=("message", "type")), problems, path):
             at = moment(row.data.get("timestamp"))
             self.started = self.started or at
             self.protocol = self.protocol or text(row.data.get("protocol_version"))
             self._take(fields(row.data.get("message")), at, "")
-        for problem in damages:
-            tell(problems, replace(problem, where=f"wire.jsonl {problem.where}".strip()))
 
     def _take(self, event: dict[str, Any], at: datetime | None, agent: str) -> None:
         kind, about = event.get("type"), fields(event.get("payload"))
@@ -121,7 +121,7 @@ class _Wire:
             self._take_usage(about, at, agent)
         elif kind == "SubagentEvent" and not agent:
             name = text(about.get("agent_id")) or "subagent"
-            if not os.path.isdir(os.path.join(self._agents, os.path.basename(name))):
+            if name not in self._agents:
                 self._take(fields(about.get("event")), at, name)
         elif agent:
             return
@@ -129,21 +129,21 @@ class _Wire:
             is_error = fields(about.get("return_value")).get("is_error") is True
             self.results[str(about.get("tool_call_id"))] = at, is_error
         elif kind == "ToolCall":
-            self.calls[str(about.get("id"))] = at
+            self.call_times[str(about.get("id"))] = at
         elif kind in ("TurnBegin", "SteerInput"):
-            self.said.setdefault(_words(about.get("user_input")), deque()).append(at)
+            self.prompt_times.setdefault(_words(about.get("user_input")), deque()).append(at)
 
     def _take_usage(self, about: dict[str, Any], at: datetime | None, agent: str) -> None:
         usage = parts.usage_of(about.get("token_usage"))
         if usage is None:
             return
         request = text(about.get("message_id"))
-        what = f"usage {request} {parts.digest(about.get('token_usage'))}"
-        if request is not None and what in self._seen:
+        name = f"usage {request} {parts.digest(about.get('token_usage'))}"
+        if request is not None and name in self._seen:
             return  # told again
-        self._seen.add(what)
+        self._seen.add(name)
         entry = Spent(usage=usage, why="subagent" if agent else None, request=request, at=at)
-        self.spent.append(Record(entry=entry, key=self._names.of(what)))
+        self.spent.append(Record(entry=entry, key=self._names.of(name)))
 
 
 def _words(content: Any) -> str:
@@ -165,7 +165,7 @@ class _Reader:
         """All of it."""
         number = 0
         for number, path in self._rotated():
-            yield from report_unreadable(self._state(path, number, []), self._problems, path)
+            yield from read_beside(partial(self._state, path, number), self._problems, path)
         yield from self._state(self._source.path, number + 1, self._problems)
         yield from self._wire.spent
 
@@ -173,8 +173,9 @@ class _Reader:
         folder = parts.parent_of(self._source.path)
         if os.path.basename(self._source.path) != "context.jsonl":
             return []
-        matches = [match for name in names_in(folder) if (match := ROTATED.fullmatch(name)) is not None]
-        return sorted((int(next(filter(None, one.groups()))[:9]), os.path.join(folder, one[0])) for one in matches)
+        matches = ((name, ROTATED.fullmatch(name)) for name in names_in(folder))
+        numbers = ((next(filter(None, match.groups())), name) for name, match in matches if match is not None)
+        return sorted((int(number[:9]), os.path.join(folder, name)) for number, name in numbers)
 
     def _state(self, path: str, number: int, problems: list[Problem]) -> Iterator[Step]:
         start = 0
@@ -222,6 +223,7 @@ class _Reader:
         entry = self._entry(raw)
         if entry is None:
             yield Record(entry=of_unknown_role(raw.get("role"), raw, self._at, problems, row.offset), key=key)
+            self._before.append((what, self._before[-1][1] if self._before else ""))
             return
         spent = self._wire.spent
         while spent and self._at is not None and (spent[0].entry.at or self._at) < self._at:
@@ -235,11 +237,11 @@ class _Reader:
         if raw.get("role") == "tool":
             time = self._wire.results.get(str(raw.get("tool_call_id")), (None, False))[0]
         elif raw.get("role") == "user":
-            times = self._wire.said.get(_words(raw.get("content")))
+            times = self._wire.prompt_times.get(_words(raw.get("content")))
             time = times.popleft() if times else None
         else:
             calls = items(raw.get("tool_calls"))
-            time = self._wire.calls.get(str(calls[0].get("id"))) if calls else None
+            time = self._wire.call_times.get(str(calls[0].get("id"))) if calls else None
         if time is not None and (self._at is None or time > self._at):
             self._at = time
 
@@ -256,7 +258,7 @@ def _messages(path: str) -> Iterator[dict[str, Any]]:
 
 
 def _is_message(raw: dict[str, Any]) -> bool:
-    return not str(raw.get("role")).startswith("_")
+    return raw.get("role") not in MARKS
 
 
 class _Open(Struct):
@@ -280,7 +282,7 @@ def _from_wire(source: Source, problems: list[Problem], wire: _Wire) -> Iterator
             prompt = about.get("user_input")
             entry = Message(role="user", blocks=parts.blocks_of(prompt), at=at)
             yield Record(entry=entry, key=names.of(parts.digest(prompt)))
-        elif kind in ("StepBegin", "ContentPart", "ToolCall") and step is None:
+        elif kind in ("StepBegin", "ContentPart", "ToolCall", "ToolResult") and step is None:
             number += 1
             step = _Open(at, [], [], [])
         if step is None:
@@ -303,13 +305,14 @@ def _from_wire(source: Source, problems: list[Problem], wire: _Wire) -> Iterator
 
 
 def _closed(step: _Open | None, key: str, *, is_tail: bool = False) -> Iterator[Step]:
-    if step is None or not (step.blocks or step.calls):
+    if step is None:
         return
     calls = [ToolCall(id=id, name=name, input=json_or_text("".join(pieces))) for id, name, pieces in step.calls]
     blocks: list[AnyBlock] = [*step.blocks, *calls]
     if is_tail:
         key = f"{key}~{len(blocks) + len(step.results)}"
-    entry = Message(role="assistant", blocks=blocks, at=step.at, stop="tool_use" if calls else "end")
-    yield Record(entry=entry, key=key)
+    if blocks:
+        entry = Message(role="assistant", blocks=blocks, at=step.at, stop="tool_use" if calls else "end")
+        yield Record(entry=entry, key=key)
     for index, result in enumerate(step.results):
         yield Record(entry=result, key=f"{key}#{index}")

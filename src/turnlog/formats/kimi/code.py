@@ -15,13 +15,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.formats import Forked, Jump, Reading, Record, SessionHeader, Source, Spawn, Step
+from turnlog.formats import Forked, Jump, Problem, Reading, Record, SessionHeader, Source, Spawn, Step
 from turnlog.formats._shared.origin import UnknownRecords, of_unknown_role
 from turnlog.formats.kimi import parts
 from turnlog.formats.kimi.parts import NAME, RecordNames, blocks_of, digest, parent_of, usage_of
 from turnlog.interop.json import is_deep
 from turnlog.interop.problem import report
-from turnlog.interop.records import RawRecord, load_sidecar, record_at, rows
+from turnlog.interop.records import RawRecord, load_sidecar, objects_in, record_at, rows
 from turnlog.interop.value import as_counter, as_int, fields, items, moment, text, without_none
 from turnlog.log.block import AnyBlock, Text, ToolCall
 from turnlog.log.entry import Compaction, Edit, Message, Spent, Stop
@@ -40,8 +40,16 @@ def read(source: Source) -> Reading:
     """See `turnlog.formats`."""
     about = _head(source.path)
     folder = parent_of(source.path)
-    is_placed = os.path.basename(source.path) == "wire.jsonl" and os.path.basename(os.path.dirname(folder)) == "agents"
-    return _Reader(source, _placed(source, folder, about) if is_placed else _alone(source, about)).reading
+    problems: list[Problem] = []
+    header = _placed(source, folder, about, problems) if state_files(source.path) else _alone(source, about)
+    return _Reader(source, header, problems).reading
+
+
+def state_files(path: str) -> list[str]:
+    """Where the state of a session lies, above the wire of one of its agents; empty for any other file."""
+    session, is_wire = parent_of(path, 3), os.path.basename(path) == "wire.jsonl"
+    is_placed = is_wire and os.path.basename(parent_of(path, 2)) == "agents"
+    return [os.path.join(session, *folder, "state.json") for folder in ((), ("session-meta",))] if is_placed else []
 
 
 def _head(path: str) -> dict[str, Any]:
@@ -49,43 +57,37 @@ def _head(path: str) -> dict[str, Any]:
     for row in islice(rows(path, []), _HEAD):
         cwd = text(row.data.get("cwd")) or text(fields(row.data.get("environmentDisclosure")).get("cwd"))
         version, role = text(row.data.get("protocol_version")), text(row.data.get("profileName"))
-        found = {"created": row.data.get("created_at"), "version": version, "cwd": cwd, "role": role}
-        about = {**without_none(found), **about}
+        fresh = {"created": row.data.get("created_at"), "version": version, "cwd": cwd, "role": role}
+        about = {**without_none(fresh), **about}
     return about
 
 
 def _alone(source: Source, about: dict[str, Any]) -> SessionHeader:
     id = os.path.basename(source.path).removesuffix(".jsonl")
     return SessionHeader(
-        id=id,
-        identity=f"{id} {about.get('created')}",
-        workspace=about.get("cwd"),
-        created=moment(about.get("created")),
-        origin={"protocol": about["version"]} if "version" in about else None,
-    )
+        id=id, identity=f"{id} {about.get('created')}", workspace=about.get("cwd"),
+        created=moment(about.get("created")), origin={"protocol": about["version"]} if "version" in about else None,
+    )  # fmt: skip
 
 
-def _placed(source: Source, folder: str, about: dict[str, Any]) -> SessionHeader:
+def _placed(source: Source, folder: str, about: dict[str, Any], problems: list[Problem]) -> SessionHeader:
     agent, session = os.path.basename(folder), parent_of(source.path, 3)
-    id = os.path.basename(session)
-    paths = [os.path.join(session, *folder, "state.json") for folder in ((), ("session-meta",))]
-    state = next((state for path in paths if (state := fields(load_sidecar(path, [])))), fields(None))
+    id, paths = os.path.basename(session), state_files(source.path)
+    state = next((state for path in paths if (state := fields(load_sidecar(path, problems)))), fields(None))
     agent_state = fields(fields(state.get("agents")).get(agent))
     is_main = agent == "main" or agent_state.get("type") == "main"
     fork = text(state.get("forkedFrom")) if is_main else None
-    older = os.path.join(os.path.dirname(session), fork or "", "agents", agent, "wire.jsonl")
+    original = os.path.join(os.path.dirname(session), os.path.basename(fork or ""), "agents", agent, "wire.jsonl")
     parent = text(agent_state.get("parentAgentId")) or "main"
     workspace = text(state.get("cwd")) or text(state.get("workDir")) or text(fields(state.get("custom")).get("cwd"))
     return SessionHeader(
-        id=id if is_main else f"{id}.{agent}",
-        workspace=workspace or about.get("cwd"),
+        id=id if is_main else f"{id}.{agent}", workspace=workspace or about.get("cwd"), hidden=not is_main,
         title=text(state.get("title")) if is_main else None,
         created=moment(about.get("created")) or moment(state.get("createdAt")),
-        hidden=not is_main,
-        fork=Forked(fork, source=Source(NAME, older) if os.path.isfile(older) else None) if fork else None,
+        fork=Forked(fork, source=Source(NAME, original) if os.path.isfile(original) else None) if fork else None,
         spawned=None if is_main else Spawn(id if parent == "main" else f"{id}.{parent}", role=about.get("role")),
         origin={"protocol": about["version"]} if "version" in about else None,
-    )
+    )  # fmt: skip
 
 
 class _Step(Struct):
@@ -109,9 +111,9 @@ class _Item(Struct):
 
 
 class _Reader:
-    def __init__(self, source: Source, header: SessionHeader) -> None:
+    def __init__(self, source: Source, header: SessionHeader, problems: list[Problem]) -> None:
         self._source = source
-        self.reading = Reading(header=header, steps=self._steps())
+        self.reading = Reading(header=header, steps=self._steps(), problems=problems)
         self._names = RecordNames()
         self._step: _Step | None = None
         self._later: list[tuple[RawRecord, dict[str, Any], datetime | None]] = []
@@ -126,11 +128,9 @@ class _Reader:
         self._compacting = False
         self._unknown = UnknownRecords(NAME)
         self._operations = {
-            "context.apply_compaction": self._compacted,
-            "context.undo": self._undone,
-            "context.clear": self._cleared,
+            "context.apply_compaction": self._compacted, "context.undo": self._undone, "context.clear": self._cleared,
             "context.splice": self._spliced,
-        }
+        }  # fmt: skip
         """What is done to the conversation as a whole, when no answer is arriving."""
 
     def _steps(self) -> Iterator[Step]:
@@ -237,12 +237,15 @@ class _Reader:
         """The answer is complete: it, the results that belong to it, and what waited for them."""
         step, self._step = self._step, None
         later, self._later, before = self._later, [], ""
-        if step is not None and step.blocks:
-            end = step.end or {}
-            usage = usage_of(end.get("usage"))
+        end = fields(step and step.end)
+        usage = usage_of(end.get("usage"))
+        if step is not None and (step.blocks or usage is not None):
             if usage is not None:
-                ahead = [one[0] for one in self._unclaimed_usage]
-                self._unclaimed_usage.pop(ahead.index(usage)) if usage in ahead else self._carried_usage.append(usage)
+                unclaimed = [other for other, _, _ in self._unclaimed_usage]
+                if usage in unclaimed:
+                    self._unclaimed_usage.pop(unclaimed.index(usage))
+                else:
+                    self._carried_usage.append(usage)
             is_open = is_tail and step.end is None
             key = self._names.of(f"{step.uuid}~{len(step.blocks) + len(step.results)}" if is_open else step.uuid)
             entry = Message(
@@ -273,8 +276,8 @@ class _Reader:
             yield from self._uncarried()
 
     def _uncarried(self) -> Iterator[Step]:
-        ahead, self._unclaimed_usage = self._unclaimed_usage, []
-        for usage, record, at in ahead:
+        unclaimed, self._unclaimed_usage = self._unclaimed_usage, []
+        for usage, record, at in unclaimed:
             why = "compaction" if self._compacting else text(record.get("usageScope"))
             entry = Spent(usage=usage, model=text(record.get("model")) or self._model, why=why, at=at)
             yield Record(entry=entry, key=self._names.of(f"usage {digest(record)}"))
@@ -284,14 +287,14 @@ class _Reader:
         yield Jump(to="", key=self._names.of("clear"), why="rewind", at=at)
 
     def _undone(self, row: RawRecord, at: datetime | None) -> Iterator[Step]:
-        wanted, index = row.data.get("count"), len(self._history)
-        left = wanted if type(wanted) is int else -1
+        count, index = row.data.get("count"), len(self._history)
+        left = count if type(count) is int else -1
         while left > 0 and index > 0 and not self._history[index - 1].is_summary:
             index -= 1
             left -= self._history[index].prompt is not None
         if left:
             report(self.reading.problems, "an undo of more than was said, or of no number: left out", offset=row.offset)
-        elif wanted:
+        elif count:
             yield self._back(index, "undo", at)
 
     def _back(self, size: int, why: str, at: datetime | None) -> Jump:
@@ -314,10 +317,8 @@ class _Reader:
             tail = self._history[count:]
         entry = Compaction(
             replacement=[*kept, Message(role="user", blocks=summary_blocks)],
-            tokens_before=as_int(record.get("tokensBefore")),
-            tokens_after=as_int(record.get("tokensAfter")),
-            at=at,
-        )
+            tokens_before=as_int(record.get("tokensBefore")), tokens_after=as_int(record.get("tokensAfter")), at=at,
+        )  # fmt: skip
         key = self._names.of(f"compaction {digest(record)}")
         yield Record(entry=entry, key=key, names={"keep": tail[0].key} if tail else {})
         self._history = [_Item(key, is_summary=True), *tail]
@@ -344,7 +345,7 @@ class _Reader:
         size = len(self._history)
         start = min(start, size) if type(start) is int and start >= 0 else size
         delete_count = min(delete_count, size - start) if type(delete_count) is int and delete_count > 0 else 0
-        fresh = items(row.data.get("messages"))
+        fresh = objects_in(row.data.get("messages"), "messages", self.reading.problems, offset=row.offset)
         if start + delete_count < size and fresh:
             problem = "messages put in the middle: they stand at the end"
             report(self.reading.problems, problem, offset=row.offset)

@@ -11,7 +11,7 @@ import msgspec
 
 from turnlog.formats._shared.blocks import linked, unknown, usual
 from turnlog.interop.json import json_or_text
-from turnlog.interop.value import as_list, fields, json_text, text, token_count
+from turnlog.interop.value import fields, json_text, text, token_count
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Message
@@ -54,7 +54,12 @@ def blocks_of(content: Any) -> list[AnyBlock]:
     """Content is text, or a list of parts."""
     if isinstance(content, str):
         return [Text(text=content)] if content else []
-    return [_block(part) for part in as_list(content)]
+    return [_block(part) for part in _listed(content)]
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list; anything else as the only value of one."""
+    return [] if value is None else cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
 def _block(raw: Any) -> AnyBlock:
@@ -75,7 +80,7 @@ def _block(raw: Any) -> AnyBlock:
 def calls_of(value: Any) -> list[AnyBlock]:
     """The calls of an answer, whose arguments are JSON text."""
     calls: list[AnyBlock] = []
-    for raw in as_list(value):
+    for raw in _listed(value):
         call = fields(raw)
         inner = fields(call.get("function")) or call
         id, name = call.get("id"), inner.get("name")
@@ -91,15 +96,15 @@ def output(value: Any, note: str | None = None) -> str | list[AnyBlock]:
     if isinstance(value, str):
         return value if note is None else [Text(text=value), Text(text=note)]
     if isinstance(value, list):
-        return [*blocks_of(cast("list[Any]", value)), *([Text(text=note)] if note else [])]
+        return [*blocks_of(value), *([Text(text=note)] if note else [])]
     return note or ("" if value is None else json_text(value))
 
 
 def usage_of(raw: Any) -> Usage | None:
     """Input is counted apart from what a cache answered or took."""
-    about = fields(raw)
-    counts = [token_count(about.get(f"input_{snake}", about.get(f"input{camel}"))) for snake, camel in _INPUTS]
-    return Usage(*counts, output_tokens=token_count(about.get("output"))) if about else None
+    tokens = fields(raw)
+    counts = [token_count(tokens.get(f"input_{snake}", tokens.get(f"input{camel}"))) for snake, camel in _INPUTS]
+    return Usage(*counts, output_tokens=token_count(tokens.get("output"))) if tokens else None
 
 
 def digest(raw: Any) -> str:
@@ -117,7 +122,7 @@ class RecordNames:
         """That name, with a number from the second time on."""
         self._counts[name] += 1
         times = self._counts[name]
-        return name if times == 1 else f"{name} {times}"
+        return name if times == 1 else self.of(f"{name} {times}")
 
 
 def parent_of(path: str, levels: int = 1) -> str:

@@ -102,11 +102,8 @@ def _settings(path: str) -> dict[str, Any]:
 
 FORMAT = Format(
     "opencode: its database, storage folders, exports and captured events",
-    homes_under_variable("XDG_DATA_HOME", ".local/share", "opencode"),
-    _find,
-    read,
+    homes_under_variable("XDG_DATA_HOME", ".local/share", "opencode"), _find, read,
     write=written_by("turnlog.formats.opencode.writing"),
-    resume=Resuming(command=_resume, ids=r"ses_[0-9A-Za-z]{1,80}", model=configured),
-    growth=grown,
+    resume=Resuming(command=_resume, ids=r"ses_[0-9A-Za-z]{1,80}", model=configured), growth=grown,
     watch=Watching(apart=("bin", "log", "message", "part", "snapshot", "tool-output"), stamps=stamps),
-)
+)  # fmt: skip

@@ -59,16 +59,13 @@ def read(source: Source, mark: ResumePoint | None = None, state: _State | None =
     info = session.info
     parent, fork = text(info.get("parentID")), session.fork
     header = SessionHeader(
-        id=text(info.get("id")) or source.key or "unknown",
-        workspace=text(info.get("directory")),
-        title=text(info.get("title")),
-        created=moment(fields(info.get("time")).get("created")),
-        spawned=Spawn(parent) if parent else None,
-        hidden=parent is not None,
+        id=text(info.get("id")) or source.key or "unknown", workspace=text(info.get("directory")),
+        title=text(info.get("title")), created=moment(fields(info.get("time")).get("created")),
+        spawned=Spawn(parent) if parent else None, hidden=parent is not None,
         copied=copied_in(fields(info.get("metadata"))),
         fork=Forked(fork, source=Source(NAME, source.path, fork) if fork else None) if fork is not None else None,
         origin={key: info[key] for key in ("version", "projectID", "slug") if text(info.get(key))} or None,
-    )
+    )  # fmt: skip
     return _Reader(session, header, problems, mark, state).reading
 
 
@@ -83,41 +80,45 @@ class _Reader:
         self._points = growth.ResumePoints(start, state)
         self._last = state.last if state is not None else ""
         self._since = self._latest = state.latest if state is not None else 0.0
-        self._behind: dict[str, str] = {}
-        """Behind which node each message stands."""
-        self._keys: dict[str, str] = {}
-        self._asked: dict[str, dict[str, Any]] = {}
-        """Compactions that were asked for, by the message that did."""
-        self._times: dict[str, int] = {}
+        self._node_before: dict[str, str] = {}
+        """The node before each message."""
+        self._first_node: dict[str, str] = {}
+        self._compaction_requests: dict[str, dict[str, Any]] = {}
+        """The part that asks for a compaction, by the message that it is in."""
+        self._key_counts: dict[str, int] = {}
+        self._draft_mark = ""
+        """The end of the keys of an answer that is still being written, and of the prompts that wait behind it. When it
+        is complete, both come again, under keys without this end: the prompts follow all of it."""
 
     def _steps(self) -> Iterator[Step]:
-        message = next(self._session.messages, None)
-        while message is not None:
-            after = next(self._session.messages, None)
+        for message, is_answered, is_last in _placed(self._session.messages):
             id = str(message.info.get("id"))
-            self._may_resume(message)
-            self._behind[id] = self._last
-            for record in self._message(id, message, is_last=after is None):
+            if not is_answered and _is_open(message.info):
+                content = msgspec.json.encode([message.info, message.parts], order="deterministic")
+                self._draft_mark = f"~{sha256(content).hexdigest()[:12]}"
+            if not self._draft_mark:
+                self._may_resume(message)
+            self._node_before[id] = self._last
+            for record in self._message(id, message, is_last=is_last):
                 self._points.given += 1
                 yield record
                 if record.entry.is_node:
                     self._last = record.key or ""
-                    self._keys.setdefault(id, self._last)
-            message = after
+                    self._first_node.setdefault(id, self._last)
         if self._session.is_whole:
             self.reading.mark = self._points.newest(facts=growth.small(self.reading.facts))
         revert = text(fields(self._session.info.get("revert")).get("messageID"))
-        self._points.require(revert is None or revert in self._behind)
-        if revert in self._behind and self._behind[revert] != self._last:
-            yield Jump(to=self._behind[revert], key=f"revert {revert} {self._last}", why="rewind")
+        self._points.require(revert is None or revert in self._node_before)
+        if revert in self._node_before and self._node_before[revert] != self._last:
+            yield Jump(to=self._node_before[revert], key=f"revert {revert} {self._last}", why="rewind")
 
-    def _may_resume(self, opened: StoredMessage) -> None:
-        """A prompt that is newer than all before it."""
-        created = fields(opened.info.get("time")).get("created")
+    def _may_resume(self, message: StoredMessage) -> None:
+        """Set a resume point before a prompt that is newer than all before it."""
+        created = fields(message.info.get("time")).get("created")
         if not isinstance(created, (int, float)):
             return
-        if opened.place is not None and opened.info.get("role") == "user" and self._last and created > self._latest:
-            self._points.set(0, 0, _State(opened.place, self._last, self._latest, {}))
+        if message.place is not None and message.info.get("role") == "user" and self._last and created > self._latest:
+            self._points.set(0, 0, _State(message.place, self._last, self._latest, {}))
         self._latest = max(self._latest, created)
 
     def _key(self, id: str, info: dict[str, Any]) -> str:
@@ -127,63 +128,56 @@ class _Reader:
             return id
         self._points.require(created > self._since)
         key = f"{info.get('role')} {created}"
-        number = self._times[key] = self._times.get(key, 0) + 1
+        number = self._key_counts[key] = self._key_counts.get(key, 0) + 1
         return key if number == 1 else f"{key} {number}"
 
-    def _message(self, id: str, opened: StoredMessage, *, is_last: bool) -> Iterator[Record]:
-        info, parts = opened.info, opened.parts
-        key = self._key(id, info)
-        at = moment(fields(info.get("time")).get("created"))
+    def _message(self, id: str, message: StoredMessage, *, is_last: bool) -> Iterator[Record]:
+        info, parts = message.info, message.parts
+        key = self._key(id, info) + self._draft_mark
         if info.get("role") == "user":
-            asked = next((part for part in parts if part.get("type") == "compaction"), None)
-            if asked is not None:
-                self._asked[id] = asked
+            request = next((part for part in parts if part.get("type") == "compaction"), None)
+            if request is not None:
+                self._compaction_requests[id] = request
                 return
-            blocks = [
-                _user_block(part) for part in parts if part.get("type") not in _SILENT and not part.get("ignored")
-            ]
-            visible = [part for part in parts if not part.get("synthetic")]
-            entry = Message(role="user", blocks=blocks, at=at, display=None if visible else False)
-            yield Record(entry=entry, key=key, turn=id)
-            model = fields(info.get("model"))
-            if text(model.get("modelID")):
-                self.reading.facts["model"] = model["modelID"]
+            if parts or not is_last:  # the parts of a prompt are written after it: they may be on their way
+                yield self._prompt(key, id, message)
         elif info.get("role") == "assistant":
-            asked, prompt = None, str(info.get("parentID"))
+            request, prompt = None, str(info.get("parentID"))
             if info.get("summary") is True:
-                self._points.require(prompt in self._behind)
-                asked = self._asked.pop(prompt, None)
-            if asked is not None:
-                yield self._compaction(key, info, parts, asked)
+                self._points.require(prompt in self._node_before)
+                request = self._compaction_requests.pop(prompt, None)
+            if request is not None:
+                yield self._compaction(key, message, request)
             else:
-                yield from self._assistant(key, info, parts, is_last=is_last)
+                yield from self._assistant(key, message)
         else:
-            yield Record(entry=of_unknown_role(info.get("role"), info, at, self.reading.problems), key=key)
+            at = moment(fields(info.get("time")).get("created"))
+            data = {**info, "parts": parts} if parts else info
+            yield Record(entry=of_unknown_role(info.get("role"), data, at, self.reading.problems), key=key)
 
-    def _assistant(
-        self, name: str, info: dict[str, Any], parts: list[dict[str, Any]], *, is_last: bool
-    ) -> Iterator[Record]:
+    def _prompt(self, key: str, id: str, message: StoredMessage) -> Record:
+        info, parts = message.info, message.parts
+        if model := text(fields(info.get("model")).get("modelID")):
+            self.reading.facts["model"] = model
+        blocks = [_user_block(part) for part in parts if part.get("type") not in _SILENT and not part.get("ignored")]
+        display = None if [part for part in parts if not part.get("synthetic")] else False
+        at = moment(fields(info.get("time")).get("created"))
+        return Record(entry=Message(role="user", blocks=blocks, at=at, display=display), key=key, turn=id)
+
+    def _assistant(self, key: str, stored: StoredMessage) -> Iterator[Record]:
+        info, parts = stored.info, stored.parts
         times = fields(info.get("time"))
         provider = text(info.get("providerID")) or ""
         blocks = [_answer_block(part, provider) for part in parts if part.get("type") not in _SILENT]
         error = info.get("error")
-        finish = str(info.get("finish"))
         message = Message(
-            role="assistant",
-            blocks=blocks,
+            role="assistant", blocks=blocks,
             model=_named(info.get("modelID")) or _named(fields(info.get("model")).get("modelID")),
-            agent=text(info.get("agent")) or text(info.get("mode")),
-            usage=_usage(info),
-            stop="error" if error else _STOPS.get(finish),
-            error=error,
-            at=moment(times.get("created")),
-            duration_ms=_between(times.get("created"), times.get("completed")),
+            agent=text(info.get("agent")) or text(info.get("mode")), usage=_usage(info),
+            stop="error" if error else _STOPS.get(str(info.get("finish"))), error=error,
+            at=moment(times.get("created")), duration_ms=_between(times.get("created"), times.get("completed")),
             meta={"provider": provider} if provider else None,
-        )
-        is_open = times.get("completed") is None and not error and info.get("time") is not None and "finish" not in info
-        key = name
-        if is_open and is_last:
-            key += "~" + sha256(msgspec.json.encode([info, parts], order="deterministic")).hexdigest()[:12]
+        )  # fmt: skip
         yield Record(entry=message, key=key)
         is_aborted = fields(error).get("name") == "MessageAbortedError"
         if error and blocks and not (is_aborted and not all(isinstance(block, Thinking) for block in blocks)):
@@ -193,28 +187,43 @@ class _Reader:
         if results:
             ends = [fields(_state(part).get("time")).get("end") for part in results]
             at = max([ended for end in ends if (ended := moment(end)) is not None], default=message.at)
-            answers: list[AnyBlock] = [_tool_result(part) for part in results]
-            yield Record(entry=Message(role="tool", blocks=answers, at=at), key=f"{key}#results")
+            result_blocks: list[AnyBlock] = [_tool_result(part) for part in results]
+            yield Record(entry=Message(role="tool", blocks=result_blocks, at=at), key=f"{key}#results")
             for number, part in enumerate(results):
                 if fields(_state(part).get("time")).get("compacted"):
                     cleared = replace(_tool_result(part), content=_CLEARED)
-                    edit = Edit(entry=0, blocks=[*answers[:number], cleared, *answers[number + 1 :]])
+                    edit = Edit(entry=0, blocks=[*result_blocks[:number], cleared, *result_blocks[number + 1 :]])
                     call = str(part.get("callID") or part.get("id"))
                     yield Record(entry=edit, key=f"cleared {call}", names={"entry": f"{key}#results"})
 
-    def _compaction(self, key: str, info: dict[str, Any], parts: list[dict[str, Any]], asked: dict[str, Any]) -> Record:
-        texts = [Text(text=str(part.get("text") or "")) for part in parts if part.get("type") == "text"]
-        summary = Message(role="user", blocks=list(texts))
-        tail = self._keys.get(str(asked.get("tail_start_id")))
-        self._points.require(tail is not None or not asked.get("tail_start_id"))
+    def _compaction(self, key: str, message: StoredMessage, request: dict[str, Any]) -> Record:
+        info, texts = message.info, [part.get("text") for part in message.parts if part.get("type") == "text"]
+        summary = Message(role="user", blocks=[Text(str(words or "")) for words in texts])
+        tail = self._first_node.get(str(request.get("tail_start_id")))
+        self._points.require(tail is not None or not request.get("tail_start_id"))
         entry = Compaction(
-            replacement=[summary],
-            trigger="auto" if asked.get("auto") else "manual",
-            model=_named(info.get("modelID")),
-            usage=_usage(info),
-            at=moment(fields(info.get("time")).get("created")),
-        )
+            replacement=[summary], trigger="auto" if request.get("auto") else "manual",
+            model=_named(info.get("modelID")), usage=_usage(info), at=moment(fields(info.get("time")).get("created")),
+        )  # fmt: skip
         return Record(entry=entry, key=key, names={"keep": tail} if tail else {})
+
+
+def _placed(messages: Iterator[StoredMessage]) -> Iterator[tuple[StoredMessage, bool, bool]]:
+    """Each message, whether an answer follows, and whether it is the last. The last turn comes when all are read."""
+    unanswered: list[StoredMessage] = []
+    for message in messages:
+        if message.info.get("role") != "user":
+            yield from ((earlier, True, False) for earlier in unanswered)
+            unanswered.clear()
+        unanswered.append(message)
+    yield from ((message, False, message is unanswered[-1]) for message in unanswered)
+
+
+def _is_open(info: dict[str, Any]) -> bool:
+    """Whether it is an answer that is still being written."""
+    if info.get("role") != "assistant" or info.get("error") or info.get("time") is None or "finish" in info:
+        return False
+    return fields(info["time"]).get("completed") is None
 
 
 _ANSWERED = ("completed", "error", "success")
@@ -259,13 +268,10 @@ def _tool_result(part: dict[str, Any]) -> ToolResult:
     attached = [_file(item) for item in items(state.get("attachments"))]
     times = fields(state.get("time"))
     return ToolResult(
-        call=str(part.get("callID") or part.get("id") or ""),
-        name=text(part.get("tool")),
-        content=[Text(text=worded(output)), *attached] if attached else worded(output),
-        is_error=is_error,
-        duration_ms=_between(times.get("start"), times.get("end")),
-        details=state.get("metadata") or None,
-    )
+        call=str(part.get("callID") or part.get("id") or ""), name=text(part.get("tool")),
+        content=[Text(text=worded(output)), *attached] if attached else worded(output), is_error=is_error,
+        duration_ms=_between(times.get("start"), times.get("end")), details=state.get("metadata") or None,
+    )  # fmt: skip
 
 
 def _named(model: Any) -> str | None:

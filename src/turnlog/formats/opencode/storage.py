@@ -20,9 +20,9 @@ from turnlog.interop import sqlite
 from turnlog.interop.folder import files_under, head_of, names_in
 from turnlog.interop.json import decoded
 from turnlog.interop.problem import report
-from turnlog.interop.records import load_document, load_sidecar, rows
+from turnlog.interop.records import load_document, load_sidecar, objects_in, rows
 from turnlog.interop.sqlite import ERRORS, ForeignDatabase, opened
-from turnlog.interop.value import fields, items, text
+from turnlog.interop.value import fields, text
 
 NAME = "opencode"
 _MARKS = ("type", "event")
@@ -129,25 +129,25 @@ def unchanged(source: Source, place: DatabaseMark) -> DatabaseMark | None:
     with opened_for(source) as base:
         if not all(base.has(table, *names) for table, names in _STAMPED.items()):
             return None
-        seq, event = _newest(base, source.key)
-        values = (source.key, place.created, place.id)
-        same = _is_in_no_event(base, values, place) or _is_as_counted(base, values, place)
-        return replace(place, seq=seq, event=event) if same else None
+        seq, event = _newest_event(base, source.key)
+        before = (source.key, place.created, place.id)
+        is_same = _is_in_no_event(base, before, place) or _is_as_counted(base, before, place)
+        return replace(place, seq=seq, event=event) if is_same else None
 
 
-def _newest(base: ForeignDatabase, key: str) -> tuple[int, str]:
+def _newest_event(base: ForeignDatabase, session: str) -> tuple[int, str]:
     if not base.has("event", *_EVENT):
         return 0, ""
-    newest = base.row("event", "aggregate_id = ?", (key,), only=("seq", "id"), order="seq desc limit 1")
+    newest = base.row("event", "aggregate_id = ?", (session,), only=("seq", "id"), order="seq desc limit 1")
     seq, id = newest.get("seq"), newest.get("id")
     return (seq, id) if type(seq) is int and type(id) is str else (0, "")
 
 
-def _is_in_no_event(base: ForeignDatabase, values: tuple[str, int, str], place: DatabaseMark) -> bool:
+def _is_in_no_event(base: ForeignDatabase, before: tuple[str, int, str], place: DatabaseMark) -> bool:
     """Whether the events since then are all there, and about nothing before a place: that costs what is new."""
     if not place.event or not base.has("event", *_EVENT):
         return False
-    events = base.rows("event", "aggregate_id = ? and seq >= ?", (values[0], place.seq), only=_EVENT, order="seq")
+    events = base.rows("event", "aggregate_id = ? and seq >= ?", (before[0], place.seq), only=_EVENT, order="seq")
     first = next(events, None)
     if first is None or (first["seq"], first["id"]) != (place.seq, place.event):
         return False
@@ -157,9 +157,9 @@ def _is_in_no_event(base: ForeignDatabase, values: tuple[str, int, str], place: 
             return False
         touched.add(_touched(row))
     # What was removed is in no table any more, and what `opencode import` adds is no event.
-    messages = next(base.ask(f"select count(*) from message where {_BEFORE}", values))[0]
-    before = f"select 1 from message where id = ? and {_BEFORE}"
-    is_touched = any(id is None or any(base.ask(before, (id, *values))) for id in touched)
+    messages = next(base.ask(f"select count(*) from message where {_BEFORE}", before))[0]
+    is_before = f"select 1 from message where id = ? and {_BEFORE}"
+    is_touched = any(id is None or any(base.ask(is_before, (id, *before))) for id in touched)
     return messages == place.messages and not is_touched
 
 
@@ -173,12 +173,12 @@ def _touched(event: sqlite3.Row) -> str | None:
     return text(own) or text(fields(data.get("part")).get("messageID")) or text(data.get("messageID"))
 
 
-def _is_as_counted(base: ForeignDatabase, values: tuple[str, int, str], place: DatabaseMark) -> bool:
+def _is_as_counted(base: ForeignDatabase, before: tuple[str, int, str], place: DatabaseMark) -> bool:
     """Whether as much is before a place as there was, as far as times tell: every row is looked at."""
-    messages = next(base.ask(f"select count(*), sum(time_updated) from message where {_BEFORE}", values))
+    messages = next(base.ask(f"select count(*), sum(time_updated) from message where {_BEFORE}", before))
     parts = next(base.ask(
         "select count(*), sum(part.time_updated) from message join part on part.message_id = message.id"
-        f" where {_BEFORE}", values,
+        f" where {_BEFORE}", before,
     ))  # fmt: skip
     return (messages[0], parts[0], (messages[1] or 0) + (parts[1] or 0)) == (place.messages, place.parts, place.updated)
 
@@ -192,25 +192,25 @@ def _copied(base: ForeignDatabase, about: dict[str, Any]) -> str | None:
     Of those of its project that begin with the same messages, the one that shares most with it.
     """
     id, created, project = about.get("id"), about.get("time_created"), about.get("project_id")
-    first = next(base.ask(f"{_TIMES} limit 1", (id,)), None)
-    if not isinstance(created, int) or first is None or first[0] >= created or about.get("parent_id"):
+    [first] = next(base.ask(f"{_TIMES} limit 1", (id,)), [None])
+    if not isinstance(created, int) or not isinstance(first, int) or first >= created or about.get("parent_id"):
         return None
     times_here = [row[0] for row in base.ask(_TIMES, (id,))]
     if not base.has("session", "project_id"):
         return ""
-    others = base.ask(
+    older_sessions = base.ask(
         "select session.id from session join message on session.id = message.session_id"
         " where message.time_created = ? and session.project_id = ? and session.id != ? and session.time_created < ?"
         " group by session.id order by session.time_created, session.id",
-        (times_here[0], project, id, created),
+        (first, project, id, created),
     )
-    best, most = "", 0
-    for (other,) in list(others):
-        times = (time_row[0] for time_row in base.ask(_TIMES, (other,)))
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(times_here, times, strict=False)))
-        if same > most:
-            best, most = str(other), same
-    return best
+    original, longest = "", 0
+    for (older,) in list(older_sessions):
+        times = (row[0] for row in base.ask(_TIMES, (older,)))
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(times_here, times, strict=False)))
+        if shared > longest:
+            original, longest = str(older), shared
+    return original
 
 
 def _from_database(
@@ -219,7 +219,7 @@ def _from_database(
     where, values = "session_id = ?", (source.key,)
     messages = parts_before = updated = 0
     with read_from(source, problems) as base:
-        newest = _newest(base, source.key)  # before anything else: what comes meanwhile is looked at again
+        newest = _newest_event(base, source.key)  # before anything else: what comes meanwhile is looked at again
         if start is not None:
             where, values = f"{where} and (time_created, id) >= (?, ?)", (source.key, start.created, start.id)
             messages, parts_before, updated = start.messages, start.parts, start.updated
@@ -232,7 +232,7 @@ def _from_database(
                 parts_before, updated = parts_before + 1, updated + _updated(part)
                 parts += _decoded(part, "a part", problems)
             messages, updated = messages + 1, updated + _updated(row)
-            for info in _decoded(row, "a message", problems):
+            for info in _decoded(row, "a message", problems) or [{"id": row["id"]}] * bool(parts):
                 yield StoredMessage(info, parts, place)
         session.is_whole = True
 
@@ -303,18 +303,21 @@ def is_export(path: str) -> bool:
 
 def in_export(path: str) -> Iterator[Source]:
     """The sessions in such a file; a capture may hold several."""
-    sessions = list(dict.fromkeys(str(message.info.get("sessionID")) for message in _folded(_whole(path, []))))
-    return (Source(NAME, path, key) for key in (sessions if len(sessions) > 1 else ("",)))
+    ids = [message.info.get("sessionID") for message in _messages_in(_whole(path, []), [])]
+    is_of_several = len(set(filter(text, ids))) > 1
+    return (Source(NAME, path, key) for key in (dict.fromkeys(map(str, ids)) if is_of_several else ("",)))
 
 
 def _open_export(source: Source, problems: list[Problem]) -> StoredSession:
     value = _whole(source.path, problems)
     about = fields(fields(value).get("info"))
-    messages = [one for one in _folded(value) if source.key in ("", str(one.info.get("sessionID")))]
+    every = _messages_in(value, problems)
+    messages = [message for message in every if source.key in ("", str(message.info.get("sessionID")))]
     if not about and messages:
         first = messages[0].info
-        where = next((fields(one.info.get("path")).get("cwd") for one in messages if one.info.get("path")), None)
-        about = {"id": source.key or first.get("sessionID"), "time": first.get("time"), "directory": where}
+        paths = (fields(message.info.get("path")) for message in messages)
+        folder = next((path.get("cwd") for path in paths if path), None)
+        about = {"id": source.key or first.get("sessionID"), "time": first.get("time"), "directory": folder}
     return StoredSession(about, iter(messages))
 
 
@@ -324,18 +327,20 @@ def _whole(path: str, problems: list[Problem]) -> Any:
     return load_document(path, problems)
 
 
-def _folded(value: Any) -> list[StoredMessage]:
-    listed = items(fields(value).get("messages")) if isinstance(value, dict) else items(value)
-    if listed and "info" in listed[0]:
-        return [StoredMessage(fields(item.get("info")), items(item.get("parts"))) for item in listed]
-    return _events(listed)
+def _messages_in(value: Any, problems: list[Problem]) -> list[StoredMessage]:
+    listed = objects_in(fields(value).get("messages") if isinstance(value, dict) else value, "messages", problems)
+    if any("info" in item for item in listed):
+        return [
+            StoredMessage(fields(item.get("info")), objects_in(item.get("parts"), "parts", problems)) for item in listed
+        ]
+    return _from_events(listed, problems)
 
 
-def _events(listed: list[dict[str, Any]]) -> list[StoredMessage]:
+def _from_events(events: list[dict[str, Any]], problems: list[Problem]) -> list[StoredMessage]:
     """Events say how each message and part is now; the last one counts."""
     infos: dict[str, dict[str, Any]] = {}
     parts: dict[str, dict[str, dict[str, Any]]] = {}
-    for item in listed:
+    for item in events:
         event = fields(item.get("event")) or item
         about = fields(event.get("properties"))
         kind = event.get("type")
@@ -353,5 +358,8 @@ def _events(listed: list[dict[str, Any]]) -> list[StoredMessage]:
             parts.pop(message, None)
         elif kind == "message.part.removed":
             parts.get(str(about.get("messageID")), {}).pop(str(about.get("partID")), None)
-    sent = sorted((pair for pair in infos.items() if text(pair[1].get("sessionID"))), key=lambda pair: _when(pair[1]))
-    return [StoredMessage(info, list(parts.get(id, {}).values())) for id, info in sent]
+    for id in [id for id, info in infos.items() if not text(info.get("sessionID"))]:
+        del infos[id]
+        report(problems, "a message of which no event gives the session: left out", where=id)
+    in_order = sorted(infos.items(), key=lambda pair: _when(pair[1]))
+    return [StoredMessage(info, list(parts.get(id, {}).values())) for id, info in in_order]

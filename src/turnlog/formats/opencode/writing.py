@@ -14,7 +14,7 @@ from turnlog.formats._shared.losses import carried_by_compaction, count_losses
 from turnlog.formats._shared.tally import Tally
 from turnlog.formats._shared.transcript import put_session
 from turnlog.interop.copied import mark_of
-from turnlog.interop.value import fields
+from turnlog.interop.value import fields, text
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Compaction, Message
 from turnlog.log.prompt.promptmessage import preview
@@ -56,13 +56,11 @@ class _Writer:
         self._created = int(transcript.created.timestamp() * 1000)
         self._latest = 0
         last = next((m for m in reversed(transcript.context.messages) if m.model), None)
-        self._model = {"providerID": "unknown", "modelID": "unknown"}
-        """It goes on with the model of the last prompt."""
-        if last is not None:
-            self._model = {"providerID": _provider_of(last), "modelID": last.model}
+        provider, model = (_provider_of(last), last.model) if last is not None else ("unknown", "unknown")
         if transcript.model is not None:
             provider, _, model = transcript.model.partition("/")
-            self._model = {"providerID": provider, "modelID": model}
+        self._model = {"providerID": provider, "modelID": model}
+        """It goes on with the model of the last prompt."""
         self._results: dict[str, tuple[ToolResult, int | None]] = {}
         """What answers the calls of the message that is being written, and when."""
         self.tally = Tally()
@@ -93,16 +91,12 @@ class _Writer:
         provider, model = self._model["providerID"], self._model["modelID"]
         times = {"created": self._created, "updated": int(transcript.updated.timestamp() * 1000)}
         info = {
-            "id": self._session,
-            "slug": f"turnlog-{short_id(self._session)}",
-            "projectID": "global",
-            "directory": self._folder,
-            "title": transcript.title or preview(transcript.context.messages) or "session",
-            "version": _VERSION,
-            "time": times,
+            "id": self._session, "slug": f"turnlog-{short_id(self._session)}", "projectID": "global",
+            "directory": self._folder, "title": transcript.title or preview(transcript.context.messages) or "session",
+            "version": _VERSION, "time": times,
             **({} if self._is_own else {"model": {"id": model, "providerID": provider}}),
             **({"metadata": mark_of(transcript.copied)} if transcript.copied is not None else {}),
-        }
+        }  # fmt: skip
         return {"info": info, "messages": self._messages}
 
     def _all(self, messages: list[Message]) -> None:
@@ -127,14 +121,13 @@ class _Writer:
     def _add(self, info: dict[str, Any], parts: list[dict[str, Any]], ms: int) -> str:
         self._number += 1
         id = _id("msg", ms, self._session, number=self._number)
-        whole = {"id": id, "sessionID": self._session, **info}
-        mine = {"sessionID": self._session, "messageID": id}
-        listed: list[dict[str, Any]] = []
+        owner = {"sessionID": self._session, "messageID": id}
+        owned: list[dict[str, Any]] = []
         for part in parts:
-            listed.append({"id": _id("prt", ms, id, number=len(listed)), **mine, **part})
+            owned.append({"id": _id("prt", ms, id, number=len(owned)), **owner, **part})
             for number, file in enumerate(fields(part.get("state")).get("attachments") or []):
-                file |= {"id": _id("prt", ms, id, "attached", str(len(listed)), number=number), **mine}
-        self._messages.append({"info": whole, "parts": listed})
+                file |= {"id": _id("prt", ms, id, "attached", str(len(owned)), number=number), **owner}
+        self._messages.append({"info": {"id": id, "sessionID": self._session, **info}, "parts": owned})
         return id
 
     def _message(self, message: Message) -> None:
@@ -214,7 +207,7 @@ class _Writer:
         return self._user_part(block)
 
     def _tool(self, call: ToolCall, ms: int) -> dict[str, Any]:
-        given = self.tally.input_object(call)
+        tool_input = self.tally.input_object(call)
         result, at = self._results.pop(call.id, (None, None))
         end = ms if at is None else at
         content = result.content if result is not None else "[no result]"
@@ -225,7 +218,7 @@ class _Writer:
         self.tally.add("time of a tool result", "that of the call", int(end < ms))
         end = max(end, ms)
         start = max(ms, end - result.duration_ms) if result is not None and result.duration_ms else end
-        state: dict[str, Any] = {"input": given, "time": {"start": start, "end": end}}
+        state: dict[str, Any] = {"input": tool_input, "time": {"start": start, "end": end}}
         details = result.details if self._is_own and result is not None else None
         if result is None or result.is_error:
             state |= {"status": "error", "error": output, "metadata": fields(details)}
@@ -259,8 +252,7 @@ WRITING = Writing(render=write, place=put_session, carried=_CARRIED)
 
 
 def _provider_of(message: Message) -> str:
-    provider = fields(message.meta).get("provider")
-    return provider if isinstance(provider, str) else provider_of(message.model)
+    return text(fields(message.meta).get("provider")) or provider_of(message.model)
 
 
 def _tokens(usage: Usage) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from turnlog.formats import Record
 from turnlog.formats._shared.compactedview import short_id
+from turnlog.interop.folder import is_plain_path
 from turnlog.interop.rusttime import time_record
 from turnlog.interop.value import as_list, fields, items
 from turnlog.log.entry import Checkpoint
@@ -57,12 +58,9 @@ _EMPTY = "owlen does not say whether it was empty, could not be read, or was not
 def texts_of(raw: Any, side: str) -> dict[str, str]:
     """The files that a checkpoint holds, as they were before or after it; what is no plain path is left out."""
     pairs = ((diff.get("path"), diff.get(side)) for diff in items(raw))
-    return {path: text for path, text in pairs if isinstance(path, str) and isinstance(text, str) and _is_plain(path)}
-
-
-def _is_plain(path: str) -> bool:
-    is_whole = path.startswith("/") and not path.startswith("//") and len(path) > 1 and "\0" not in path
-    return is_whole and os.path.normpath(path) == path
+    return {
+        path: text for path, text in pairs if isinstance(path, str) and isinstance(text, str) and is_plain_path(path)
+    }
 
 
 def is_inside(path: str, workspace: str | None) -> bool:

@@ -18,7 +18,7 @@ from turnlog.errors import Conflict, Invalid
 from turnlog.formats import OutputFile, Places, Problem, Record, Rendered, Source
 from turnlog.formats.rho.logline import differing_line, kept_line, numbered, seconds
 from turnlog.formats.rho.message import NAME, Json, RhoTally, origin_of
-from turnlog.interop.folder import entries_in, head_of, is_plain_file, is_plain_folder
+from turnlog.interop.folder import entries_in, head_of, is_plain_file, is_plain_folder, plain_files_under
 from turnlog.interop.json import decoded
 from turnlog.interop.jsonline import document, lines
 from turnlog.interop.place import locked, put_files, safe_name
@@ -40,7 +40,7 @@ JOURNAL = "workspace-checkpoints/checkpoints.jsonl"
 INDEX = "index.sqlite3"
 _MAX_FILE = 64 << 20
 _MAX_FILES = 5000
-_MAX_DEPTH = 8
+_REMAINS = (".lock", ".tmp")
 _KEY = re.compile(r".*-[0-9a-f]{16}")
 _MESSAGES = {"System", "User", "Assistant", "ToolResult", "EnrichedAssistant", "AbortedAssistant"}
 _GLANCE = 64 << 10
@@ -189,14 +189,18 @@ def _summary(record: Any) -> tuple[str, Any]:
 
 
 def _files(folder: str, prefix: str, problems: list[Problem]) -> Iterator[Record]:
-    named = ((prefix + os.path.relpath(path, folder), path) for path in _walk(folder, problems))
-    others = ((name, path) for name, path in named if name not in (SESSION, JOURNAL))
+    named = ((prefix + os.path.relpath(path, folder), path) for path in plain_files_under(folder, problems))
+    others = ((name, path) for name, path in named if name not in (SESSION, JOURNAL) and not path.endswith(_REMAINS))
     for number, (name, path) in enumerate(others):
         if number == _MAX_FILES:
             problems.append(Problem(f"more than {_MAX_FILES} files beside it: the rest was not read"))
             return
         try:
+            encoded = name.encode()
             data, cut = document(path, limit=_MAX_FILE)
+        except UnicodeEncodeError:
+            problems.append(Problem("a file name that is not Unicode: not read", ascii(name)[:200]))
+            continue
         except OSError as error:
             problems.append(Problem(f"cannot be read: {error.strerror or error}", name[:200]))
             continue
@@ -204,28 +208,12 @@ def _files(folder: str, prefix: str, problems: list[Problem]) -> Iterator[Record
             problems.append(Problem(f"more than {_MAX_FILE} bytes: not read", name[:200]))
             continue
         try:
-            name.encode()
             held: Json = {"path": name, "text": data.decode()}
         except UnicodeDecodeError:
             held = {"path": name, "base64": b64encode(data).decode()}
-        except UnicodeEncodeError:
-            problems.append(Problem("a file name that is not Unicode: not read", ascii(name)[:200]))
-            continue
-        digest = sha256(name.encode() + b"\0" + data).hexdigest()[:32]
+        digest = sha256(encoded + b"\0" + data).hexdigest()[:32]
         note = Note(text=f"a file of rho: {name}"[:200], data=held, origin={"agent": NAME, "is": "file"})
         yield Record(entry=note, key=f"file:{digest}")
-
-
-def _walk(folder: str, problems: list[Problem], depth: int = 0) -> Iterator[str]:
-    """Plain files under a folder in a steady order; no links are followed."""
-    for entry in entries_in(folder):
-        if entry.is_dir(follow_symlinks=False):
-            if depth < _MAX_DEPTH:
-                yield from _walk(entry.path, problems, depth + 1)
-            else:
-                problems.append(Problem(f"nested more than {_MAX_DEPTH} folders deep: not read", entry.name[:200]))
-        elif entry.is_file(follow_symlinks=False) and not entry.name.endswith((".lock", ".tmp")):
-            yield entry.path
 
 
 def title_in_index(root: str, key: str, session: str, problems: list[Problem]) -> str | None:

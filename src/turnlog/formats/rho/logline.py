@@ -40,6 +40,8 @@ class RhoState(Struct):
     """Whether the compaction of the envelope is what rho will find: it counts tokens in its own way."""
     waiting: list[str] = []
     """The calls without a result at the end of what people see; known when written only."""
+    seq: int = 0
+    """The entry whose line led to it; 0 for one that was made up."""
 
 
 def seconds(text: Any) -> datetime | None:

@@ -56,7 +56,8 @@ def digest(raw: Json) -> bytes:
 
 def to_entry(raw: Json, at: datetime | None = None, **origin: Any) -> Message:
     """A message of rho as an entry. Never fails: what is not understood is kept as it is."""
-    message, more = _fields_of(raw) or ({"role": "user", "blocks": [_kept(MESSAGE, raw)]}, {})
+    message: Json = _fields_of(raw) or {"role": "user", "blocks": [_kept(MESSAGE, raw)]}
+    more = message.pop("origin", {})
     entry = Message(**message, at=at, origin={"agent": NAME, **origin, **more})
     (again,) = to_messages(entry, RhoTally())
     if encode(again) != encode(raw):
@@ -69,11 +70,11 @@ def to_entry(raw: Json, at: datetime | None = None, **origin: Any) -> Message:
 def text_shown(raw: Any) -> str | None:
     """The text of a message as people see it."""
     message = _fields_of(raw)
-    return text_of(message[0]["blocks"]) if message is not None else None
+    return text_of(message["blocks"]) if message is not None else None
 
 
-def _fields_of(raw: Any) -> tuple[Json, Json] | None:
-    """The fields of an entry, and what its origin has to say; None for a message that is not as it should be."""
+def _fields_of(raw: Any) -> Json | None:
+    """The fields of an entry, its origin among them; None for a message that is not as it should be."""
     try:
         ((kind, inner),) = raw.items()
         return _READERS[kind](inner)
@@ -81,19 +82,18 @@ def _fields_of(raw: Any) -> tuple[Json, Json] | None:
         return None
 
 
-def _result(inner: Json) -> tuple[Json, Json]:
+def _result(inner: Json) -> Json:
     content, is_error = as_text(inner["content"]), inner["ok"] is not True
-    return {"role": "tool", "blocks": [ToolResult(call=as_text(inner["id"]), content=content, is_error=is_error)]}, {}
+    return {"role": "tool", "blocks": [ToolResult(call=as_text(inner["id"]), content=content, is_error=is_error)]}
 
 
-def _enriched(inner: Json) -> tuple[Json, Json]:
-    more: Json = {"as": "enriched"}
-    message: Json = {"role": "assistant"}
+def _enriched(inner: Json, kind: str = "enriched") -> Json:
+    message: Json = {"role": "assistant", "origin": {"as": kind}}
     maker = inner.get("provenance")
     provider = None
     if maker is not None:
         provider, message["model"] = as_text(maker["provider"]), as_text(maker["model"])
-        more["by"] = [provider, maker["api"]]
+        message["origin"]["by"] = [provider, maker["api"]]
     contexts = inner.get("provider_context", [])
     ours = [context["data"] for context in contexts if context["kind"] == THOUGHT]
     thoughts = [Thinking(text=as_text(t["text"]), provider=t["provider"], data=t["data"]) for t in ours]
@@ -102,21 +102,19 @@ def _enriched(inner: Json) -> tuple[Json, Json]:
         texts += [inner["reasoning_summary"]] if "reasoning_summary" in inner else []
         thoughts = [Thinking(text=as_text(text), provider=provider) for text in texts]
     others = [_kept(CONTEXT, context) for context in contexts if context["kind"] != THOUGHT]
-    message["blocks"] = [*thoughts, *(_block(block) for block in inner["content"]), *others]
-    return message, more
+    return {**message, "blocks": [*thoughts, *(_block(block) for block in inner["content"]), *others]}
 
 
-def _aborted(inner: Json) -> tuple[Json, Json]:
-    message, more = _enriched(inner)
-    calls = [_kept(CALL, call) for call in inner["tool_calls"]]
-    blocks = [*message["blocks"], *calls]
-    return {**message, "stop": "aborted", "blocks": blocks, "usage": _usage(inner["usage"])}, {**more, "as": "aborted"}
+def _aborted(inner: Json) -> Json:
+    message = _enriched(inner, "aborted")
+    blocks = [*message["blocks"], *(_kept(CALL, call) for call in inner["tool_calls"])]
+    return {**message, "stop": "aborted", "blocks": blocks, "usage": _usage(inner["usage"])}
 
 
-_READERS: dict[str, Callable[[Any], tuple[Json, Json]]] = {
-    "System": lambda inner: ({"role": "system", "blocks": [Text(text=as_text(inner))]}, {}),
-    "User": lambda inner: ({"role": "user", "blocks": [*map(_block, inner)]}, {}),
-    "Assistant": lambda inner: ({"role": "assistant", "blocks": [*map(_block, inner)]}, {}),
+_READERS: dict[str, Callable[[Any], Json]] = {
+    "System": lambda inner: {"role": "system", "blocks": [Text(text=as_text(inner))]},
+    "User": lambda inner: {"role": "user", "blocks": [*map(_block, inner)]},
+    "Assistant": lambda inner: {"role": "assistant", "blocks": [*map(_block, inner)]},
     "ToolResult": _result, "EnrichedAssistant": _enriched, "AbortedAssistant": _aborted,
 }  # fmt: skip
 

@@ -15,7 +15,6 @@ from turnlog.formats.rho.layout import chosen_id
 from turnlog.formats.rho.logline import NO_COMPACTION, RhoState, message_line, stamp, transition
 from turnlog.formats.rho.message import NOBODY, Json, RhoTally, origin_of, to_messages
 from turnlog.formats.rho.reading import shown_instead
-from turnlog.interop.rust import compact
 from turnlog.interop.value import as_counter, as_list, fields
 from turnlog.log.block import Image, Thinking, UnknownBlock
 from turnlog.log.context import spoken, visible
@@ -132,18 +131,18 @@ def is_newer(entry: AnyEntry) -> bool:
     return entry.display is not None or any(isinstance(b, (Image, Thinking, UnknownBlock)) for b in entry.blocks)
 
 
-def reached_by(lines: list[tuple[int, RhoState]]) -> dict[int, RhoState]:
+def reached_by(states: list[RhoState]) -> dict[int, RhoState]:
     """The state at each entry by whose line all entries before it are written, and no later one; 0 is no entry."""
-    last = {seq: index for index, (seq, _) in enumerate(lines)}
-    made_up = list(accumulate(seq == 0 for seq, _ in lines))
-    counts = Counter(seq for seq, _ in lines)
+    last = {state.seq: index for index, state in enumerate(states)}
+    made_up = list(accumulate(state.seq == 0 for state in states))
+    counts = Counter(state.seq for state in states)
     furthest, count = -1, 0
     reached: dict[int, RhoState] = {}
     for seq in sorted(last):
         if seq:
             furthest, count = max(furthest, last[seq]), count + counts[seq]
             if count + made_up[furthest] == furthest + 1:
-                reached[seq] = lines[furthest][1]
+                reached[seq] = states[furthest]
     return reached
 
 
@@ -255,6 +254,13 @@ class HistoryEnd(Struct):
     waiting: list[str] | None = []
 
 
+class RhoNode(Struct):
+    """A node without its entries, and the state that it leads to."""
+
+    record: Json
+    state: RhoState
+
+
 class NodeMaker:
     """Makes nodes. rho's rules: the first has no parent and is whole; a delta only adds, to a parent that is whole;
     a compaction is whole; whatever changes the state has a higher revision."""
@@ -267,8 +273,8 @@ class NodeMaker:
         self._made: dict[str, NodeContent] = {}
         self._ends: dict[str, HistoryEnd] = {}
 
-    def make(self, last: AnyEntry, leaf: RhoState | None) -> tuple[bytes, RhoState] | None:
-        """The line of the node that ends with this entry, and the state after it; None if nothing was said."""
+    def make(self, last: AnyEntry, leaf: RhoState | None) -> RhoNode | None:
+        """The node that ends with this entry; None if nothing was said."""
         before = self._trail.nearest(last.seq, self._closed)
         span = [*takewhile(lambda entry: entry.seq not in self._closed, self._trail.ancestors(last.seq))][::-1]
         is_plain = all(isinstance(entry, (Message, Custom)) for entry in span)
@@ -287,10 +293,10 @@ class NodeMaker:
         compaction = next((entry for entry in reversed(span) if isinstance(entry, Compaction)), None)
         content = self._added(new, lines, before) if is_plain else None
         content = content or self._changed(last, before, is_compacted=compaction is not None)
-        record, state = self._record(span, content, before, compaction)
+        node = self._node(span, content, before, compaction)
         parent = {"parent_id": before.id} if before is not None else {}
-        node = {"type": "node", "id": state.id, **parent, "timestamp": time, **record, "display_messages": shown}
-        return compact(node), state
+        head = {"type": "node", "id": node.state.id, **parent, "timestamp": time}
+        return RhoNode({**head, **node.record, "display_messages": shown}, node.state)
 
     def _added(self, new: list[RhoLine], lines: list[RhoLine], before: RhoState | None) -> NodeContent | None:
         """What was only added; None where rho's history before it has to be written anew."""
@@ -308,10 +314,10 @@ class NodeMaker:
             return NodeContent(None, whole)
         return NodeContent(before.id, whole[length:])
 
-    def _record(
+    def _node(
         self, span: list[AnyEntry], content: NodeContent, before: RhoState | None, compaction: Compaction | None
-    ) -> tuple[Json, RhoState]:
-        """The kind of a node and what it holds, and the state after it."""
+    ) -> RhoNode:
+        """The kind of a node and what it holds, without its head and what people see of it."""
         before_length = self._end(before).length
         length = len(content.messages) + (0 if content.parent is None else before_length)
         revision = before.revision + 1 if before is not None else 1
@@ -320,7 +326,8 @@ class NodeMaker:
         record: Json = {"kind": "commit"}
         if before is not None and (compaction is not None or not before.is_sure):
             # Where rho has counted tokens in its own way, only a compaction is sure to differ from what it found.
-            facts, counts = _compacted(compaction, counts, before_length, length, revision)
+            facts = _compaction_facts(compaction, before_length, length)
+            counts = _compaction_counts(counts, facts, revision)
             record = {"kind": "compaction", "compaction_facts": facts}
         cache = {"prompt_cache_key": f"rho:{self._session}"}
         envelope = {**cache, **envelope, "provider": _provider(span, envelope), "compaction": counts}
@@ -334,7 +341,7 @@ class NodeMaker:
         state = RhoState(chosen_id(f"{self._session}/{span[-1].id}"), revision, envelope)
         self._made[state.id] = content
         self._ends[state.id] = HistoryEnd(length)
-        return {**record, "transition": transition(state, base, self._session, content.messages)}, state
+        return RhoNode({**record, "transition": transition(state, base, self._session, content.messages)}, state)
 
     def _end(self, state: RhoState | None) -> HistoryEnd:
         if state is None:
@@ -369,18 +376,20 @@ def _provider(span: list[AnyEntry], envelope: Json) -> Json:
     return provider if model is None or model == provider.get("model") else {**NOBODY, "model": model}
 
 
-def _compacted(compaction: Compaction | None, counts: Json, old: int, now: int, revision: int) -> tuple[Json, Json]:
-    """The facts of a compaction, and the counts with it."""
+def _compaction_facts(compaction: Compaction | None, old: int, now: int) -> Json:
+    """What rho keeps of a compaction of so many messages to so many."""
     cost = compaction.usage.cost_micros if compaction is not None and compaction.usage is not None else None
     before = (compaction.tokens_before if compaction is not None else None) or 0
     after = (compaction.tokens_after if compaction is not None else None) or 0
-    more = {
-        "completed_compactions": 1, "removed_messages": max(0, old - now), "removed_tokens": max(0, before - after),
-        "removed_cost_usd_micros": cost or 0,
-    }  # fmt: skip
-    facts = {
-        "previous_messages": old, "current_messages": now, "previous_tokens": before, "current_tokens": after,
-        "cost_usd_micros": cost,
-    }  # fmt: skip
-    total = {name: (as_counter(counts.get(name)) or 0) + count for name, count in more.items()}
-    return facts, {**total, "last_previous_tokens": before, "last_current_tokens": after, "last_revision": revision}
+    messages = {"previous_messages": old, "current_messages": now}
+    return {**messages, "previous_tokens": before, "current_tokens": after, "cost_usd_micros": cost}
+
+
+def _compaction_counts(counts: Json, facts: Json, revision: int) -> Json:
+    """What rho counts of all compactions, with one more."""
+    before, after = facts["previous_tokens"], facts["current_tokens"]
+    removed = max(0, facts["previous_messages"] - facts["current_messages"])
+    cost = facts["cost_usd_micros"] or 0
+    more = zip([*NO_COMPACTION][:4], (1, removed, max(0, before - after), cost), strict=True)
+    total = {name: (as_counter(counts.get(name)) or 0) + count for name, count in more}
+    return {**total, "last_previous_tokens": before, "last_current_tokens": after, "last_revision": revision}

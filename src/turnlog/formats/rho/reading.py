@@ -21,7 +21,7 @@ from turnlog.interop.jsonline import JsonLine, lines
 from turnlog.interop.problem import tell
 from turnlog.interop.records import record_in
 from turnlog.interop.rust import compact
-from turnlog.interop.value import fields, in_order, without_none
+from turnlog.interop.value import fields, in_order, mistyped, text, without_none
 from turnlog.log.digest import sha256
 from turnlog.log.entry import Custom, Message, Note
 
@@ -29,6 +29,7 @@ NEWEST = 4
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _START = re.compile(rb'\{\s*"type"\s*:\s*"')
 _MAX_TRIES, _MAX_PROBLEMS = 40, 50
+_HEADER: dict[str, type] = {"id": str, "timestamp": str, "cwd": str}
 
 
 class Point(Struct):
@@ -96,6 +97,7 @@ class _Reader:
         elif own is not None and own != self.session:
             what = f"its header says that it is {own!r:.60}, its name {self.session!r:.60}"
             self.problems.append(Problem(what, offset=0))
+        self.problems += [Problem(f"in its header, {what}", offset=0) for what in mistyped(head, _HEADER)]
         version = head.get("version", 1)
         if type(version) is not int or not 1 <= version <= NEWEST:
             self.problems.append(Problem(f"version {version!r:.20} is not known: read as far as it goes", offset=0))
@@ -109,7 +111,7 @@ class _Reader:
         return SessionHeader(
             id=self.session,
             identity=self.unit if named == self.session else f"{self.unit}:{self.session}",
-            workspace=head["cwd"] if isinstance(head.get("cwd"), str) and head["cwd"] else None,
+            workspace=text(head.get("cwd")),
             title=title,
             created=logline.seconds(head.get("timestamp")),
             origin={**about, **without_none(more)},

@@ -28,12 +28,9 @@ from turnlog.log.entry import AnyEntry, Checkpoint, Custom, Head, Message, Note
 
 _ALSO: tuple[LossWord, ...] = ("time of a message", "usage of a message", "spending apart from answers")
 _NOT_FIRST: tuple[LossWord, ...] = (
-    "compaction",
-    "message before the last compaction",
-    "edit",
-    "message that was taken out",
+    "compaction", "message before the last compaction", "edit", "message that was taken out",
     "message on another branch",
-)
+)  # fmt: skip
 """What only a newer rho can say."""
 _FIRST = logline.HEADER[:5]
 
@@ -181,7 +178,7 @@ class _Writer:
             self._write_anew(entry)
         else:
             self._flush()
-            self._reach(entry, *self._original_line(entry, origin), self.leaf)
+            self._reach(entry, self._original(entry, origin), self.leaf, logline.kept_line(origin))
             self.open = open_calls(self._history(entry)) or []
 
     def _node(self, entry: AnyEntry, origin: Json) -> None:
@@ -190,15 +187,14 @@ class _Writer:
         if not self.is_tree:
             self._upgrade(entry)
         before = self.trail.nearest(self.trail.record(entry)[0].parent or 0, self.closed)
-        line, record = self._original_line(entry, origin)
+        record, line = self._original(entry, origin), logline.kept_line(origin)
         if before is not None and before.id != record.get("parent_id"):
             # Old lines have other ids where damage before them is gone.
-            record = {**record, "parent_id": before.id}
-            line = compact(record)
+            record, line = {**record, "parent_id": before.id}, None
             if not before.id.startswith("legacy:") and not logline.may_follow(record, before):
                 self._write_anew(entry)
                 return
-        self._reach(entry, line, record, before)
+        self._reach(entry, record, before, line)
 
     def _is_elsewhere(self, entry: AnyEntry) -> bool:
         return self.is_tree or self.trail.record(entry)[0].parent != self.tip or bool(self.chunk)
@@ -207,18 +203,17 @@ class _Writer:
         for part in self.trail.record(entry):
             self._write_entry(part)
 
-    def _original_line(self, entry: AnyEntry, origin: Json) -> tuple[bytes, Json]:
-        """The line of a snapshot, a delta or a node as it was read."""
-        if "line" in origin:
-            return origin["line"].encode(), decode(origin["line"].encode())
+    def _original(self, entry: AnyEntry, origin: Json) -> Json:
+        """The snapshot, the delta or the node that was read."""
+        if (line := logline.kept_line(origin)) is not None:
+            return decode(line)
         fresh = [item.json for part in self.trail.record(entry) for item in self.trail.lines_of(part)]
         messages = fresh if logline.is_delta(origin["record"]) else self._history(entry)
-        record = logline.filled(origin["record"], messages, fresh)
-        return compact(record), record
+        return logline.filled(origin["record"], messages, fresh)
 
-    def _reach(self, entry: AnyEntry, line: bytes, record: Json, before: logline.RhoState | None) -> None:
-        """Write the line of a snapshot, a delta or a node: rho goes on from the state it leads to."""
-        offset = self._put(line)
+    def _reach(self, entry: AnyEntry, record: Json, before: logline.RhoState | None, line: bytes | None) -> None:
+        """Write a snapshot, a delta or a node, as this line if there is one: rho goes on from the state it leads to."""
+        offset = self._put(line or compact(record))
         id = record["id"] if record["type"] == "node" else f"legacy:{offset:016x}"
         before = before or logline.RhoState()
         state = logline.state_after(record, before, id)
@@ -269,7 +264,7 @@ class _Writer:
         if is_mended and waiting:
             waiting = settled(waiting, self.tally, self.open)
             self.open = []
-        reached: list[tuple[int, logline.RhoState]] = []
+        reached: list[logline.RhoState] = []
         for item in waiting:
             id = f"legacy:{self._put(item.line or compact(item.record())):016x}"
             before = self.leaf or logline.RhoState()
@@ -280,7 +275,8 @@ class _Writer:
                 self.leaf = logline.state_replaced(before, id)
             else:
                 continue
-            reached.append((item.seq, self.leaf))
+            self.leaf.seq = item.seq
+            reached.append(self.leaf)
         self.closed.update(reached_by(reached))
 
     def _upgrade(self, entry: AnyEntry) -> None:
@@ -322,9 +318,8 @@ class _Writer:
         self.tip = last.seq
         node = self.maker.make(last, self.leaf)
         if node is not None:
-            line, self.leaf = node
-            self._put(line)
-            self.closed[last.seq] = self.leaf
+            self._put(compact(node.record))
+            self.closed[last.seq] = self.leaf = node.state
 
     def _write_head(self) -> None:
         """rho goes on where the conversation stands."""

@@ -22,17 +22,11 @@ FAILED = "Tool execution error:"
 """How a result begins that sofos made of an error: it has no flag for that."""
 SEARCHED = "web_search_tool_result"
 _REQUIRED: dict[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "image": ("source",),
-    "thinking": ("thinking", "signature"),
-    "summary": ("summary",),
-    "compaction": ("content",),
-    "reasoning": ("id",),
-    "tool_use": ("id", "name", "input"),
-    "tool_result": ("tool_use_id", "content"),
-    "server_tool_use": ("id", "name", "input"),
+    "text": ("text",), "image": ("source",), "thinking": ("thinking", "signature"), "summary": ("summary",),
+    "compaction": ("content",), "reasoning": ("id",), "tool_use": ("id", "name", "input"),
+    "tool_result": ("tool_use_id", "content"), "server_tool_use": ("id", "name", "input"),
     SEARCHED: ("tool_use_id", "content"),
-}
+}  # fmt: skip
 _WRAPPED = "sofos.block"
 _DEEPEST = 120
 """serde_json gives up at 128 levels, and a block is on the sixth."""

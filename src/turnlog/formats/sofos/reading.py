@@ -45,9 +45,9 @@ class _File:
         self.data, self.problems = document(path)
         value, more = salvage(self.data)
         self.problems += more
-        if not isinstance(value, dict) and (value is not None or not self.problems):
-            self.problems.append(Problem("not a session: no object"))
         self.raw = fields(value)
+        if not self.raw and (value is not None or not self.problems):
+            self.problems.append(Problem("not a session: no object with fields"))
         self.workspace = workspace_of(path)
         inner, stem = self.raw.get("id"), os.path.splitext(os.path.basename(path))[0]
         self.id = inner if isinstance(inner, str) and sessionfile.is_id(inner) else sessionfile.made_id(stem)
@@ -58,7 +58,10 @@ class _File:
         self.messages: list[Message] = []
 
     def reading(self) -> Reading:
-        for index, item in enumerate(self.items("messages" if "messages" in self.raw else "api_messages")):
+        key = "messages" if "messages" in self.raw else "api_messages"
+        if self.raw and key not in self.raw:
+            self.problem(f"no {key}")
+        for index, item in enumerate(self.items(key)):
             self.take(index, item)
         # An id with its time to the millisecond is like no other; one of another shape is only like no other here.
         is_unique = sessionfile.time_in(self.id) is not None
@@ -78,7 +81,7 @@ class _File:
 
     def time(self, key: str) -> datetime | None:
         value = self.raw.get(key)
-        if isinstance(value, int) and (at := from_ms(int(value) * 1000)) is not None:
+        if type(value) is int and (at := from_ms(value * 1000)) is not None:
             return at
         if self.raw:
             self.problem(f"no {key}" if value is None else f"{key} is {value!r:.40}")
@@ -92,10 +95,10 @@ class _File:
         if raw.get("id") != self.id:
             self.problem(f"the id inside is {raw.get('id')!r:.80}: {self.id} is used")
         if "system_prompt" in raw:
-            system = raw["system_prompt"]
+            system = raw["system_prompt"] if isinstance(raw["system_prompt"], str) else self.items("system_prompt")
             facts["system"] = sessionfile.system_text(system)
-            if isinstance(system, list) and system != sessionfile.system_list(facts["system"]):
-                facts["sofos.system"] = system
+            is_usual = isinstance(system, str) or system == sessionfile.system_list(facts["system"])
+            facts["sofos.system"] = None if is_usual else system
         for key, kind in sessionfile.MODES.items():
             if isinstance(raw.get(key), kind):
                 facts["readonly" if key == "safe_mode" else key] = raw[key]
@@ -103,6 +106,7 @@ class _File:
             facts["instructions"] = instructions
         if "updated_at" not in raw:
             return facts  # torn: what it does not say any more is no news
+        facts = {**dict.fromkeys(sessionfile.NEWER), **facts}
         if peak := sessionfile.counters_in(raw).get(sessionfile.PEAK):
             facts["peak_input_tokens"] = peak
         facts["sofos.file"] = self.saved()
@@ -120,6 +124,9 @@ class _File:
         }  # fmt: skip
         if more := {key: value for key, value in raw.items() if not sessionfile.is_known(key, value)}:
             saved["more"] = more
+        for key, value in more.items():
+            if key in sessionfile.KEYS or key in sessionfile.MODES:
+                self.problem(f"{key} is {value!r:.40}")
         keys = ["api_messages" if key == "messages" else key for key in raw]
         if keys != sessionfile.usual_keys(raw):
             saved["keys"] = keys
@@ -181,8 +188,9 @@ class _File:
             who: Role = "tool" if kind != "assistant" and isinstance(block, ToolResult) else kind
             if not runs or runs[-1][0] != who:
                 runs.append((who, [], []))
-            runs[-1][1].append(block)
-            runs[-1][2].append(None if wrong else item)
+            _, blocks, items = runs[-1]
+            blocks.append(block)
+            items.append(None if wrong else item)
         messages: list[Message] = []
         for who, blocks, items in runs or [(kind, [], [])]:
             message = Message(role=who, blocks=blocks)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from turnlog.interop.rust import by_key, compact
-from turnlog.interop.value import as_list, fields, from_ms
+from turnlog.interop.value import as_counter, as_list, fields, from_ms
 from turnlog.log.block import AnyBlock, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context import text_of
 from turnlog.log.digest import sha256
@@ -30,6 +30,8 @@ KEYS = (
     "model", "readonly", "permission_preset",
 )  # fmt: skip
 """In the order of 0.4.3, the newest."""
+NEWER = ("model", "readonly", "permission_preset")
+"""Keys that sofos 0.2.8 does not have."""
 _ALWAYS = ("id", "api_messages", "system_prompt", "created_at", "updated_at", *TOKENS)
 MODES: dict[str, type] = {"model": str, "readonly": bool, "safe_mode": bool, "permission_preset": str}
 """What else is a fact, if it is of that type. `safe_mode` is what `readonly` once was called."""
@@ -60,7 +62,7 @@ def made_id(text: str) -> str:
 
 def is_count(name: str, value: Any) -> bool:
     """Whether that is the value of a counter."""
-    return type(value) is int and value >= 0 if name != "total_cost" else type(value) in (int, float)
+    return as_counter(value) is not None if name != "total_cost" else type(value) in (int, float)
 
 
 def is_known(key: str, value: Any) -> bool:
@@ -89,7 +91,7 @@ def usage_of(counters: dict[str, Any], *, includes_cached: bool) -> Usage:
     """Running totals in fields that do not overlap."""
     input_tokens, output, cached, written, _ = (counters.get(name, 0) for name in TOKENS)
     cost = counters.get("total_cost")
-    micros = None if cost is None or not 0 <= cost < 1e12 else round(cost * 1_000_000)
+    micros = None if cost is None or not 0 <= cost < 1e9 else round(cost * 1_000_000)
     fresh = max(0, input_tokens - cached) if includes_cached else input_tokens
     return Usage(fresh, cached, written, output_tokens=output, cost_micros=micros)
 

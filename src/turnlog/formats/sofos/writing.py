@@ -23,8 +23,6 @@ from turnlog.log.context.toolturn import INTERRUPTED, pending, repair
 from turnlog.log.entry import Compaction, Custom, Message, Note, Set, Spent
 from turnlog.log.usage import Usage
 
-_NEWER = ("model", "readonly", "permission_preset")
-"""Keys that sofos 0.2.8 does not have."""
 _PREVIEW = 120
 
 
@@ -60,7 +58,7 @@ class _Writer:
             is_read = is_of(entry, AGENT)
             if isinstance(entry, Set) and entry.key == "sofos.file" and entry.value == self.saved:
                 self.mark = entry.seq
-            elif isinstance(entry, Set) and entry.key in _NEWER and is_read and self.is_ours:
+            elif isinstance(entry, Set) and entry.key in sessionfile.NEWER and is_read and self.is_ours:
                 self.has_newer = True
             elif isinstance(entry, (Message, Compaction, Spent)) and entry.usage is not None and not is_read:
                 self.spent.append((entry.seq, entry.usage))
@@ -92,7 +90,7 @@ class _Writer:
         values["system_prompt"] = self.system(leading)
         values.update(zip(("created_at", "updated_at"), self.times(), strict=True))
         values.update(self.counters(model, messages))
-        modes = {name: self.facts.get(name) if self.is_ours else None for name in _NEWER[1:]}
+        modes = {name: self.facts.get(name) if self.is_ours else None for name in sessionfile.NEWER[1:]}
         if self.is_first:
             self.tally.add("reported cost", "", int(values.pop("total_cost", None) is not None))
             self.tally.add("model", "the one sofos would choose", int(model is not None))

@@ -70,7 +70,7 @@ class ReadingTests(FormatTests):
     def test_every_file_that_is_read_is_watched(self, tmp_path: Path) -> None:
         """The catalog looks again at the file of a session and at its sidecars."""
         watch = self.form.watch
-        if watch.sidecars is None and not watch.by_file:
+        if not watch.by_file:
             pytest.skip("the catalog looks at whatever lies beside these sessions")
         for number, sample in enumerate(self.samples):
             copy = tmp_path / f"{number}" / sample.name

@@ -53,13 +53,13 @@ class WritingTests(FormatTests):
             session.tool_result("call_1", "caf\udce9")
             session.append(Message(role="assistant", blocks=[Text(text="done")], model="claude-sonnet-4-5"))
             transcript = msgspec.structs.replace(transcript_of(session), workspace=folder)
-            said = visible_parts(session)
+            parts = visible_parts(session)
             written = self.writing.render(transcript)
         assert "bytes that are not Unicode" in [loss.what for loss in written.lost]
         self.writing.place(written, str(tmp_path / "there"))
         [item] = self.import_sessions(home, tmp_path / "there")
         with home.resume(item.id) as back:
-            assert visible_parts(back) == said
+            assert visible_parts(back) == parts
 
     def test_nothing_is_overwritten_without_being_asked(self, home: Home, tmp_path: Path) -> None:
         with sample_conversation(home) as session:

@@ -52,13 +52,13 @@ class Following(StoreTests):
         notifying = ability(log, NotifyNewEntries)
         if notifying is None:
             pytest.skip("this store does not notify")
-        told = threading.Event()
-        stop = notifying.subscribe(told.set)
+        notified = threading.Event()
+        stop = notifying.subscribe(notified.set)
         writer = store.open("s")
 
         def is_told() -> bool:
             writer.append([note()], after=0, head=0)  # a call may be missing, so it writes more than once
-            return told.wait(0.2)
+            return notified.wait(0.2)
 
         wait_until(is_told)
         stop()
