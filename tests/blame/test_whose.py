@@ -9,6 +9,7 @@ import turnlog
 from tests.blame.lab import Lab
 from turnlog import Usage
 from turnlog.blame.authorship import blame
+from turnlog.blame.commit import sessions_behind
 from turnlog.errors import Invalid, NotFound, Unsupported
 from turnlog.session.interior import interior
 from turnlog.thread.reader import history_of
@@ -272,3 +273,96 @@ def test_the_face_with_await_says_the_same(lab):
 
     asyncio.run(ask())
     assert lab.home.blame(lab.folder / "f", lines=(2, 2)).lines[0].author.turn == 1
+
+
+@pytest.fixture
+def far(lab, tmp_path):
+    """A session that works elsewhere."""
+    (tmp_path / "elsewhere").mkdir()
+    return lab.home.create(workspace=tmp_path / "elsewhere", agent="far")
+
+
+@pytest.mark.parametrize("tracked", ["f", "."])
+def test_a_session_elsewhere_that_tracks_the_file_wrote_its_lines(lab, far, tracked):
+    """Also while a session works in the folder of the file, and after its last checkpoint."""
+    far.track(lab.folder / tracked)
+    with lab.turn():
+        lab.write("f", "old", "of the folder's")
+        with lab.turn(far):
+            lab.session.checkpoint()
+            lab.write("f", "old", "of the folder's", "of the other's")
+            far.changed(lab.folder / "f")
+            lab.session.checkpoint()
+    lab.turn_that(lambda: lab.write("f", *lab.lines("f"), "between"), far)
+    lab.turn_that(lambda: None)
+    lab.turn_that(lambda: lab.write("f", *lab.lines("f"), "since"), far)
+    authors = {line.text: line.author and line.author.agent for line in lab.blame("f")}
+    assert authors == {
+        "old": None, "of the folder's": "agent", "of the other's": "far", "between": "far", "since": "far"
+    }  # fmt: skip
+
+
+def test_a_session_elsewhere_is_read_only_if_the_file_changed_while_it_was_there(lab, far, monkeypatch):
+    for _ in range(3):
+        lab.home.create(workspace=far.workspace).user("before all")
+    lab.turn_that(lambda: lab.write("f", "old", "new"))
+    lab.turn_that(lambda: None)
+    for _ in range(3):
+        lab.home.create(workspace=far.workspace).user("while nothing changed")
+    lab.turn_that(lambda: None)
+    with lab.turn():
+        while_it_changed = lab.home.create(workspace=far.workspace)
+        while_it_changed.user("go")
+        lab.write("f", "old", "new", "newer")
+    lab.home.create(workspace=far.workspace).user("while nothing changed any more")
+    store, opened = interior(lab.home).store, []
+    original = store.open
+
+    def recording(name, **options):
+        opened.append(name)
+        return original(name, **options)
+
+    monkeypatch.setattr(store, "open", recording)
+    assert lab.told("f") == {"old": "before", "new": 1, "newer": 4}
+    assert sorted(opened) == sorted([lab.session.id, while_it_changed.id])
+
+
+def test_a_session_elsewhere_covers_a_file_of_which_those_around_it_know_nothing(lab, far):
+    """It is in a repository of its own."""
+    lab.write("sub/f", "old")
+    lab.git("init", "-q", folder=lab.folder / "sub")
+    far.track(lab.folder / "sub/f")
+    lab.turn_that(lambda: lab.write("sub/f", "old", "new"), far)
+    lab.turn_that(lambda: None)
+    assert lab.told("sub/f") == {"old": "before", "new": 1}
+
+
+def test_what_was_in_an_ignored_file_before_it_was_tracked_is_nobodys(tmp_path):
+    lab = Lab(tmp_path)
+    lab.home = turnlog.open("memory:", clock=lab._clock, covers_ignored=False)
+    lab.session = lab.home.create(workspace=lab.folder, agent="agent")
+    lab.write(".gitignore", "*.env")
+    lab.write("my.env", "old")
+    with lab.turn():
+        lab.session.track(lab.folder / "my.env")
+    lab.turn_that(lambda: lab.write("my.env", "old", "new"))
+    assert lab.told("my.env") == {"old": "before", "new": 2}
+
+
+def test_the_commits_of_a_folder_know_of_a_session_elsewhere(lab, far, monkeypatch):
+    lab.git("init", "-q")
+    lab.turn_that(lambda: lab.write("f", "old", "new"))
+    far.track(lab.folder / "f")
+    lab.turn_that(lambda: lab.write("f", "old", "new", "of the other's"), far)
+    lab.write("g", "more")
+    lab.turn_that(lambda: lab.commit())
+    monkeypatch.chdir(lab.folder)
+    assert sessions_behind(interior(lab.home).store, "HEAD") == [lab.session.id, far.id]
+
+
+def test_a_session_elsewhere_that_came_after_the_last_checkpoint_of_the_folders_wrote_its_lines(lab, far):
+    lab.turn_that(lambda: lab.write("f", "old", "new"))
+    later = lab.home.create(workspace=far.workspace, agent="later")
+    later.track(lab.folder / "f")
+    lab.turn_that(lambda: lab.write("f", "old", "new", "later"), later)
+    assert [line.author and line.author.agent for line in lab.blame("f")] == [None, "agent", "later"]

@@ -8,10 +8,11 @@ import pytest
 import turnlog
 from tests.moving.scene import everything, ids_in, lines, make, outcomes, said
 from turnlog import Compaction, Edit, Message, Note, Ref, Text, Usage
-from turnlog.log.entry import Start, Unknown, Writer
+from turnlog.log.entry import AnyEntry, Start, Unknown, Writer
 from turnlog.session import Home
 from turnlog.session.interior import interior
 from turnlog.store import derived
+from turnlog.thread.history import History
 
 PAIRS = [("files", "postgres"), ("postgres", "files"), ("files", "memory"), ("memory", "files")]
 
@@ -379,3 +380,32 @@ def test_numbers_that_lie_in_a_blob_are_changed_there(pair: tuple[Home, Home]):
     before = everything(there)
     here.push(there)
     assert everything(there) == before
+
+
+def test_what_is_merged_into_a_long_session_is_looked_up_in_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Also in what a fork inherits, and in a dry run, whose log keeps no index of ids."""
+    here, there = make("files", tmp_path), make("files", tmp_path)
+    with here, there:
+        shared(here, there)
+        with here.resume("s") as session:
+            session.append(*(Message(role="user", blocks=[Text(f"message {number}")]) for number in range(500)))
+            fork = session.fork()
+            fork.user("on its own")
+        here.push(there)
+        for home in (here, there):
+            with home.resume(fork.id) as session:
+                for number in range(20):
+                    session.note(f"note {number}")
+        read, lines_of = [0], History.lines
+
+        def counted(history: History, after: int = 0, before: int | None = None) -> Iterator[AnyEntry]:
+            for entry in lines_of(history, after, before):
+                read[0] += 1
+                yield entry
+
+        monkeypatch.setattr(History, "lines", counted)
+        for dry_run in (True, False):
+            read[0] = 0
+            [row] = [row for row in here.push(there, [fork.id], dry_run=dry_run) if row.id == fork.id]
+            assert (row.outcome, row.entries) == ("merged", 20)
+            assert read[0] < 2_500

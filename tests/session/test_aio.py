@@ -12,6 +12,7 @@ import pytest
 import turnlog
 from turnlog import aio
 from turnlog import session as blocking
+from turnlog.layout import LISTENING
 from turnlog.store import files
 from turnlog.store.files.disk import Disk
 from turnlog.wire import anthropic
@@ -372,6 +373,31 @@ def test_a_follower_that_is_cancelled_ends(tmp_path):
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert seen == ["session", "writer", "message"]
+
+    asyncio.run(main())
+
+
+def test_a_follower_that_is_cancelled_twice_listens_no_more(tmp_path):
+    """The second time while it waits for a thread to end its listening on."""
+
+    async def main():
+        async with aio.open(tmp_path / "home") as home:
+            session = await home.create()
+            follower = session.follow(after=0, deltas=True)
+            assert (await anext(follower)).type == "session"
+            waiting = asyncio.ensure_future(anext(follower))
+            await asyncio.sleep(0.2)
+            assert list((tmp_path / "home" / LISTENING).iterdir())
+            release = threading.Event()
+            busy = [asyncio.ensure_future(home._threads.run(release.wait, 20)) for _ in range(8)]
+            for _ in range(2):
+                await asyncio.sleep(0.1)
+                waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            release.set()
+            await asyncio.gather(*busy)
+            assert list((tmp_path / "home" / LISTENING).iterdir()) == []
 
     asyncio.run(main())
 

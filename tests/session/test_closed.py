@@ -1,13 +1,18 @@
 """Use after the end: a session or a home that is closed, a session that was purged; and a clock that tells no time."""
 
 import asyncio
+import os
 import threading
 
 import pytest
 
 import turnlog
-from turnlog import Invalid, NotFound, Set, ToolResult, Unavailable, aio
+from turnlog import Invalid, NotFound, Set, ToolResult, Unavailable, Unsupported, aio
 from turnlog.catalog import Catalog
+from turnlog.exchange.importing.counterpart import open_session
+from turnlog.log.entry import FORMAT, Start
+from turnlog.session.interior import interior
+from turnlog.testing import draft
 from turnlog.thread.reader import history_of
 
 ASKING = {
@@ -176,3 +181,14 @@ def test_whatever_cannot_be_closed_the_rest_is(tmp_path):
     for closed in (home, *tenants):
         with pytest.raises(Invalid, match="this home is closed"):
             closed.sessions()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="asks Linux which descriptors are open")
+def test_a_session_that_cannot_be_opened_leaves_no_file_open(tmp_path):
+    with turnlog.open(tmp_path / "home") as home:
+        interior(home).store.create("newer", [draft(Start(session="newer", format=FORMAT + 1))]).close()
+        before = len(os.listdir("/proc/self/fd"))
+        for use in (home.resume, home.read, lambda name: open_session(interior(home).store, name)):
+            with pytest.raises(Unsupported) as caught:
+                use("newer")
+            assert len(os.listdir("/proc/self/fd")) == before, caught  # while the traceback holds its frames

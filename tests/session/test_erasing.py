@@ -527,3 +527,29 @@ def test_whatever_is_done_next_finishes_what_was_interrupted(tmp_path: Path, the
         else:
             home.resume(session.id)
     assert not found_in(tmp_path / "home")
+
+
+def test_each_log_is_read_once_however_many_entries_go(home: turnlog.Home, monkeypatch: pytest.MonkeyPatch):
+    """And a fork that was made between two facts repeats only the earlier one."""
+    session = home.create(id="s")
+    early = session.set("early", SECRET)
+    fork = session.fork(name=None)
+    late = [session.set(f"late {number}", f"{SECRET} {number}") for number in range(30)]
+    messages = [session.user(f"{SECRET} {number}") for number in range(30)]
+    for teller in (session, fork):
+        teller.rewind(to=teller.user("go"))  # a head entry repeats all facts
+        teller.user("on")
+    store, opened = interior(home).store, list[str]()
+    original = store.open
+
+    def recording(name: str, **options: object) -> object:
+        opened.append(name)
+        return original(name, **options)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(store, "open", recording)
+    receipt = session.erase(early, *late, *messages)
+    assert len(opened) < 20
+    monkeypatch.undo()
+    assert len(receipt.entries) == 61
+    for name in (session.id, fork.id):
+        assert SECRET not in repr([entry for entry in home.read(name).entries() if entry.type in ("head", "set")])

@@ -224,18 +224,6 @@ def test_what_was_written_down_a_moment_before_it_was_told_is_the_turns(home, pl
     assert turns(agent.session()) == [("old", ""), ("one", "x1")]
 
 
-def test_a_prompt_that_is_still_being_written_comes_when_it_is_there(home, place: Path):
-    agent = Agent(home, place)
-    agent.hook("begin", "p1")
-    agent.steps.append(Record(entry=Message(role="user", at=DAY), key="k0", turn="p1"))
-    assert agent.bring() == 0
-    agent.steps.clear()
-    agent.say("user", "go", turn="p1")
-    agent.say("assistant", "done")
-    agent.bring()
-    assert turns(agent.session()) == [("go", "p1"), ("done", "p1")]
-
-
 # ── going back ────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -231,10 +231,12 @@ class ReadOnlySession(Closing):
         finally:
             if stop_listening is not None:
                 stop_listening()
-            with contextlib.suppress(Invalid):  # the home is closed, and its store with it
-                if deltas:
-                    await self._threads.run(listening.close)
-            listening.close()
+            try:
+                with contextlib.suppress(Invalid):  # the home is closed, and its store with it
+                    if deltas:
+                        await self._threads.run(listening.close)
+            finally:  # also if this task is cancelled while it waits for a thread
+                listening.close()
 
     def _has_news(self, last: int, listening: Listening) -> bool:
         """Take new deltas, and tell whether there may be entries after entry `last`."""

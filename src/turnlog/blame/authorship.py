@@ -7,6 +7,7 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 
 from msgspec import Struct
 
@@ -119,9 +120,9 @@ def blame(store: Store, path: str | os.PathLike[str], *, lines: tuple[int, int] 
     if texts is None:
         raise Unsupported(f"{name} is binary, and has no lines", hint="`turnlog diff --turn N` tells what a turn did")
     first, last = _line_range(name, lines, len(texts))
-    timeline, versions = timeline_at(store, file), Versions(store)
-    newest = _newest_sighting(timeline, file)
-    _refuse_unrecorded(newest, versions, file)
+    versions = Versions(store)
+    timeline = timeline_at(store, file, partial(versions.at, path=file), digest(data))
+    newest = _newest_sighting(timeline, versions, file)
     with repository_of(file) as repository:
         present = len(timeline.sightings)
         verdicts = LineTrail(timeline, versions, repository).follow(file, texts, digest(data), present)
@@ -187,18 +188,26 @@ def _line_range(name: str, lines: tuple[int, int] | None, count: int) -> tuple[i
     return first, last
 
 
-def _newest_sighting(timeline: Timeline, path: bytes) -> Sighting:
-    """The newest sighting that covers the file."""
-    newest = next((sighting for sighting in reversed(timeline.sightings) if sighting.roots(path)), None)
-    if newest is None:
-        raise NotFound(f"no checkpoint covers {path_text(path)}", hint=_HOW_TO_COVER)
-    return newest
+def _newest_sighting(timeline: Timeline, versions: Versions, path: bytes) -> Sighting:
+    """The newest sighting that covers the file. Raises `NotFound` if in no workspace the newest one covers it."""
+    newest: dict[bytes, Sighting] = {}
+    for sighting in reversed(timeline.sightings):
+        if sighting.workspace not in newest and sighting.roots(path):
+            newest[sighting.workspace] = sighting
+    refusals: list[NotFound] = []
+    for sighting in newest.values():
+        refusal = _refusal(sighting, versions, path)
+        if refusal is None:
+            return sighting
+        refusals.append(refusal)
+    raise refusals[0] if refusals else NotFound(f"no checkpoint covers {path_text(path)}", hint=_HOW_TO_COVER)
 
 
-def _refuse_unrecorded(newest: Sighting, versions: Versions, path: bytes) -> None:
-    """Raise `NotFound` if the newest sighting leaves the file out, or has no information about it."""
-    name, node = path_text(path), versions.at(newest, path)
-    if node is NOT_RECORDED:
-        raise NotFound(f"no checkpoint has what is in {name}: it is ignored, too large or cannot be read")
-    if node is None and versions.is_left_out(newest, path):
-        raise NotFound(f"no checkpoint covers {name}: it is ignored", hint="`session.track` covers it from then on")
+def _refusal(sighting: Sighting, versions: Versions, path: bytes) -> NotFound | None:
+    """The error for a sighting that leaves the file out, or has no information about it."""
+    if versions.at(sighting, path) is not NOT_RECORDED:
+        return None
+    name = path_text(path)
+    if versions.is_left_out(sighting, path):
+        return NotFound(f"no checkpoint covers {name}: it is ignored", hint="`session.track` covers it from then on")
+    return NotFound(f"no checkpoint has what is in {name}: it is ignored, too large or cannot be read")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 
 from msgspec import Struct
 
@@ -102,7 +103,11 @@ def _repository(folder: str) -> Repository:
 
 def _timeline(store: Store, repository: Repository, changed: list[CommittedFile]) -> Timeline:
     """The timeline of the only changed file, or of all files of the repository."""
-    timeline = timeline_at(store, changed[0].path if len(changed) == 1 else repository.top)
+    if len(changed) == 1:
+        path = changed[0].path
+        timeline = timeline_at(store, path, partial(Versions(store).at, path=path))
+    else:
+        timeline = timeline_at(store, repository.top)
     if not timeline.sightings:
         top = path_text(repository.top)
         raise NotFound(f"no checkpoint covers {top}", hint="`turnlog run -- COMMAND` takes two")

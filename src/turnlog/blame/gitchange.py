@@ -36,10 +36,10 @@ class GitChanges:
         if number >= len(self._sightings):
             return self._now
         sighting = self._sightings[number]
-        if sighting.place not in self._tops:
-            top = worktree_of(os.fsdecode(sighting.place.rstrip(b"/"))) or ""
-            self._tops[sighting.place] = os.path.join(os.fsencode(os.path.realpath(top)), b"")
-        return sighting.checkpoint.git if self._tops[sighting.place] == self._repository.top else None
+        if sighting.workspace not in self._tops:
+            top = worktree_of(os.fsdecode(sighting.workspace.rstrip(b"/"))) or ""
+            self._tops[sighting.workspace] = os.path.join(os.fsencode(os.path.realpath(top)), b"")
+        return sighting.checkpoint.git if self._tops[sighting.workspace] == self._repository.top else None
 
     def commit_at(self, number: int) -> str | None:
         """The commit that was checked out at a sighting."""

@@ -20,7 +20,7 @@ from turnlog.blame.gitchange import GitChanges
 from turnlog.blame.rename import MIN_SIMILARITY, earlier_name
 from turnlog.blame.repository import Repository
 from turnlog.blame.version import Versions
-from turnlog.rewind.timeline import NOT_RECORDED, Period, Timeline, TurnWork
+from turnlog.rewind.timeline import NOT_RECORDED, RewindPeriod, Timeline, TurnWork
 from turnlog.workspace.tree import TreeNode
 
 Why = Literal["before", "between", "since", "git", "several"]
@@ -89,9 +89,9 @@ class _Walk(Struct):
 
     def resume(self, pairs: list[tuple[int, _Waiting]]) -> None:
         """Follow waiting lines again, each from the index where it was found."""
-        found = {waiting.line for _, waiting in pairs}
+        traced = {waiting.line for _, waiting in pairs}
         self.pending.update((index, waiting.line) for index, waiting in pairs)
-        self.waiting = [waiting for waiting in self.waiting if waiting.line not in found]
+        self.waiting = [waiting for waiting in self.waiting if waiting.line not in traced]
 
 
 class _OlderVersion(NamedTuple):
@@ -170,7 +170,7 @@ class LineTrail:
         walk.path, walk.lines, walk.digest, walk.upper = version.path, version.lines, version.digest, older
         return older
 
-    def _restored_sighting(self, walk: _Walk, older: int, rewind: Period | None) -> int | None:
+    def _restored_sighting(self, walk: _Walk, older: int, rewind: RewindPeriod | None) -> int | None:
         """The sighting with exactly the same file, if a rewind or git restored it from there; else None."""
         if not walk.pending or walk.digest is None:
             return None
@@ -209,7 +209,7 @@ class LineTrail:
 
     # ── whose a line is ───────────────────────────────────────────────────────────────────────────
 
-    def _decide(self, walk: _Walk, older: int, added: list[int], rewind: Period | None) -> list[_Waiting]:
+    def _decide(self, walk: _Walk, older: int, added: list[int], rewind: RewindPeriod | None) -> list[_Waiting]:
         """The verdicts for lines that were added since an older sighting; lines that came back are returned."""
         verdict = self._turn_verdict(walk, older)
         if rewind is not None:

@@ -7,9 +7,11 @@ from functools import lru_cache
 
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.part import Root, private_root
-from turnlog.rewind.snapshot import WORKSPACE, load_rules
+from turnlog.log.path import is_at_or_below, path_bytes
+from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.rewind.timeline import NOT_RECORDED, Sighting
 from turnlog.store import Store
+from turnlog.workspace.ignore.outside import load_rules
 from turnlog.workspace.ignore.rule import was_covered
 from turnlog.workspace.ignoredscan import NEVER_KEPT
 from turnlog.workspace.tree import (
@@ -50,12 +52,15 @@ class Versions:
         if not roots:
             return NOT_RECORDED
         root, inside = roots[0]
-        node = self._below(root.tree, inside)
-        if node is None:
-            node = self._ignored(sighting, root, inside)
+        node = self._node_in(sighting, root, inside)
+        if node is None and self._leaves_out(sighting, root, inside):
+            return NOT_RECORDED
         if is_unknown(node) or (node is not None and node.kind == FILE and node.size > LARGEST_BYTES):
             return NOT_RECORDED
         return node if node is not None and node.kind == FILE else None
+
+    def _node_in(self, sighting: Sighting, root: Root, inside: bytes) -> TreeNode | None:
+        return self._below(root.tree, inside) or self._ignored(sighting, root, inside)
 
     def _below(self, tree: str, path: bytes) -> TreeNode | None:
         *folders, name = path.split(b"/")
@@ -90,12 +95,20 @@ class Versions:
 
     def is_left_out(self, sighting: Sighting, path: bytes) -> bool:
         """Whether a checkpoint without the file would not have covered it, because of an ignore rule."""
+        return any(
+            self._node_in(sighting, root, inside) is None and self._leaves_out(sighting, root, inside)
+            for root, inside in sighting.roots(path)[:1]
+        )
+
+    def _leaves_out(self, sighting: Sighting, root: Root, inside: bytes) -> bool:
+        """The same for one root that has no node there."""
+        if root.is_partial or is_at_or_below(inside, set(map(path_bytes, root.tracked))):
+            return False
         covers_ignored = any(one.is_private for one in sighting.checkpoint.roots)
-        for root, inside in sighting.roots(path):
-            rules = load_rules(self._store.get(root.rules)) if root.rules else []
-            if not was_covered(self._tree(root.tree), inside, rules, self._tree, self._store.get):
-                return not covers_ignored or not NEVER_KEPT.isdisjoint(inside.split(b"/"))
-        return False
+        if covers_ignored and NEVER_KEPT.isdisjoint(inside.split(b"/")):
+            return False
+        rules = load_rules(self._store.get(root.rules)) if root.rules else []
+        return not was_covered(self._tree(root.tree), inside, rules, self._tree, self._store.get)
 
     def _lines(self, digest: str) -> tuple[bytes, ...] | None:
         try:
@@ -105,7 +118,7 @@ class Versions:
 
     def gone_between(self, older: Sighting, newer: Sighting) -> list[tuple[bytes, TreeNode]]:
         """The files of the older sighting that are missing or changed in the newer one, by their paths."""
-        folder = max(older.place, newer.place, key=len)
+        folder = max(older.workspace, newer.workspace, key=len)
         try:
             before, after = self._folder(older, folder), self._folder(newer, folder)
             differing = list(changes(before, after, self._tree, folder))
@@ -116,7 +129,7 @@ class Versions:
     def gone_now(self, older: Sighting) -> list[tuple[bytes, TreeNode]]:
         """The files of a sighting that do not exist now."""
         try:
-            before = list(files(self._folder(older, older.place), self._tree, older.place))
+            before = list(files(self._folder(older, older.workspace), self._tree, older.workspace))
         except (NotFound, Corrupt):
             return []
         return [(path, node) for path, node in before if node.kind == FILE and not os.path.lexists(path)]
@@ -126,9 +139,9 @@ class Versions:
         root = next(
             (root for root in sighting.checkpoint.roots if root.name == WORKSPACE and not root.is_private), None
         )
-        if root is None or not folder.startswith(sighting.place):
+        if root is None or not folder.startswith(sighting.workspace):
             return {}
-        inside = folder[len(sighting.place) :].rstrip(b"/")
+        inside = folder[len(sighting.workspace) :].rstrip(b"/")
         node = self._below(root.tree, inside) if inside else TreeNode(FOLDER, digest=root.tree)
         return self._tree(node.digest) if node is not None and node.kind == FOLDER else {}
 

@@ -1,7 +1,7 @@
 """The files of a session: checkpoints of them, and rewinding to these.
 
 coverage · snapshot             taking a checkpoint: which files are covered, and scanning them
-overlay · lateroot              reading one: ignored files laid over the others, folders that were covered later
+lateroot                        folders that were covered later (`thread.overlay` reads the tree of a checkpoint)
 bracket · nocheckpoint          a checkpoint at both ends of a turn, or the reason why there is none
 relay · register                turns that hooks report, process by process; which processes work in turns
 span                            which changes are the session's own: those in its turns and rewinds

@@ -33,7 +33,7 @@ class Attribution:
     @cached_property
     def _numbers(self) -> range:
         """The numbers of the sightings from one end to the other; none if an end is unknown."""
-        ids = [one.checkpoint.id for one in self._timeline.sightings]
+        ids = [sighting.checkpoint.id for sighting in self._timeline.sightings]
         first, last = self._ends
         return range(ids.index(first.id), ids.index(last.id) + 1) if first.id in ids else range(0)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from turnlog.log.entry import Checkpoint
-from turnlog.log.part import Root, same_root
+from turnlog.log.part import Root, covers, is_imported, same_root
 from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.files import Files
 from turnlog.rewind.others import work_of_others
@@ -21,25 +21,25 @@ def differences_between(files: Files, before: Checkpoint, after: Checkpoint, *, 
     """What changed between two checkpoints; without `lines`, only the kind of change of each path."""
     before = files.filled(before, after)
     covered = {path_bytes(root.path) for root in before.roots if root.name != WORKSPACE}
-    found: list[Difference] = []
+    changed: list[Difference] = []
     for root in before.roots:
         if not root.is_private:
-            changed = _differences_in(files, root, before, after, lines=lines)
+            in_root = _differences_in(files, root, before, after, lines=lines)
             # A repository in the workspace that is covered itself is reported by its own root.
-            found += [item for item in changed if root.name != WORKSPACE or _absolute(root, item) not in covered]
-    return found
+            changed += [item for item in in_root if root.name != WORKSPACE or _absolute(root, item) not in covered]
+    return changed
 
 
 def differences_of(files: Files, work: Span, *, lines: bool) -> list[Difference]:
     """The net change of a stretch of work, without what other sessions certainly made at the same time."""
     before, after = work.begin, work.end or files.look()
-    found = differences_between(files, before, after, lines=lines)
+    changed = differences_between(files, before, after, lines=lines)
     others = {theirs.session for theirs in work_of_others(files.store, files.history, before, after)}
-    if not others or not found:
-        return found
+    if not others or not changed:
+        return changed
     attribution = Attribution(files, others, before, after)
     folder = workspace_prefix(files.history.state)
-    return [item for item in found if attribution.is_ours(os.path.join(folder, path_bytes(item.path))) is not False]
+    return [item for item in changed if attribution.is_ours(os.path.join(folder, path_bytes(item.path))) is not False]
 
 
 def _differences_in(
@@ -55,18 +55,26 @@ def _differences_in(
         return any(_has(files, tree, path) for tree in private)
 
     lead, content = _lead(files, root), partial(files.content, root) if lines else None
-    partial_tree = _partial_tree(root, same_root(after.roots, root), trees)
+    later = same_root(after.roots, root) or root
     for item in differences(*trees, overlay.get, content, is_private, lead):
+        path = path_bytes(item.path).removeprefix(lead)
         # Of a file that only one of the two covers, nothing is known.
-        if partial_tree is None or _has(files, partial_tree, path_bytes(item.path).removeprefix(lead)):
+        is_covered = _covers(files, root, path, later) and _covers(files, later, path, root)
+        if is_covered and not (
+            (item.before is None and overlay.is_left_out(before, root, path))
+            or (item.after is None and overlay.is_left_out(after, later, path))
+        ):
             yield item
 
 
-def _partial_tree(root: Root, end: Root | None, trees: tuple[Tree, Tree]) -> Tree | None:
-    """The tree of tracked files, if only one of the two checkpoints covers the folder as a whole."""
-    if end is None or root.is_partial == end.is_partial:
-        return None
-    return trees[0] if root.is_partial else trees[1]
+def _covers(files: Files, root: Root, path: bytes, other: Root) -> bool:
+    """Whether a checkpoint covers a path.
+
+    One of another agent lists no tracked files: it covers those in its tree, and is complete beside another such one.
+    """
+    if is_imported(root):
+        return other.is_partial or _has(files, files.overlay.get(root.tree), path)
+    return covers(root, path)
 
 
 def _has(files: Files, tree: Tree, path: bytes) -> bool:

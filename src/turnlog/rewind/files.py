@@ -14,10 +14,10 @@ from turnlog.log.payload import digest
 from turnlog.rewind.coverage import Coverage
 from turnlog.rewind.intent import carry_out, step_path
 from turnlog.rewind.lateroot import LateRoots
-from turnlog.rewind.overlay import Overlay
 from turnlog.rewind.snapshot import current_path, roots_of, workspace_folder, workspace_of
 from turnlog.store import Store
 from turnlog.thread.history import History
+from turnlog.thread.overlay import Overlay
 from turnlog.thread.space.checkpointcontent import given_up, newest_kept
 from turnlog.workspace.plan import Step
 from turnlog.workspace.read import read_below
@@ -36,7 +36,7 @@ class Files:
         self.coverage = coverage
         self._scanned = DigestOnlySink()
         self.overlay = Overlay(lambda name: self._scanned.trees.get(name) or self.store.get(name))
-        self._late_roots = (-1, LateRoots(()))
+        self._late_roots, self._late_roots_at = LateRoots(()), -1
 
     # ── now ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -87,12 +87,13 @@ class Files:
     def filled(self, checkpoint: Checkpoint, until: Checkpoint | None) -> Checkpoint:
         """The checkpoint, plus the folders that were first covered later, as they were when first seen."""
         state = self.history.state
-        if self._late_roots[0] != state.seq:
+        if self._late_roots_at != state.seq:
             entries = self.history.forward() if state.folders or state.tracked else ()
             checkpoints = [entry for entry in entries if isinstance(entry, Checkpoint)]
             gone = self._given_up(checkpoints)
-            self._late_roots = state.seq, LateRoots(entry for entry in checkpoints if entry.id not in gone)
-        return self._late_roots[1].fill(checkpoint, until)
+            self._late_roots = LateRoots(entry for entry in checkpoints if entry.id not in gone)
+            self._late_roots_at = state.seq
+        return self._late_roots.fill(checkpoint, until)
 
     def _given_up(self, checkpoints: list[Checkpoint]) -> frozenset[str]:
         return given_up(self.store, checkpoints, self.history.state.dropped)
@@ -101,8 +102,7 @@ class Files:
 
     def carry_out(self, intent: Intent, steps: list[Step], *, again: bool = False) -> list[Outcome]:
         """Carry out the steps of an intent. `again`: they were begun before, and interrupted."""
-        roots = roots_of(self.history.state)
-        covered = {path_text(os.fsencode(root.path)): (root.tracked, root.is_partial) for root in roots}
+        covered = {path_text(os.fsencode(root.path)): root for root in roots_of(self.history.state)}
         places = self._places_in(intent)
         steps = [replace(step, root=places.get(step.root, step.root)) for step in steps]
         progress = self.coverage.progress("restoring")

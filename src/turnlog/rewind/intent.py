@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from turnlog.errors import Corrupt, OutOfSpace, Unavailable
 from turnlog.log.entry import Checkpoint, Head, Intent
 from turnlog.log.ids import new_id, word_of
+from turnlog.log.path import is_at_or_below
 from turnlog.machine.process import may_run, this_process
+from turnlog.rewind.snapshot import CoveredRoot
 from turnlog.thread.history import History
 from turnlog.workspace.ignore.rule import ALWAYS
 from turnlog.workspace.plan import Plan, Step, action_of
@@ -36,10 +38,6 @@ class _Saved(Struct, array_like=True):
     size: int
     target: str
     extra: tuple[tuple[int, int] | None, list[tuple[str, str]]] | None = None
-
-
-Covered = dict[str, tuple[frozenset[bytes], bool]]
-"""The folders of a session: which paths in each are tracked, and whether only those are covered."""
 
 
 def make_intent(plan: Plan, before: Checkpoint, head: Head) -> Intent:
@@ -149,13 +147,16 @@ def running_in(intent: Intent, writers: dict[str, dict[str, Any]]) -> int:
 def carry_out(
     intent: Intent,
     steps: list[Step],
-    covered: Covered,
+    covered: dict[str, CoveredRoot],
     get: Callable[[str], Iterator[bytes]],
     *,
     again: bool,
     tell: Callable[[int], None] | None = None,
 ) -> list[Outcome]:
-    """Carry out an intent, folder by folder, only in folders of the session. `again`: it was begun before."""
+    """Carry out an intent, folder by folder, only in the folders of the session.
+
+    `covered` are these, by their paths as text. `again`: it was begun before.
+    """
     outcomes: list[Outcome] = []
     try:
         _running.add(intent.id)
@@ -180,15 +181,15 @@ def carry_out(
     return outcomes
 
 
-def _is_covered(step: Step, covered: Covered) -> bool:
-    if step.root not in covered:
+def _is_covered(step: Step, covered: dict[str, CoveredRoot]) -> bool:
+    root = covered.get(step.root)
+    if root is None:
         return False
     if not step.raw:  # the folder itself
         return True
-    tracked, is_partial = covered[step.root]
-    if any(step.raw == path or step.raw.startswith(path + b"/") for path in tracked):
+    if is_at_or_below(step.raw, root.tracked):
         return True
-    return not is_partial and not ALWAYS.intersection(step.raw.split(b"/"))
+    return not root.is_partial and not ALWAYS.intersection(step.raw.split(b"/"))
 
 
 def _in_one_folder(

@@ -73,10 +73,10 @@ class Planner:
         is_asked_for = target.when is None and target.turn is None
         if is_asked_for and all(entry.turn is None for entry in history.forward(target.seq)):
             return None
-        found = spans(self._store, history, history.forward(), target)
-        if not any(span.is_turn for span in found):
-            found.append(Span(target, None, "the time since the checkpoint", is_theirs=True))
-        return found
+        own = spans(self._store, history, history.forward(), target)
+        if not any(span.is_turn for span in own):
+            own.append(Span(target, None, "the time since the checkpoint", is_theirs=True))
+        return own
 
     # ── undo and redo ─────────────────────────────────────────────────────────────────────────────
 

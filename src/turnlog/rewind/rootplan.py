@@ -13,9 +13,7 @@ from turnlog.rewind.attribution import Attribution
 from turnlog.rewind.files import Files
 from turnlog.rewind.others import ForeignSpan, seen_by_others
 from turnlog.rewind.selection import Selection
-from turnlog.rewind.snapshot import load_rules
 from turnlog.rewind.span import Span, paths_in
-from turnlog.workspace.ignore.rule import was_covered
 from turnlog.workspace.pathstate import UNLOCKED
 from turnlog.workspace.plan import CREATE, DELETE, SKIPPED, UNSURE, Plan, PlanInput, Step, Stretch, make_plan
 from turnlog.workspace.read import exists_below
@@ -111,16 +109,7 @@ class RootPlanner:
 
     def _did_not_exist(self, path: bytes) -> bool:
         """Whether a path that is not in the target did not exist: it is neither ignored nor skipped."""
-        root = self._root
-        if any(path == item or path.startswith(item + b"/") for item in map(path_bytes, root.tracked)):
-            return True
-        if root.is_partial:
-            return False
-        if self._overlay.is_proved_absent(self._overlay.private(self._request.target, root), path):
-            return True
-        get_content = self._files.store.get
-        rules = load_rules(get_content(root.rules)) if root.rules else []
-        return was_covered(self._overlay.get(root.tree), path, rules, self._overlay.get, get_content)
+        return self._overlay.did_not_exist(self._request.target, self._root, path)
 
     def _does_not_exist(self, path: bytes) -> bool:
         """Whether a path that is not in the current checkpoint does not exist: it may only be ignored."""

@@ -23,7 +23,7 @@ from turnlog.thread.home.settings import Settings
 from turnlog.workspace import cache
 from turnlog.workspace.folderscan import Scan
 from turnlog.workspace.git import git_now
-from turnlog.workspace.ignore.outside import outside_rules
+from turnlog.workspace.ignore.outside import dump_rules, outside_rules
 from turnlog.workspace.ignore.rule import Outside, rules_of_tree
 from turnlog.workspace.ignoredscan import IgnoredScanner
 from turnlog.workspace.rootfolder import permissions_of
@@ -35,7 +35,6 @@ WORKSPACE = "workspace"
 """The name of the root that is the workspace."""
 IGNORED = "ignored"
 _MOST_SKIPPED = 1000
-_RULES = msgspec.json.Decoder(list[tuple[str, str]]).decode
 _MORE_FILES = "let this process open more files (`ulimit -n`), or end what has many open; then try again"
 _HINTS = {
     errno.EMFILE: _MORE_FILES,
@@ -314,13 +313,3 @@ def roots_of(state: State) -> Iterator[CoveredRoot]:
         yield CoveredRoot(path_text(os.fsencode(folder)), folder)
     for folder, names in sorted(others.items()):
         yield CoveredRoot(path_text(os.fsencode(folder)), folder, frozenset(names), is_partial=True)
-
-
-def dump_rules(outside: Outside) -> bytes:
-    """Rules from outside a tree as bytes, to be stored beside it."""
-    return msgspec.json.encode([(path_text(lead), path_text(text)) for lead, text in outside])
-
-
-def load_rules(data: bytes) -> Outside:
-    """The rules from the bytes of `dump_rules`."""
-    return [(path_bytes(lead), path_bytes(text)) for lead, text in _RULES(data)]

@@ -47,7 +47,7 @@ class Span(Struct, frozen=True):
     is_relayed: bool = False
     """Whether the turn was reported by an agent's hooks, which record where each tool ended."""
     is_blind: bool = False
-    """Whether the turn has no checkpoint at its beginning, so that the span begins with an earlier one."""
+    """Whether the turn has no checkpoint at its beginning: the span begins with an earlier one, or a void one."""
 
     @property
     def is_turn(self) -> bool:
@@ -94,9 +94,10 @@ class _Finder:
         begun = self._begun.get(entry.turn) if entry.turn is not None else None
         if begun is not None and self._last is not None and _is_sign(entry, begun):
             begun.last_sign, begun.next_checkpoint = self._last, None
-        if isinstance(entry, Note) and entry.turn is not None and begun is None and self._last is not None:
+        if isinstance(entry, Note) and entry.turn is not None and begun is None:
             if reason_of(entry) is not None:
-                self._begun[entry.turn] = _OpenTurn(self._last, self._last, is_blind=True)
+                last = self._last or Checkpoint(id="", seq=entry.seq, at=entry.at)
+                self._begun[entry.turn] = _OpenTurn(last, last, is_blind=True)
         elif isinstance(entry, Turn) and entry.turn is not None:
             self._turn(entry, entry.turn)
         elif isinstance(entry, Head):
@@ -205,6 +206,8 @@ class _Finder:
         return self._numbers.get(turn, len(self._numbers) + 1)
 
     def _add(self, span: Span) -> None:
+        if self._last is None:
+            return  # without any checkpoint, nothing is known of files
         if self._target is not None:
             if span.end is not None and span.end.seq <= self._target.seq:
                 return
@@ -278,10 +281,10 @@ def turns(store: Store, history: History) -> list[Span]:
 
 def get_turn(store: Store, history: History, turn: int | str | None) -> Span:
     """The turn with this number or id, with everything that may be its work; the newest by default."""
-    found = turns(store, history)
-    if turn is None and found:
-        return max(found, key=lambda span: span.number)
-    chosen = next((span for span in found if turn in (span.turn, span.number)), None)
+    spans_of_turns = turns(store, history)
+    if turn is None and spans_of_turns:
+        return max(spans_of_turns, key=lambda span: span.number)
+    chosen = next((span for span in spans_of_turns if turn in (span.turn, span.number)), None)
     if chosen is None:
         raise NotFound("no turn with checkpoints" if turn is None else f"no turn {turn} with checkpoints")
     return chosen

@@ -7,31 +7,31 @@ attributed because of its time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from turnlog.log.entry import Checkpoint, Message
-from turnlog.log.part import Root
+from turnlog.log.part import Root, covers
 from turnlog.rewind.snapshot import WORKSPACE
 from turnlog.workspace.plan import is_same
 from turnlog.workspace.tree import UNKNOWN, TreeNode, path_bytes
 
 
 class Sighting(Struct, frozen=True, eq=False):
-    """A checkpoint, and the current path of its session's workspace."""
+    """A checkpoint, and where the workspace of its session is now."""
 
     checkpoint: Checkpoint
-    place: bytes
-    """The path, with a slash at the end."""
+    workspace: bytes
+    """The path, with a slash at the end; `/` without a workspace."""
 
     def roots(self, path: bytes) -> list[tuple[Root, bytes]]:
         """The roots of the checkpoint that contain a file, with its path in each, the nearest first."""
         pairs: list[tuple[Root, bytes]] = []
         for root in self.checkpoint.roots:
-            top = self.place if root.name == WORKSPACE else path_bytes(root.path).rstrip(b"/") + b"/"
+            top = self.workspace if root.name == WORKSPACE else path_bytes(root.path).rstrip(b"/") + b"/"
             inside = path[len(top) :] if path.startswith(top) else b""
-            is_covered = not root.is_partial or inside in map(path_bytes, root.tracked)
-            if inside and is_covered and not root.is_private:
+            if inside and covers(root, inside) and not root.is_private:
                 pairs.append((root, inside))
         return sorted(pairs, key=lambda pair: len(pair[1]))
 
@@ -52,8 +52,8 @@ class TurnWork(Struct, eq=False):
     number: int
     agent: str | None
     begin: Sighting
-    end: Sighting | None
-    """None while the turn is open."""
+    last: Sighting
+    """The one at its end; while the turn is open, the newest of its session."""
     entry: int
     """The `seq` of its beginning."""
     within: str | None
@@ -63,43 +63,69 @@ class TurnWork(Struct, eq=False):
 
     def sees(self, path: bytes, seen: Seen) -> bool:
         """Whether its roots cover a file: not if the file is in a repository of its own."""
-        ends = [sighting for sighting in (self.begin, self.end) if sighting is not None and sighting.roots(path)]
+        ends = [sighting for sighting in (self.begin, self.last) if sighting.roots(path)]
         return any((node := seen(sighting)) is None or node.kind != UNKNOWN for sighting in ends)
 
 
-class Period(Struct, eq=False):
-    """The time from one sighting to a later one, and what is known to have happened then."""
+class TurnPeriod(Struct, eq=False):
+    """The time from one sighting to a later one, in which a turn worked."""
 
     first: int
     last: int
-    work: TurnWork | None = None
-    """The turn; None for a rewind."""
-    paths: frozenset[bytes] | None = None
-    """The only files it is about; None means all."""
-    target: int = -1
-    """For a rewind: the sighting that files went back to."""
-    session: str = ""
-    """For a rewind: its session."""
+    work: TurnWork
     is_doubtful: bool = False
-    """For a turn: whether it was cut short, so that it may not have been running any more."""
+    """Whether the turn was cut short, so that it may not have been running any more."""
+
+
+class DeclaredPeriod(Struct, eq=False):
+    """The time from one sighting to a later one, in which a turn changed the files that it declared."""
+
+    first: int
+    last: int
+    work: TurnWork
+    paths: frozenset[bytes]
+
+
+class RewindPeriod(Struct, eq=False):
+    """The time from one sighting to a later one, in which files were put back."""
+
+    first: int
+    last: int
+    paths: frozenset[bytes] | None
+    """The only files that it changed; None means all."""
+    target: int
+    """The sighting that files went back to; -1 if it is unknown."""
+    session: str
+
+
+class Owners(NamedTuple):
+    """The turns that may have made a change, and whether one of them certainly did."""
+
+    works: tuple[TurnWork, ...]
+    is_sure: bool
 
 
 ChangeRange = tuple[int, int]
 """Two sightings between which a file changed."""
 
 
+class _Claim(NamedTuple):
+    """A declaration, with the changes that it may be about."""
+
+    changes: set[ChangeRange]
+    work: TurnWork
+
+
 class Timeline(Struct):
     """Sightings in order, and what is known of the time between them."""
 
     sightings: list[Sighting]
-    turns: list[Period]
-    declared: list[Period]
-    rewinds: list[Period]
+    turns: list[TurnPeriod]
+    declared: list[DeclaredPeriod]
+    rewinds: list[RewindPeriod]
 
-    def owners(
-        self, first: int, last: int, path: bytes, seen: Seen, *, doubtful: bool = False
-    ) -> tuple[tuple[TurnWork, ...], bool]:
-        """The turns that may have changed a file between two sightings, and whether one of them certainly did.
+    def owners(self, first: int, last: int, path: bytes, seen: Seen, *, doubtful: bool = False) -> Owners:
+        """The turns that may have changed a file between two sightings.
 
         If turns overlap, the declaring turn owns the change. `doubtful`: turns that were cut short count as far as they
         may have continued.
@@ -107,17 +133,17 @@ class Timeline(Struct):
         by_turn: dict[str, TurnWork] = {}
         is_sure = True
         for step in range(first, last):
-            here = (
+            open_turns = (
                 period.work
                 for period in self.turns
                 if period.first <= step < period.last and period.is_doubtful <= doubtful
             )
-            works = _deepest([work for work in here if work is not None and work.sees(path, seen)])
+            works = _deepest([work for work in open_turns if work.sees(path, seen)])
             if len(works) > 1 and (declarer := self.declarer(first, last, path, seen)) in works:
                 works = [declarer]
             is_sure = is_sure and bool(works)
             by_turn.update((work.turn, work) for work in works)
-        return tuple(by_turn.values()), is_sure
+        return Owners(tuple(by_turn.values()), is_sure)
 
     def declarer(self, first: int, last: int, path: bytes, seen: Seen) -> TurnWork | None:
         """The turn whose declaration certainly covers the change of a file between two sightings.
@@ -125,19 +151,21 @@ class Timeline(Struct):
         Each declaration covers one change between two checkpoints of its session. Which change that is can be decided
         if the file has no other change there, or if all others certainly belong to other declarations.
         """
-        declarations = [period for period in self.declared if _declares(period, path)]
+        declarations = [period for period in self.declared if _declares(period.paths, path)]
         if not any(period.first <= first and last <= period.last for period in declarations):
             return None
         numbers = range(
             min(period.first for period in declarations),
             min(max(period.last for period in declarations) + 1, len(self.sightings)),
         )
-        steps = {*self.changes(numbers, seen), (first, last)}
-        within = [
-            ({step for step in steps if period.first <= step[0] and step[1] <= period.last}, period.work)
+        changes = {*self.changes(numbers, seen), (first, last)}
+        claims = [
+            _Claim(
+                {change for change in changes if period.first <= change[0] and change[1] <= period.last}, period.work
+            )
             for period in declarations
         ]
-        return _declared(within).get((first, last))
+        return _claimed(claims).get((first, last))
 
     def changes(self, numbers: Iterable[int], seen: Seen) -> Iterator[ChangeRange]:
         """The pairs of sightings between which a file changed; sightings without information are skipped."""
@@ -150,42 +178,41 @@ class Timeline(Struct):
                 yield before[0], number
             before = number, node
 
-    def rewind(self, first: int, last: int, path: bytes) -> Period | None:
+    def rewind(self, first: int, last: int, path: bytes) -> RewindPeriod | None:
         """The rewind in which a file was put back between two sightings."""
         within = (period for period in self.rewinds if period.first <= first and last <= period.last)
-        return next((period for period in within if _has(period, path)), None)
+        return next((period for period in within if period.paths is None or path in period.paths), None)
 
 
-def _declared(declarations: list[tuple[set[ChangeRange], TurnWork | None]]) -> dict[ChangeRange, TurnWork | None]:
-    """The owner of each change, given the changes that each declaration may cover; None if two declarations may."""
+def _claimed(claims: list[_Claim]) -> dict[ChangeRange, TurnWork | None]:
+    """The owner of each change; None if two declarations may be about it.
+
+    A declaration that may be about one change only, beside those that have an owner, owns it.
+    """
     owners: dict[ChangeRange, TurnWork | None] = {}
-    left = declarations
+    undecided = claims
     while True:
-        claimed: dict[ChangeRange, TurnWork | None] = {}
-        rest: list[tuple[set[ChangeRange], TurnWork | None]] = []
-        for steps, work in left:
-            if len(open_steps := steps - owners.keys()) == 1:
-                step = open_steps.pop()
-                claimed[step] = work if claimed.get(step, work) is work else None
+        new: dict[ChangeRange, TurnWork | None] = {}
+        rest: list[_Claim] = []
+        for claim in undecided:
+            if len(free := claim.changes - owners.keys()) == 1:
+                change = free.pop()
+                new[change] = claim.work if new.get(change, claim.work) is claim.work else None
             else:
-                rest.append((steps, work))
-        owners |= claimed
-        left = rest
-        if not claimed:
+                rest.append(claim)
+        owners |= new
+        undecided = rest
+        if not new:
             break
-    for steps, work in left:
-        if steps <= owners.keys():  # the declaration covers one of these, too
-            owners |= {step: None for step in steps if owners[step] is not work}
+    for claim in undecided:
+        if claim.changes <= owners.keys():  # the declaration is about one of these, too
+            owners |= {change: None for change in claim.changes if owners[change] is not claim.work}
     return owners
 
 
-def _has(period: Period, path: bytes) -> bool:
-    return period.paths is None or path in period.paths
-
-
-def _declares(period: Period, path: bytes) -> bool:
-    """Whether a period declares a path. A declared file includes the folders around it."""
-    return _has(period, path) or any(one.startswith(path + b"/") for one in period.paths or ())
+def _declares(paths: frozenset[bytes], path: bytes) -> bool:
+    """Whether a declaration of these paths is about a path. A declared file includes the folders around it."""
+    return path in paths or any(declared.startswith(path + b"/") for declared in paths)
 
 
 def _deepest(works: list[TurnWork]) -> list[TurnWork]:

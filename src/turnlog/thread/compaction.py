@@ -28,26 +28,26 @@ class KeptEnd(NamedTuple):
         """How many of the last of these messages stay."""
         own = [message for message in messages if message.seq]
         if self.turns is not None:
-            begins = [place for place, message in enumerate(own) if is_prompt(message)]
+            begins = [index for index, message in enumerate(own) if is_prompt(message)]
             if not self.turns or not begins:
                 return 0 if not self.turns else len(own)
             return len(own) - (begins[-self.turns] if self.turns < len(begins) else 0)
         if self.tokens is None:
             return self.messages
         kept = size = 0
-        for place in range(len(own) - 1, -1, -1):
-            size += tokens_of(own[place])
+        for index in range(len(own) - 1, -1, -1):
+            size += tokens_of(own[index])
             if size > self.tokens:
                 break
-            if _may_begin(own, place):
-                kept = len(own) - place
+            if _may_begin(own, index):
+                kept = len(own) - index
         return kept
 
 
-def _may_begin(own: list[Message], place: int) -> bool:
+def _may_begin(own: list[Message], index: int) -> bool:
     """Whether the kept part may begin there: not with a result, nor with the answer right after its question."""
-    message = own[place]
-    return message.role != "tool" and not (message.role == "assistant" and place and own[place - 1].role == "user")
+    message = own[index]
+    return message.role != "tool" and not (message.role == "assistant" and index and own[index - 1].role == "user")
 
 
 def check_compaction(replacement: list[Message | Ref] | None, keep: KeptEnd, *, of: Context | None) -> None:

@@ -6,7 +6,7 @@ import threading
 import warnings
 from bisect import bisect_left
 from collections.abc import Collection, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import msgspec
@@ -366,21 +366,21 @@ def _seq(entry: AnyEntry) -> int:
 
 
 def loaded(store: Store, log: Log) -> History:
-    """The history of an open log, with its state loaded."""
+    """The history of an open log, with its state loaded. If that fails, the log is closed."""
     history = History(store, log)
-    history.load()
+    try:
+        history.load()
+    except BaseException:
+        history.close()
+        raise
     return history
 
 
 @contextmanager
 def opened(store: Store, log: Log) -> Generator[History]:
     """The loaded history of a log, as a context manager. Leaving it closes the log."""
-    history = History(store, log)
-    try:
-        history.load()
+    with closing(loaded(store, log)) as history:
         yield history
-    finally:
-        history.close()
 
 
 def subagents(store: Store, history: History) -> Iterator[History]:

@@ -40,6 +40,8 @@ from turnlog.log.text import one_line
 
 PROMPT, CALLS, ERROR, SHOWN = 1, 2, 4, 8
 _NO_PARENT = -1
+_LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the calendar. Rounding leads beyond it."""
 _RULES = 2
 """The version of the rules. An outline that was cached with another version is ignored."""
 
@@ -140,7 +142,7 @@ class Outline:
         size, flags, tool, label = _about(entry, self._calls)
         self.seqs.append(entry.seq)
         self.parents.append(_parent(entry))
-        self.times.append(0 if at is None else round(at.timestamp() * 1000))
+        self.times.append(0 if at is None else min(round(at.timestamp() * 1000), _LATEST_MS))
         self.sizes.append(size)
         self.flags.append(flags | (SHOWN if is_shown else 0))
         self.kinds.append(_kind_of(entry))

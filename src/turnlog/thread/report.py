@@ -126,6 +126,10 @@ def lasting(duration: timedelta) -> str:
     return f"{minutes}m {seconds}s" if minutes else f"{seconds}s"
 
 
+_LONGEST_MS = timedelta.max // timedelta(milliseconds=1)
+"""Corrupt files report longer durations."""
+
+
 def stats_of(state: State) -> Stats:
     """The statistics of a state."""
     counts = state.counts.plus(state.inherited.counts)
@@ -139,7 +143,7 @@ def stats_of(state: State) -> Stats:
         last - first if first is not None and last is not None else timedelta(0),
         first,
         last,
-        timedelta(milliseconds=counts.busy_ms),
+        timedelta(milliseconds=min(counts.busy_ms, _LONGEST_MS)),
     )
 
 

@@ -56,11 +56,7 @@ class Erasures:
         except NotFound:
             return 0
         with closing(log):
-            targets = [
-                target
-                for seq, erasure in wanted
-                if erasure.id not in erased_there and (target := _at_target(log, seq, erasure))
-            ]
+            targets = _at_target(log, [(seq, erasure) for seq, erasure in wanted if erasure.id not in erased_there])
         if targets and not self._dry_run:
             erase_there(self._target, session, first, targets)
         erased_there.update((erasure.id, erasure) for erasure in targets)
@@ -99,9 +95,9 @@ class Erasures:
         while self._there:
             with closing(self._source.open(key.id, read_only=True, first=key.first)) as log:
                 history = History(self._source, log)
-                for erasure in self._there.get(history.first, {}).values():
-                    entry = derived.find(log, erasure.id)
-                    if isinstance(entry, (Set, Start)) and not entry.void:
+                erased_there = self._there.get(history.first, {})
+                for entry in log.read() if erased_there else ():
+                    if isinstance(entry, (Set, Start)) and entry.id in erased_there and not entry.void:
                         facts.append(fact_of(history.whole(entry)))
                 if history.fork is None:
                     break
@@ -114,13 +110,16 @@ def _whole(store: Store) -> dict[str, dict[str, Erasure]]:
     return {first: {erasure.id: erasure for erasure in some if not erasure.part} for first, some in erasures.items()}
 
 
-def _at_target(log: Log, seq: int | None, erasure: Erasure) -> Erasure | None:
-    """Return the erasure with the entry's `seq` at the target; None if the entry is not there."""
-    near = () if seq is None else log.read(after=seq - 1, before=seq + 1)
-    entry = next((item for item in near if isinstance(item, Entry)), None)
-    if entry is None or entry.id != erasure.id:
-        entry = derived.find(log, erasure.id)  # it was merged, and has another `seq`
-    return None if entry is None else replace(erasure, seq=entry.seq)
+def _at_target(log: Log, wanted: list[tuple[int | None, Erasure]]) -> list[Erasure]:
+    """Return the erasures with the `seq` that each entry has at the target, without those of which it has no entry."""
+    seqs: dict[str, int] = {}
+    for seq, erasure in wanted:
+        near = () if seq is None else log.read(after=seq - 1, before=seq + 1)
+        seqs |= {item.id: item.seq for item in near if isinstance(item, Entry) and item.id == erasure.id}
+    others = {erasure.id for _, erasure in wanted} - seqs.keys()
+    if others:  # they were merged, and have another `seq`
+        seqs |= {item.id: item.seq for item in log.read() if isinstance(item, Entry) and item.id in others}
+    return [replace(erasure, seq=seqs[erasure.id]) for _, erasure in wanted if erasure.id in seqs]
 
 
 def _erased(item: OutgoingLine, part: str = "") -> OutgoingLine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from turnlog.log.entry import WIDE_FACTS, Answer, AnyEntry, Ask, Fold, Set, Started, Writer
 from turnlog.log.field import NamesEntry, change
 from turnlog.log.ids import new_id
+from turnlog.store import derived
 from turnlog.thread.appender import Appender
+from turnlog.thread.history import History
 from turnlog.thread.reader import SessionReader
 from turnlog.transfer.outgoing import Outgoing, OutgoingLine
 
@@ -28,10 +30,10 @@ def merges(outgoing: Outgoing, after: int) -> bool:
     )
 
 
-def count_new(target: SessionReader, outgoing: Outgoing, after: int) -> int:
+def count_new(target: History, outgoing: Outgoing, after: int) -> int:
     """Return how many entries `merge` would append: those after entry `after` that the target lacks."""
-    new = (entry for entry in _entries(outgoing, after) if not isinstance(entry, _NOT_NEEDED))
-    return sum(target.find(entry.id) is None for entry in new)
+    ids = {entry.id for entry in _entries(outgoing, after) if not isinstance(entry, _NOT_NEEDED)}
+    return len(ids) - len(_seqs_of(ids, target.lines()))
 
 
 def merge(appender: Appender, outgoing: Outgoing, after: int) -> int:
@@ -40,17 +42,19 @@ def merge(appender: Appender, outgoing: Outgoing, after: int) -> int:
     Of two facts with the same name, the later one counts: if that is theirs, it is appended again. Of two answers to
     one question the earlier one counts, so that both homes agree.
     """
-    target = SessionReader(appender.history)
-    their_entries = list(target.entries(after=after))
+    history = appender.history
+    their_entries = list(SessionReader(history).entries(after=after))
+    ids = {entry.id for entry in _entries(outgoing, after)}
+    inherited = _seqs_of(ids, history.lines(before=history.inherited_to + 1))  # once, for they may be many
     theirs = {entry.key: entry for entry in their_entries if isinstance(entry, Set)}
     numbers: dict[int, int] = {}
     added = 0
     for entry in _entries(outgoing, after):
         if isinstance(entry, _NOT_NEEDED):
             continue
-        present = target.find(entry.id)
-        if present is not None:
-            numbers[entry.seq] = present.seq
+        present = derived.find(history.log, entry.id)
+        if present is not None or entry.id in inherited:
+            numbers[entry.seq] = inherited[entry.id] if present is None else present.seq
             continue
         added += 1
         if not isinstance(entry, Set):
@@ -65,6 +69,11 @@ def merge(appender: Appender, outgoing: Outgoing, after: int) -> int:
         if newest is not None and _time_of(newest) > _time_of(entry):
             appender.append([_in_place(_as_new(newest), appender)])
     return added
+
+
+def _seqs_of(ids: Container[str], entries: Iterable[AnyEntry]) -> dict[str, int]:
+    """The `seq` of each entry that has one of these ids."""
+    return {entry.id: entry.seq for entry in entries if entry.id in ids}
 
 
 def _before_theirs(entry: AnyEntry, theirs: list[AnyEntry]) -> AnyEntry:

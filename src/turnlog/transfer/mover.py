@@ -20,7 +20,6 @@ from turnlog.store import Listed, Log, Store, derived
 from turnlog.thread.appender import appending
 from turnlog.thread.history import opened
 from turnlog.thread.home.alias import invalidate_aliases
-from turnlog.thread.reader import SessionReader
 from turnlog.thread.space.checkpointcontent import count_with_private_roots
 from turnlog.thread.space.garbage import forget_unneeded
 from turnlog.transfer.agreement import Divergence, OtherSessionError, divergence_of, end_alike
@@ -283,7 +282,7 @@ class Mover:
             return False
         if self._dry_run:
             with opened(self._target, log) as history:
-                added = count_new(SessionReader(history), outgoing, divergence.last)
+                added = count_new(history, outgoing, divergence.last)
         else:
             with appending(self._target, log) as appender:
                 added = merge(appender, outgoing, divergence.last)

@@ -7,6 +7,7 @@ If both sides have continued a session, the fork begins after the last common en
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -128,8 +129,8 @@ class Outgoing:
         `name` is its existing id at the target, if it cannot be derived any more because `first` was erased.
         """
         cut = common.entry.seq
-        history = History(self._store, self._log)
-        facts = history.state_at(common.origin or self.since).wide
+        with closing(History(self._store, self._log)) as history:
+            facts = history.state_at(common.origin or self.since).wide
         host = first.entry.host if isinstance(first.entry, Writer) else None
         start = replace(
             replace(self.start, id=name, session=None) if name else self._start_with_id(b"%d" % cut, first.line),
@@ -140,7 +141,6 @@ class Outgoing:
             title=facts.get("title"),
             fork=Fork(self.id, cut, common.entry.id, host, first=self.first if self.first != self.id else None),
         )
-        history.close()
         return self._with_start(start, common.origin or self.since, (*self.cuts, cut))
 
     def fork_with_id(self, name: str, cut: int, second: str) -> Outgoing | None:

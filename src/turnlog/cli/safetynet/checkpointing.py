@@ -30,11 +30,11 @@ def own_session(home: Home, *, is_here: bool, agent: str | None = None) -> str |
 
 def new_session(home: Home, *, is_here: bool) -> Session:
     """Open a session for this project, if it may have checkpoints."""
-    place = ProjectFolder(workspace_path(".")) if is_here else project_folder()
-    folder = os.fsdecode(path_bytes(place.path))
+    project = ProjectFolder(workspace_path(".")) if is_here else project_folder()
+    folder = os.fsdecode(path_bytes(project.path))
     _refuse_folder(folder)
-    if place.why_not_all:
-        note(place.why_not_all)
+    if project.why_not_all:
+        note(project.why_not_all)
     return home.create(workspace=folder, agent=SAFETY_NET_AGENT)
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from turnlog.cli.draw.change import count_changes
 from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
-from turnlog.rewind.overlay import Overlay
 from turnlog.store import Store
+from turnlog.thread.overlay import Overlay
 from turnlog.workspace.diff import Difference, differences
 from turnlog.workspace.tree import FILE, FOLDER, LINK, UNKNOWN, Tree, TreeNode
 

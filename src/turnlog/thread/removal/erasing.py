@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import datetime
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -63,30 +64,75 @@ def plan_of(store: Store, history: History, wanted: Iterable[Erasure]) -> tuple[
     """The erasures per log, for these entries and the lines that repeat their content; the types of all, by id."""
     types: dict[str, str] = {}
     erasures: dict[tuple[str, str], dict[tuple[int, str], Erasure]] = {}
-    logs: list[PlacedLog] | None = None
+    named: dict[tuple[str, str], _Named] = {}
     for erasure in wanted:
         owner, entry = history.owner_of(erasure.seq), history.at(erasure.seq)
         assert entry is not None
+        named.setdefault((owner.id, owner.first), _Named(owner, {})).entries[entry.id] = entry
         erasures.setdefault((owner.id, owner.first), {})[erasure.seq, ""] = replace(erasure, id=entry.id)
         types[entry.id] = entry.type
-        for twin in _twins(store, owner, entry):
-            erasures[owner.id, owner.first][twin.seq, ""] = replace(erasure, seq=twin.seq, id=twin.id)
-        if isinstance(entry, (Set, Start)) and not entry.void:
+    logs: list[PlacedLog] | None = None
+    for key, (owner, entries) in named.items():
+        by_id = {erasure.id: erasure for erasure in erasures[key].values()}
+        for twin in _twins(store, owner, entries):
+            erasures[key][twin.seq, ""] = replace(by_id[twin.id], seq=twin.seq)
+        facts = [entry for entry in entries.values() if isinstance(entry, (Set, Start)) and not entry.void]
+        if facts:
             logs = all_logs(store) if logs is None else logs
-            for key, repeating, part in _repeats(store, logs, owner, history.whole(entry)):
-                erasures.setdefault(key, {})[repeating.seq, part] = replace(
-                    erasure, seq=repeating.seq, id=repeating.id, part=part
+            for repeat in _repeats(store, logs, owner, list(map(owner.whole, facts))):
+                line = repeat.line
+                erasures.setdefault(repeat.log, {})[line.seq, repeat.part] = replace(
+                    by_id[repeat.fact], seq=line.seq, id=line.id, part=repeat.part
                 )
-                types[repeating.id] = repeating.type
+                types[line.id] = line.type
     return [ErasedLog(session, first, list(some.values())) for (session, first), some in erasures.items()], types
 
 
-def _twins(store: Store, owner: History, entry: AnyEntry) -> Iterator[AnyEntry]:
-    """The other lines of the same entry: it was written again after a failed sync, and both can be read."""
+class _Named(NamedTuple):
+    """The entries of one log that are to be erased, by their ids."""
+
+    owner: History
+    entries: dict[str, AnyEntry]
+
+
+def _twins(store: Store, owner: History, entries: dict[str, AnyEntry]) -> Iterator[AnyEntry]:
+    """The other lines of these entries: one was written again after a failed sync, and both can be read."""
+    begins = {id: entry.again or entry.seq for id, entry in entries.items()}
     with closing(store.open(owner.id, read_only=True, first=owner.first)) as log:
-        for item in log.read(after=(entry.again or entry.seq) - 1):
-            if isinstance(item, Entry) and item.id == entry.id and item.seq != entry.seq and not item.void:
+        for item in log.read(after=min(begins.values()) - 1):
+            if not isinstance(item, Entry) or item.void or item.seq < begins.get(item.id, inf):
+                continue
+            if item.seq != entries[item.id].seq:
                 yield item
+
+
+class _Repeat(NamedTuple):
+    """A line that repeats a fact."""
+
+    log: tuple[str, str]
+    line: AnyEntry
+    part: str
+    fact: str
+    """The id of the entry with the fact."""
+
+
+def _repeats(store: Store, logs: list[PlacedLog], owner: History, facts: list[Set | Start]) -> Iterator[_Repeat]:
+    """The lines that repeat facts of one log, in it and in forks of it. Each log is read once."""
+    waiting = [((owner.id, owner.first), facts)]
+    for (session, first), known in waiting:  # grows during the iteration
+        is_own = first == owner.first
+        for fork in forks_of(logs, first):
+            if inherited := [fact for fact in known if _inherits(fork, fact.seq)]:
+                waiting.append((fork.key, inherited))
+        with closing(store.open(session, read_only=True, first=first)) as log:
+            reader = History(store, log)
+            for item in log.read(after=min(fact.seq for fact in known) if is_own else 0):
+                if not isinstance(item, (Fold, Head, Set, Start)):
+                    continue
+                whole = reader.whole(item)
+                for fact in known:
+                    if (not is_own or item.seq > fact.seq) and (part := repeated_part(whole, *fact_of(fact))):
+                        yield _Repeat((session, first), item, part, fact.id)
 
 
 def _erasable_at(history: History, seq: int) -> AnyEntry:
@@ -104,21 +150,6 @@ def erase_there(store: Store, session: str, first: str, erasures: list[Erasure])
         logs, _ = plan_of(store, history, erasures)
         derived.erases(store).erase(ErasingPlan(logs, sorted(_blobs_of(store, logs))))
     settle(store)
-
-
-def _repeats(
-    store: Store, logs: list[PlacedLog], owner: History, entry: Set | Start
-) -> Iterator[tuple[tuple[str, str], AnyEntry, str]]:
-    """The lines that repeat a fact, in its log and in forks of it, and which part of each."""
-    name, value = fact_of(entry)
-    waiting = [((owner.id, owner.first), entry.seq)]
-    for (session, first), after in waiting:  # grows during the iteration
-        waiting += [(fork.key, 0) for fork in forks_of(logs, first) if _inherits(fork, entry.seq)]
-        with closing(store.open(session, read_only=True, first=first)) as log:
-            reader = History(store, log)
-            for item in log.read(after=after):
-                if isinstance(item, Entry) and (part := repeated_part(reader.whole(item), name, value)):
-                    yield (session, first), item, part
 
 
 def fact_of(entry: Set | Start) -> tuple[str, Any]:

@@ -11,9 +11,12 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from turnlog.errors import NotFound
+from turnlog.errors import Corrupt, NotFound
 from turnlog.log.entry import Checkpoint
 from turnlog.log.part import Root, private_root, same_root
+from turnlog.log.path import is_at_or_below, path_bytes
+from turnlog.workspace.ignore.outside import load_rules
+from turnlog.workspace.ignore.rule import was_covered
 from turnlog.workspace.ignoredscan import NEVER_KEPT
 from turnlog.workspace.tree import FOLDER, GetTree, Tree, decode_tree, lookup
 
@@ -47,8 +50,8 @@ class Overlay:
         self, before: Checkpoint, after: Checkpoint, root: Root
     ) -> Callable[[Checkpoint, Root], Tree | None]:
         """A function that reads trees of two checkpoints for comparison: with ignored files only if both have them."""
-        knows = [self.private(point, root) is not None for point in (before, after)]
-        return self.tree if knows[0] == knows[1] else self._own
+        is_alike = (self.private(before, root) is None) == (self.private(after, root) is None)
+        return self.tree if is_alike else self._own
 
     def _own(self, checkpoint: Checkpoint, root: Root) -> Tree | None:
         own = same_root(checkpoint.roots, root)
@@ -67,12 +70,30 @@ class Overlay:
     def _laid_over(self, upper: Tree, lower: Tree) -> Tree:
         tree = {**lower, **upper}
         for name in upper.keys() & lower.keys():
-            one, other = upper[name], lower[name]
-            if one.kind == other.kind == FOLDER:
-                both = f"{one.digest} over {other.digest}"
-                self._both[both] = one.digest, other.digest
-                tree[name] = replace(one, digest=both)
+            above, below = upper[name], lower[name]
+            if above.kind == below.kind == FOLDER:
+                both = f"{above.digest} over {below.digest}"
+                self._both[both] = above.digest, below.digest
+                tree[name] = replace(above, digest=both)
         return tree
+
+    def did_not_exist(self, checkpoint: Checkpoint, root: Root, path: bytes) -> bool:
+        """Whether a path that is not in the tree of this root of a checkpoint did not exist, and was not left out."""
+        if is_at_or_below(path, set(map(path_bytes, root.tracked))):
+            return True
+        if root.is_partial:
+            return False
+        if self.is_proved_absent(self.private(checkpoint, root), path):
+            return True
+        rules = load_rules(self._load(root.rules)) if root.rules else []
+        return was_covered(self.get(root.tree), path, rules, self.get, self._load)
+
+    def is_left_out(self, checkpoint: Checkpoint, root: Root, path: bytes) -> bool:
+        """Whether a path that is covered, but not in the tree of this root, was left out by ignore rules."""
+        try:
+            return not root.is_partial and not self.did_not_exist(checkpoint, root, path)
+        except (NotFound, Corrupt):
+            return False  # the ignore rules are not known here
 
     def is_proved_absent(self, private: Tree | None, path: bytes) -> bool:
         """Whether a path that is not in the workspace's tree did not exist: not among the ignored files either."""
