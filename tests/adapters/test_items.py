@@ -1,6 +1,7 @@
 """Whatever JSON an item is, it comes back from what is kept of it and the blocks, to the order of its keys."""
 
 import json
+import sys
 from base64 import urlsafe_b64encode
 
 import pytest
@@ -49,6 +50,9 @@ def _blocks_and_item(draw):
     said += [{"said": given_input}, urlsafe_b64encode(data).decode()]
     fields = draw(st.dictionaries(_KEYS, st.one_of(_JSON, st.sampled_from(said)), max_size=6))
     return blocks, fields
+
+
+PICTURE = Image(media_type="image/png", data=b"p1")
 
 
 def _exactly(value) -> str:
@@ -188,3 +192,46 @@ def test_what_a_later_version_kept_is_a_mismatch(kept):
         pass
     else:
         assert kept == {"~": "0.text|"}
+
+
+def test_an_edited_picture_is_seen_or_refused():
+    kept = squeeze(
+        {"text": "look at this", "image": "data:image/png;base64,cDE="}, said := [Text("look at this"), PICTURE]
+    )
+    assert expand(kept, [said[0], Image(media_type="image/png", data=b"p2")], edited=True)["image"].endswith("cDI=")
+    for edited in ([said[0], Image(url="https://a.example/p.png")], [*said, Image(url="https://a.example/p.png")]):
+        with pytest.raises(Mismatch):
+            expand(kept, edited, edited=True)
+
+
+_CALLS = [ToolCall(id=f"c{n}", name="bash", input={"command": "ls", "n": n}) for n in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("item", "blocks"),
+    [
+        ([json.dumps(call.input) for call in _CALLS], _CALLS),
+        ([call.input for call in _CALLS], _CALLS),
+        ([{"text": "ok"} for _ in _CALLS], [Text("ok") for _ in _CALLS]),
+    ],
+    ids=["inputs as text", "inputs", "short texts"],
+)
+def test_many_blocks_take_no_more_steps_each_than_a_few(item, blocks):
+    """Counted in calls of functions: each input is written as text once, and each text of the item counted once."""
+
+    def steps(count: int) -> int:
+        calls = 0
+
+        def note(*_):
+            nonlocal calls
+            calls += 1
+
+        sys.setprofile(note)
+        try:
+            kept = squeeze(item[:count], blocks[:count])
+        finally:
+            sys.setprofile(None)
+        assert expand(kept, blocks) == item[:count]
+        return calls
+
+    assert steps(200) < 12 * steps(20)

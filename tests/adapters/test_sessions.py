@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 import turnlog
-from turnlog import Conflict, Invalid, aio
+from turnlog import Conflict, Invalid, Unavailable, aio
 from turnlog.adapters import _sessions as sessions_module
 from turnlog.adapters._sessions import AdapterSessions, ClosableAdapter
 from turnlog.session.interior import interior
@@ -208,3 +208,18 @@ def test_a_listing_has_forks_made_with_turnlog_and_no_session_of_others(home):
     home.create(id="theirs", agent="test")
     AdapterSessions(home, "other").create("b").fork(id="c")
     assert {info.id for info in sessions.infos()} == {"a", "fork"}
+
+
+def test_a_session_that_cannot_be_closed_keeps_nothing_else_open(tmp_path, monkeypatch):
+    sessions = AdapterSessions(tmp_path / "home", "test")
+    home, (first, second) = sessions.home, [sessions.create(name) for name in "ab"]
+
+    def broken():
+        raise Unavailable("the disk is gone")
+
+    monkeypatch.setattr(first, "close", broken)
+    with pytest.raises(Unavailable):
+        sessions.close()
+    assert second.is_closed
+    with pytest.raises(Invalid, match="closed"):
+        home.sessions()

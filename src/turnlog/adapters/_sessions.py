@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from turnlog import aio
@@ -39,10 +40,14 @@ class AdapterSessions:
     """
 
     def __init__(self, home: AnyHome, framework: str) -> None:
-        self._given = home
         self.framework = framework
-        self._home: Home | None = blocking_home(home) if isinstance(home, (Home, aio.Home)) else None
-        self._is_own = self._home is None
+        self._home: Home | None = None
+        self._location: str | os.PathLike[str] | None = None
+        self._is_own = not isinstance(home, (Home, aio.Home))
+        if isinstance(home, (Home, aio.Home)):
+            self._home = blocking_home(home)
+        else:
+            self._location = expand(home) if isinstance(home, str) and home.startswith("~") else home
         self._threads: Threads | None = None
         self._sessions: Recent[str, Session] = Recent(_OPEN_SESSIONS)
         self.is_closed = False
@@ -76,9 +81,7 @@ class AdapterSessions:
     def _open(self) -> None:
         if self._home is not None:  # another thread was faster
             return
-        assert not isinstance(self._given, (Home, aio.Home))
-        location = self._given
-        home = open_home(expand(location) if isinstance(location, str) and location.startswith("~") else location)
+        home = open_home(self._location)
         with self._mutex:
             if not self.is_closed:
                 self._home = home
@@ -94,12 +97,13 @@ class AdapterSessions:
             self.is_closed = True
             sessions = self._sessions.pop_all()
             threads, self._threads = self._threads, None
-        for session in sessions:
-            session.close()
-        if self._is_own and self._home is not None:
-            self._home.close()
-        if threads is not None:
-            threads.close()
+        with ExitStack() as closing:  # whatever cannot be closed, the others are
+            if threads is not None:
+                closing.callback(threads.close)
+            if self._is_own and self._home is not None:
+                closing.callback(self._home.close)
+            for session in sessions:
+                closing.callback(session.close)
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────────
 

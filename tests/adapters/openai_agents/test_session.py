@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 from agents import Agent, RunConfig, Runner, Usage
@@ -13,9 +14,8 @@ from agents.testing import ScriptedModel, assistant_message
 
 import turnlog
 from tests.adapters import theirs
-from turnlog import File, Image, Invalid, Message, Text, Thinking, ToolCall, ToolResult
-from turnlog.adapters import openai_agents
-from turnlog.adapters.openai_agents import TurnlogSession
+from turnlog import File, Image, Invalid, Message, Text, Thinking, ToolCall, ToolResult, Unavailable
+from turnlog.adapters.openai_agents import TurnlogSession, popping
 
 LEFT_OUT = {
     # Private connections.
@@ -224,7 +224,7 @@ def test_one_item_is_popped_of_a_message_of_several_that_an_edit_or_a_compaction
 def test_no_two_pop_the_same_item_where_a_compaction_is_the_newest(tmp_path, monkeypatch):
     both = threading.Barrier(2)
     once = threading.local()
-    items_of = openai_agents._items_of
+    items_of = popping.items_of
 
     def slowly(*args, **options):
         if not hasattr(once, "waited"):
@@ -236,7 +236,7 @@ def test_no_two_pop_the_same_item_where_a_compaction_is_the_newest(tmp_path, mon
         async with TurnlogSession("c1", tmp_path) as session:
             await session.add_items([{"role": "user", "content": f"say {word}"} for word in "abcdefgh"])
             session.session.compact("so far", keep=6)
-            monkeypatch.setattr(openai_agents, "_items_of", slowly)
+            monkeypatch.setattr(popping, "items_of", slowly)
             popped = await asyncio.gather(session.pop_item(), session.pop_item())
             assert sorted(item["content"] for item in popped) == ["say g", "say h"]
 
@@ -291,7 +291,7 @@ def test_pictures_and_files_that_others_sent_are_there(tmp_path, block, part, wh
 
 WORKER = """
 import asyncio, sys
-from turnlog.adapters.openai_agents import TurnlogSession
+from turnlog.adapters.openai_agents import TurnlogSession, popping
 
 async def main():
     session = TurnlogSession("c1", sys.argv[1])
@@ -357,3 +357,52 @@ def test_what_no_log_can_hold_of_a_call_comes_back_all_the_same(tmp_path):
         asyncio.run(session.add_items(items))
     with TurnlogSession("c1", tmp_path) as session:
         assert asyncio.run(session.get_items()) == items
+
+
+class Run:
+    """What the SDK hands over beside the items: the usage of a run so far."""
+
+    def __init__(self, input_tokens, cached_tokens=0):
+        details = SimpleNamespace(cached_tokens=cached_tokens)
+        self.usage = SimpleNamespace(input_tokens=input_tokens, input_tokens_details=details, output_tokens=1)
+
+
+def test_what_a_run_took_is_counted_when_its_items_are_added_again(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        monkeypatch.undo()
+        raise Unavailable("the disk is full")
+
+    with TurnlogSession("c1", tmp_path) as session:
+        asyncio.run(session.add_items([{"role": "user", "content": "x"}]))
+        run = Run(10, cached_tokens=4)
+        monkeypatch.setattr(turnlog.Session, "append", refused)
+        with pytest.raises(Unavailable):
+            asyncio.run(session.add_items([{"role": "user", "content": "y"}], wrapper=run))
+        for _ in range(2):
+            asyncio.run(session.add_items([{"role": "user", "content": "y"}], wrapper=run))
+        own = session.session.usage().own
+        assert (own.input_tokens, own.cache_read_tokens, own.output_tokens) == (6, 4, 1)
+
+
+@pytest.mark.parametrize("call", ["clear_session", "pop_item"])
+def test_a_session_that_is_purged_meanwhile_has_nothing(tmp_path, monkeypatch, call):
+    rewind = turnlog.Session.rewind
+
+    def purged_first(*given, **options):
+        monkeypatch.undo()
+        with turnlog.open(tmp_path) as home:
+            home.purge("c1", deleted=False)
+        return rewind(*given, **options)
+
+    with TurnlogSession("c1", tmp_path) as session:
+        asyncio.run(session.add_items([{"role": "user", "content": "x"}]))
+        monkeypatch.setattr(turnlog.Session, "rewind", purged_first)
+        assert asyncio.run(getattr(session, call)()) is None
+        assert asyncio.run(session.get_items()) == []
+
+
+def test_an_item_before_very_many_notes_is_taken_back(tmp_path):
+    with TurnlogSession("c1", tmp_path) as session:
+        asyncio.run(session.add_items([{"role": "user", "content": "x"}]))
+        session.session.append(*[Message(role="user", blocks=[]) for _ in range(1_500)])
+        assert asyncio.run(session.pop_item()) == {"role": "user", "content": "x"}

@@ -379,3 +379,40 @@ def test_what_no_log_can_hold_and_what_is_oddly_shaped_comes_back_all_the_same(t
     with pytest.raises(Invalid, match="levels deep"):
         message = {"role": "user", "content": [{"text": "x", "y": json.loads("[" * 700 + "]" * 700)}]}
         repository.create_message("s1", "a1", SessionMessage(message, 9))
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+def test_a_session_that_goes_away_during_an_update_is_told(tmp_path, is_other):
+    repository = begun(TurnlogSessionRepository(tmp_path))
+    eraser = TurnlogSessionRepository(tmp_path) if is_other else repository
+
+    class Erasing(SessionAgent):
+        def to_dict(self):
+            if eraser.read_session("s1") is not None:
+                eraser.delete_session("s1")
+            return super().to_dict()
+
+    with pytest.raises(SessionException, match="Agent a1 in session s1 does not exist"):
+        repository.update_agent("s1", Erasing("a1", {}, {}))
+    assert repository.read_session("s1") is None
+
+
+def test_what_an_agent_does_to_its_message_later_does_not_change_what_is_kept(tmp_path):
+    repository = begun(TurnlogSessionRepository(tmp_path))
+    call = {"toolUse": {"toolUseId": "c", "name": "n", "input": {"of": ["given"], "raw": b"bytes"}}}
+    message = {"role": "assistant", "content": [call]}
+    repository.create_message("s1", "a1", SessionMessage(message, 0))
+    call["toolUse"]["input"]["of"].append("later")
+    [kept] = repository.list_messages("s1", "a1")
+    assert kept.message["content"][0]["toolUse"]["input"] == {"of": ["given"], "raw": b"bytes"}
+
+
+def test_a_message_of_a_class_of_its_own_is_what_it_says_itself(tmp_path):
+    class Marked(SessionMessage):
+        def to_dict(self):
+            return {**super().to_dict(), "mark": 1}
+
+    repository = begun(TurnlogSessionRepository(tmp_path))
+    repository.create_message("s1", "a1", Marked({"role": "user", "content": [{"text": "hi"}]}, 0))
+    [message] = repository.sessions.find("s1").messages()
+    assert message.meta["strands"]["mark"] == 1

@@ -216,8 +216,8 @@ class TurnlogSessionService(BaseSessionService, ClosableAdapter):
         try:  # facts of an event that is there already must not be set again
             stored.append(draft, *facts, to=to, after=head, once=True)
         except AlreadyExists:
-            known = stored.find(draft.id)
-            if known is not None and _stored_item(known) == _stored_item(draft):
+            namesake = stored.find(draft.id)
+            if namesake is not None and _stored_item(namesake) == _stored_item(draft):
                 return False
             # Another event has that id: this one gets a new one.
             return self._append_checked(stored, session, {**item, "id": new_id()}, own)

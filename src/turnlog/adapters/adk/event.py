@@ -191,7 +191,9 @@ class _Reader:
                 "response": {"error" if block.is_error else "output": text},
             }
             inner = [] if isinstance(block.content, str) else block.content
-            if media := [part for one in inner if isinstance(one, (Image, File)) and (part := self._media(one))]:
+            if media := [
+                part for nested in inner if isinstance(nested, (Image, File)) and (part := self._media(nested))
+            ]:
                 response["parts"] = media
             return {"function_response": response}
         return self._media(block) if isinstance(block, (Image, File)) else None

@@ -123,15 +123,14 @@ class TurnlogSessionStore(ClosableAdapter):
                 try:
                     for line, drafts in zip(lines, drafts_of_lines, strict=True):
                         batch.add(line, drafts)
-                    batch.flush()
+                    session = batch.flush()
                 except (Conflict, AlreadyExists):
                     continue  # others were faster: what it hangs on may be another node by now
                 except NotFound:
                     self.sessions.forget(name)
                     continue
-                assert batch.session is not None
-                batch.tail.head = batch.session.head
-                self._tails.put(batch.session.id, batch.tail)
+                batch.tail.head = session.head
+                self._tails.put(session.id, batch.tail)
                 return
 
     def _tail(self, name: str, session: Session | None) -> TranscriptTail:

@@ -58,9 +58,7 @@ class LineBatch:
 
     def _clear(self, line: Line, calls: list[str]) -> None:
         """Take the results of these calls out of what goes to the model, as the line says."""
-        self.flush()
-        assert self.session is not None
-        for node in self.session.path():
+        for node in self.flush().path():
             if isinstance(node, Message) and (edit := cleared(node, calls, line)) is not None:
                 self._drafts.append(edit)
                 self.tail.add(edit)
@@ -80,15 +78,16 @@ class LineBatch:
                 self.tail.add(target)
         return True
 
-    def flush(self) -> None:
+    def flush(self) -> Session:
         """Write the lines added so far: all of them or nothing."""
         drafts, self._drafts = [*self._facts, *self._drafts], []
-        if not drafts:
-            return
         if self.session is None:
             self.session = self._create(drafts)
+        elif not drafts:
+            return self.session
         else:
             # Facts are about the whole session, so they are refused if others wrote anything: they may be out of date.
             # After the first write of this batch, its lines go behind what others wrote.
             self.session.append(*drafts, to=self._to, rebase=self._has_begun, alone=bool(self._facts))
         self._facts, self._to, self._has_begun = [], None, True
+        return self.session

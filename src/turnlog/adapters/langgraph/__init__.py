@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from turnlog.adapters._argument import check_id
 from turnlog.adapters._framework import import_framework
@@ -48,6 +48,14 @@ __all__ = ["TurnlogSaver"]
 _CONFLICTS = ("branch", "raise")
 _STRATEGIES = ("keep_latest", "delete")
 _PAGE = 16
+
+
+class _Candidate(NamedTuple):
+    """A checkpoint that may be one of those that a caller listed."""
+
+    thread_id: str
+    thread: KnownThread
+    stored: Stored
 
 
 class TurnlogSaver(ClosableAdapter, BaseCheckpointSaver[int]):
@@ -96,30 +104,37 @@ class TurnlogSaver(ClosableAdapter, BaseCheckpointSaver[int]):
     ) -> Iterator[CheckpointTuple]:
         names = configurable(config) if config else {}
         only = get_checkpoint_id(config) if config else None
-        threads = [check_id(str(names["thread_id"]), "thread_id")] if names.get("thread_id") else self._thread_ids()
+        thread_ids = [check_id(str(names["thread_id"]), "thread_id")] if names.get("thread_id") else self._thread_ids()
         namespace = names.get("checkpoint_ns")
         codec = ValueCodec(self.serde)
         wanted_ns = None if namespace is None else codec.stored_ns(namespace)
-        candidates: list[tuple[str, str, Stored]] = []
-        for thread_id in threads:
-            outside = None
+        candidates: list[_Candidate] = []
+        for thread_id in thread_ids:
             with self.sessions.locked(thread_id):
                 thread = self._threads.find(thread_id)
-                if thread is not None and not thread.index.checkpoints and before is None and not wanted:
+                if thread is None:
+                    continue
+                outside = None
+                if not thread.index.checkpoints and before is None and not wanted:
                     outside = CheckpointReader(thread, codec).outside_tuple(thread_id, wanted_ns or "", only)
-                for stored in thread.index.newest_first() if thread is not None else ():
+                for stored in thread.index.visible():
                     ns, name = stored.key
-                    is_there = wanted_ns in (None, ns) and only in (None, name)
-                    if is_there and (before is None or name < before):
-                        candidates.append((name, thread_id, stored))
+                    is_asked_for = wanted_ns in (None, ns) and only in (None, name)
+                    if is_asked_for and (before is None or name < before):
+                        candidates.append(_Candidate(thread_id, thread, stored))
             if outside is not None:  # the caller may do anything before it asks for the next one: no lock is held
                 yield outside
-        for _, thread_id, stored in sorted(candidates, key=lambda candidate: candidate[0], reverse=True):
+        candidates.sort(key=lambda candidate: candidate.stored.key[1], reverse=True)
+        for thread_id, thread, stored in candidates:
             with self.sessions.locked(thread_id):
-                thread = self._threads.find(thread_id, fresh=False)
-                checkpoint = None if thread is None else CheckpointReader(thread, codec).tuple_of(thread_id, stored)
-            if checkpoint is not None and all(checkpoint.metadata.get(key) == value for key, value in wanted.items()):
-                yield checkpoint
+                if not self._threads.is_there(thread):
+                    continue
+                reader = CheckpointReader(thread, codec)
+                metadata = reader.metadata_of(stored)
+                if any(metadata.get(key) != value for key, value in wanted.items()):
+                    continue
+                checkpoint = reader.tuple_of(thread_id, stored)
+            yield checkpoint
 
     def _thread_ids(self) -> list[str]:
         return [info.id for info in self.sessions.infos()]
@@ -224,8 +239,8 @@ class TurnlogSaver(ClosableAdapter, BaseCheckpointSaver[int]):
                 thread = self._threads.find(thread_id)
                 if thread is not None:
                     reader = CheckpointReader(thread, ValueCodec(self.serde))
-                    checkpoints = thread.index.newest_first()
-                    self._hide(thread, [s for s in checkpoints if reader.checkpoint_of(s)[1].get("run_id") in wanted])
+                    checkpoints = thread.index.visible()
+                    self._hide(thread, [s for s in checkpoints if reader.metadata_of(s).get("run_id") in wanted])
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Hide every checkpoint but the newest of each namespace; or, with `delete`, erase the threads."""
@@ -238,8 +253,8 @@ class TurnlogSaver(ClosableAdapter, BaseCheckpointSaver[int]):
             with self.sessions.locked(thread_id):
                 thread = self._threads.find(thread_id)
                 if thread is not None:
-                    newest = {ns: thread.index.latest(ns) for ns, _ in thread.index.all_visible()}
-                    self._hide(thread, [s for s in thread.index.newest_first() if s is not newest[s.key[0]]])
+                    checkpoints = thread.index.visible()
+                    self._hide(thread, [s for s in checkpoints if s is not thread.index.latest(s.key[0])])
 
     def _hide(self, thread: KnownThread, checkpoints: Sequence[Stored]) -> None:
         if checkpoints:

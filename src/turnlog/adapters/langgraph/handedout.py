@@ -45,7 +45,7 @@ class HandedOut:
         self.values_of(key).update(seen)
         self.written_elements.clear()
 
-    def values_before(self, key: Key | None, load: Callable[[Stored], Any]) -> dict[str, SeenValue]:
+    def values_before(self, key: Key | None, load: Callable[[Stored], None]) -> dict[str, SeenValue]:
         """The values of a checkpoint that a new one follows; loaded if they are not remembered."""
         stored = None if key is None else self._index.checkpoints.get(key)
         if stored is not None and stored.key not in self._seen:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, NotRequired, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast, final
 
 from langchain_core.messages import BaseMessage
 from msgspec.structs import replace
@@ -21,20 +20,33 @@ Key = tuple[str, str]
 """A namespace and the id of a checkpoint in it."""
 
 
-class CheckpointData(TypedDict):
-    """A checkpoint as the log has it."""
-
+class _CheckpointData(TypedDict):
     ns: str
     id: str
     parent: str | None
     values: dict[str, StoredValue]
     """The values by channel; where nothing may be readable, channels have numbers."""
-    c: NotRequired[StoredValue]
+
+
+@final
+class ReadableCheckpoint(_CheckpointData):
+    """A checkpoint as the log has it."""
+
+    c: StoredValue
     """The other fields, with the position that the values had among them."""
-    m: NotRequired[StoredValue]
+    m: StoredValue
     """The metadata."""
-    x: NotRequired[StoredValue]
-    """Where nothing may be readable, instead of those two: fields, metadata, names of channels, and the namespace."""
+
+
+@final
+class OpaqueCheckpoint(_CheckpointData):
+    """A checkpoint of which nothing may be readable."""
+
+    x: StoredValue
+    """The other fields, the metadata, the names of the channels, and the namespace."""
+
+
+CheckpointData = ReadableCheckpoint | OpaqueCheckpoint
 
 
 class WritesData(TypedDict):
@@ -224,18 +236,13 @@ class ThreadIndex:
         """The checkpoint with that id, if it is not hidden."""
         return None if (ns, name) in self.hidden else self.checkpoints.get((ns, name))
 
-    def newest_first(self) -> list[Stored]:
-        """Every checkpoint that is not hidden."""
-        keys = (key for key in self.checkpoints if key not in self.hidden)
-        return [self.checkpoints[key] for key in sorted(keys, key=lambda key: key[1], reverse=True)]
+    def visible(self) -> list[Stored]:
+        """Every checkpoint that is not hidden, oldest first."""
+        return [stored for key, stored in self.checkpoints.items() if key not in self.hidden]
 
     def writes_of(self, key: Key) -> list[Write]:
         """What was written to a checkpoint, in no order."""
         return list(self._writes.get(key, {}).values())
-
-    def all_visible(self) -> Iterator[Key]:
-        """The keys of every checkpoint that is not hidden."""
-        return (key for key in self.checkpoints if key not in self.hidden)
 
     # ── stored values ─────────────────────────────────────────────────────────────────────────────
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnlog.adapters.langgraph.handedout import SeenValue
 from turnlog.adapters.langgraph.index import Stored
@@ -11,8 +11,15 @@ from turnlog.adapters.langgraph.thread import KnownThread
 from turnlog.adapters.langgraph.value import Element, Loads, StoredValue, loaded
 
 
+class LoadedValue(NamedTuple):
+    """The value of a channel, made anew, and what to remember of it."""
+
+    value: Any
+    seen: SeenValue
+
+
 class ValueReader:
-    """Makes the values of a thread anew. What it hands out is remembered."""
+    """Makes the values of a thread anew."""
 
     def __init__(self, thread: KnownThread, loads: Loads) -> None:
         self._thread = thread
@@ -20,23 +27,27 @@ class ValueReader:
         self._loads = loads
 
     def values(self, stored: Stored, names: Iterable[str]) -> dict[str, Any]:
-        """The values of a checkpoint's channels, but for those that are lost."""
+        """The values of a checkpoint's channels, but for those that are lost. They are remembered as handed out."""
         values: dict[str, Any] = {}
         seen = self._thread.handed_out.values_of(stored.key)
         for key, name in zip(stored.data["values"], names, strict=True):
-            source = self._index.source_of(*stored.key, key)
-            if source is None:
-                continue
-            where, kept = source
-            if "l" not in kept:
-                seen[name] = SeenValue(where, kept, [])
-                values[name] = loaded(kept, self._loads)
-                continue
-            readable, is_whole = self._index.elements_of(stored.key[0], kept)
-            elements = [self.element(element) for element in readable]
-            seen[name] = SeenValue(where if is_whole else None, None, elements)
-            values[name] = [element.value for element in elements]
+            value = self.value(stored, key)
+            if value is not None:
+                values[name], seen[name] = value
         return values
+
+    def value(self, stored: Stored, key: str) -> LoadedValue | None:
+        """One value of a checkpoint; None if it is lost."""
+        source = self._index.source_of(*stored.key, key)
+        if source is None:
+            return None
+        where, kept = source
+        if "l" not in kept:
+            return LoadedValue(loaded(kept, self._loads), SeenValue(where, kept, []))
+        readable, is_whole = self._index.elements_of(stored.key[0], kept)
+        elements = [self.element(element) for element in readable]
+        seen = SeenValue(where if is_whole else None, None, elements)
+        return LoadedValue([element.value for element in elements], seen)
 
     def element(self, kept: StoredValue) -> Element:
         """An element of a list."""

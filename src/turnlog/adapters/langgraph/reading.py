@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -21,6 +21,16 @@ from turnlog.adapters.langgraph.loading import ValueReader
 from turnlog.adapters.langgraph.outside import MESSAGES, conversation_before, merge_outside_messages, outside_name
 from turnlog.adapters.langgraph.thread import KnownThread
 from turnlog.adapters.langgraph.value import ValueCodec, loaded
+
+
+class _Decoded(NamedTuple):
+    """A checkpoint without the values of its channels."""
+
+    fields: dict[str, Any]
+    """With the position of the values in the place of the values."""
+    metadata: CheckpointMetadata
+    channels: list[str]
+    ns: str
 
 
 class CheckpointReader:
@@ -43,11 +53,12 @@ class CheckpointReader:
         self, thread_id: str, stored: Stored, config: RunnableConfig | None = None, *, is_latest: bool = False
     ) -> CheckpointTuple:
         """A checkpoint with its writes. `is_latest`: with what others have said since."""
-        checkpoint, metadata = self.checkpoint_of(stored, is_latest=is_latest)
-        ns, name = self._ns_of(stored), stored.key[1]
+        decoded = self._decoded(stored)
+        checkpoint = self._with_values(stored, decoded, is_latest=is_latest)
+        ns, name = decoded.ns, stored.key[1]
         parent = None if not stored.parent else config_of(thread_id, ns, stored.parent)
         writes = self.writes(stored.key)
-        return CheckpointTuple(config or config_of(thread_id, ns, name), checkpoint, metadata, parent, writes)
+        return CheckpointTuple(config or config_of(thread_id, ns, name), checkpoint, decoded.metadata, parent, writes)
 
     def outside_tuple(self, thread_id: str, ns: str, name: str | None) -> CheckpointTuple | None:
         """The state of a session that other programs or people wrote, for the graph that goes on with it."""
@@ -64,26 +75,32 @@ class CheckpointReader:
         config, key = config_of(thread_id, ns, checkpoint["id"]), (ns, checkpoint["id"])
         return CheckpointTuple(config, checkpoint, metadata, None, self.writes(key))
 
-    def checkpoint_of(self, stored: Stored, *, is_latest: bool = False) -> tuple[Checkpoint, Any]:
-        """A checkpoint and its metadata."""
+    def load_values(self, stored: Stored) -> None:
+        """Make the values of a checkpoint anew, so that they are remembered."""
+        self._values.values(stored, self._decoded(stored).channels)
+
+    def metadata_of(self, stored: Stored) -> CheckpointMetadata:
+        """The metadata of a checkpoint. To ask many for it is cheap: no values are made."""
+        if "x" in stored.data:
+            return self._decoded(stored).metadata
+        return loaded(stored.data["m"], self._codec.loads)
+
+    def _decoded(self, stored: Stored) -> _Decoded:
         loads, data = self._codec.loads, stored.data
         if "x" in data:
-            rest, metadata, names, _ = loaded(data["x"], loads)
-        else:
-            assert "c" in data and "m" in data
-            rest, metadata, names = loaded(data["c"], loads), loaded(data["m"], loads), list(data["values"])
-        values = self._values.values(stored, names)
+            return _Decoded(*loaded(data["x"], loads))
+        return _Decoded(loaded(data["c"], loads), loaded(data["m"], loads), list(data["values"]), stored.key[0])
+
+    def _with_values(self, stored: Stored, decoded: _Decoded, *, is_latest: bool) -> Checkpoint:
+        values = self._values.values(stored, decoded.channels)
         if is_latest:
             writer = self._codec.writer(nodes=False)
             merge_outside_messages(self._thread, stored, values, writer, self._values)
         # In the order that it had: the values were one of its fields.
-        position = rest.pop("channel_values")
-        fields = list(rest.items())
+        position = decoded.fields.pop("channel_values")
+        fields = list(decoded.fields.items())
         fields.insert(position, ("channel_values", values))
-        return cast("Checkpoint", dict(fields)), metadata
-
-    def _ns_of(self, stored: Stored) -> str:
-        return loaded(stored.data["x"], self._codec.loads)[3] if "x" in stored.data else stored.key[0]
+        return cast("Checkpoint", dict(fields))
 
     def writes(self, key: Key) -> list[PendingWrite]:
         """What was written to a checkpoint, in the order in which it counts."""
@@ -114,8 +131,9 @@ class CheckpointReader:
             for write in reversed(self.writes(stored.key)):
                 if write[1] in waiting:
                     histories[write[1]]["writes"].insert(0, write)
-            values = self.checkpoint_of(stored)[0]["channel_values"]
-            for channel in waiting & values.keys():
-                histories[channel]["seed"] = values[channel]
-            waiting -= values.keys()
+            for key, channel in zip(stored.data["values"], self._decoded(stored).channels, strict=True):
+                value = self._values.value(stored, key) if channel in waiting else None
+                if value is not None:
+                    histories[channel]["seed"] = value.value
+                    waiting.remove(channel)
         return histories

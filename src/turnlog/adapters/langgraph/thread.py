@@ -6,9 +6,12 @@ from turnlog.adapters._recent import Recent
 from turnlog.adapters._sessions import AdapterSessions
 from turnlog.adapters.langgraph.handedout import HandedOut
 from turnlog.adapters.langgraph.index import ThreadIndex
+from turnlog.errors import NotFound
 from turnlog.session import Session
+from turnlog.thread.reader import refuse_purged
 
 _THREADS = 64
+"""A thread of 200 steps takes 1.5 MB."""
 
 
 class KnownThread:
@@ -38,6 +41,16 @@ class KnownThreads:
         self._recent.put(thread_id, thread)
         thread.index.catch_up()
         return thread
+
+    def is_there(self, thread: KnownThread) -> bool:
+        """Whether a thread that was found before was not erased since. It is not read again. Its lock is held."""
+        self._sessions.check_open()
+        if self._recent.get(thread.session.id) is not thread:
+            try:
+                refuse_purged(thread.session, ("live",))
+            except NotFound:
+                return False
+        return True
 
     def forget(self, thread_id: str) -> None:
         """Forget what is known of a thread."""

@@ -64,7 +64,7 @@ def _values_before(
     if thread is None:
         return {}, _find_none
     key = (stored_ns, parent) if parent else None
-    before = thread.handed_out.values_before(key, lambda stored: CheckpointReader(thread, codec).checkpoint_of(stored))
+    before = thread.handed_out.values_before(key, CheckpointReader(thread, codec).load_values)
     return before, thread.handed_out.finder(before)
 
 

@@ -168,30 +168,30 @@ class TurnlogConversationStore(ClosableAdapter, ConversationStore):
         parent_id = entries[0].parent_id if entries else record.head_id
         if entries and record.head_id not in {entry.id for entry in entries}:
             raise ConversationConflict(record.conversation_id)
-        if session is None and parent_id is not None:
-            try:
-                source, parent = self._holder(parent_id)
-            except LookupError:
-                raise ConversationConflict(record.conversation_id) from None
-            labels = {"framework": FRAMEWORK, "conversation_id": record.conversation_id, "fork": FRAMEWORK}
-            session = self.sessions.hold(source.fork(parent, id=record.conversation_id, labels=labels))
-            head_id = parent_id
         if session is None:
-            labels = {"conversation_id": record.conversation_id}
-            self.sessions.create(
-                record.conversation_id, labels=labels, drafts=[*drafts, _fact(record, len(drafts) + 2)]
-            )
-            return
+            if parent_id is None:
+                labels = {"conversation_id": record.conversation_id}
+                fact = _fact(record, len(drafts) + 2)
+                self.sessions.create(record.conversation_id, labels=labels, drafts=[*drafts, fact])
+                return
+            session, head_id = self._forked(record.conversation_id, parent_id), parent_id
         to = None
         if parent_id != head_id:
             parent = None if parent_id is None else session.find(parent_id)
             if parent_id is not None and parent is None:
                 raise ConversationConflict(record.conversation_id)
             to = 0 if parent is None else parent.seq
-        # The first write of a process puts an entry of its own before the batch, a move of the head is in it.
-        is_first_write = process_word() not in history_of(session).state.writers
-        end = session.seq + is_first_write + (to is not None) + len(drafts) + 1
+        end = _seq_after(session, len(drafts) + 1, is_moved=to is not None)
         session.append(*drafts, _fact(record, end), to=to, alone=True)
+
+    def _forked(self, conversation_id: str, parent_id: str) -> Session:
+        """A new session for a conversation that continues another one behind that entry."""
+        try:
+            source, parent = self._holder(parent_id)
+        except LookupError:
+            raise ConversationConflict(conversation_id) from None
+        labels = {"framework": FRAMEWORK, "conversation_id": conversation_id, "fork": FRAMEWORK}
+        return self.sessions.hold(source.fork(parent, id=conversation_id, labels=labels))
 
     def _erase(self, conversation_id: str, expected: str) -> None:
         while True:
@@ -235,6 +235,15 @@ class TurnlogConversationStore(ClosableAdapter, ConversationStore):
         if self._owners.pop(entry_id) is not None:
             return self._holder(entry_id)
         raise LookupError(f"no entry {entry_id!r:.80}")
+
+
+def _seq_after(session: Session, count: int, *, is_moved: bool) -> int:
+    """The number of the last of so many entries when they are appended; `is_moved`: behind a move of the head.
+
+    The first write of a process puts an entry of its own before the batch, and a move of the head is in the batch.
+    """
+    is_first_write = process_word() not in history_of(session).state.writers
+    return session.seq + is_first_write + is_moved + count
 
 
 def _compaction_with(message_id: str, session: Session) -> AnyEntry | None:

@@ -74,13 +74,13 @@ def _request_blocks(part: Item, role: str) -> list[AnyBlock]:
     if kind == "system-prompt" and role != "system":
         return []  # beside a prompt it is in the item alone
     parts: list[Any] = [content] if isinstance(content, str) else cast("list[Any]", content or [])
-    return [block for one in parts if (block := _content_block(one)) is not None]
+    return [block for inner in parts if (block := _content_block(inner)) is not None]
 
 
-def _content_block(one: Any) -> AnyBlock | None:
-    if isinstance(one, str):
-        return Text(one) if one else None
-    part = cast("Item", one) if isinstance(one, dict) else {}
+def _content_block(content: Any) -> AnyBlock | None:
+    if isinstance(content, str):
+        return Text(content) if content else None
+    part = cast("Item", content) if isinstance(content, dict) else {}
     media_type = part.get("media_type") if isinstance(part.get("media_type"), str) else None
     if isinstance(part.get("url"), str):
         return (Image if part.get("kind") == "image-url" else File)(url=part["url"], media_type=media_type)

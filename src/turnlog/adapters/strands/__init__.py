@@ -100,8 +100,11 @@ class TurnlogSessionRepository(SessionRepository, ClosableAdapter):
 
     def _session(self, session_id: str, *, fresh: bool = True) -> LoggedSession | None:
         session = self.sessions.find(check_id(session_id, "session_id"), fresh=fresh)
-        is_agents = session is not None and session.labels.get("framework") == FRAMEWORK and "agent" in session.labels
-        return None if is_agents else session
+        if session is None:
+            return None
+        labels = session.labels
+        is_of_another_agent = "agent" in labels and labels.get("framework") == FRAMEWORK
+        return None if is_of_another_agent else session
 
     def _required(self, session_id: str) -> LoggedSession:
         session = self._session(session_id)
@@ -139,19 +142,21 @@ class TurnlogSessionRepository(SessionRepository, ClosableAdapter):
     def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
         """An agent of a session; None if there is none."""
         session = self._agent(session_id, agent_id)
-        kept = None if session is None else session.get(_AGENT)
-        return None if kept is None else SessionAgent.from_dict(expand(kept, []))
+        return None if session is None else _stored_agent(session)
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
         """Store the state of an agent, which is beside its messages."""
-        previous = self.read_agent(session_id, session_agent.agent_id)
-        if previous is None:
-            raise _no_agent(session_id, session_agent.agent_id)
-        session_agent.created_at = previous.created_at
-        fact = _fact(_AGENT, session_agent.to_dict())
-        session = self._agent(session_id, session_agent.agent_id, fresh=False)
-        assert session is not None
-        session.append(fact)
+        while True:
+            session = self._required_agent(session_id, session_agent.agent_id)
+            previous = _stored_agent(session)
+            if previous is None:
+                raise _no_agent(session_id, session_agent.agent_id)
+            session_agent.created_at = previous.created_at
+            try:
+                session.append(_fact(_AGENT, session_agent.to_dict()))
+            except NotFound:  # purged meanwhile; there may be another one of that id
+                continue
+            return
 
     def adopt(self, session_id: str, agent: LocalAgent) -> None:
         """Make this the agent of a session that was written without Strands, or whose agent was lost."""
@@ -169,15 +174,19 @@ class TurnlogSessionRepository(SessionRepository, ClosableAdapter):
         spawned = self.sessions.find(join_parts(session_id, agent_id), fresh=fresh)
         return spawned if spawned is not None and "agent" in spawned.labels else None
 
+    def _required_agent(self, session_id: str, agent_id: str, *, fresh: bool = True) -> LoggedSession:
+        session = self._agent(session_id, agent_id, fresh=fresh)
+        if session is None:
+            raise _no_agent(session_id, agent_id)
+        return session
+
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
     def create_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
         """Add a message. Durable when this returns."""
         draft, is_fresh = draft_of(session_message), False
         while True:
-            session = self._agent(session_id, agent_id, fresh=is_fresh)
-            if session is None:
-                raise _no_agent(session_id, agent_id)
+            session = self._required_agent(session_id, agent_id, fresh=is_fresh)
             is_fresh, head = True, session.head
             position = self._next_position(session, head)
             try:
@@ -207,9 +216,7 @@ class TurnlogSessionRepository(SessionRepository, ClosableAdapter):
     def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
         """Replace what a message says. What it said before stays in the log."""
         while True:
-            session = self._agent(session_id, agent_id)
-            if session is None:
-                raise _no_agent(session_id, agent_id)
+            session = self._required_agent(session_id, agent_id)
             positioned = positioned_messages(session).messages
             updated = _find_updated(messages_of(session, positioned, {}), session_message)
             if updated is None:
@@ -218,7 +225,7 @@ class TurnlogSessionRepository(SessionRepository, ClosableAdapter):
             node = dict(positioned)[updated.message_id]
             try:
                 session.append(edit_of(node.seq, session_message), after=session.head)
-            except Conflict:
+            except (Conflict, NotFound):
                 continue
             return
 
@@ -226,10 +233,7 @@ class TurnlogSessionRepository(SessionRepository, ClosableAdapter):
         self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **kwargs: Any
     ) -> list[SessionMessage]:
         """The messages of an agent, oldest first, from position `offset` on."""
-        session = self._agent(session_id, agent_id)
-        if session is None:
-            raise _no_agent(session_id, agent_id)
-        return messages_from(session, offset, limit)
+        return messages_from(self._required_agent(session_id, agent_id), offset, limit)
 
     # ── several agents ────────────────────────────────────────────────────────────────────────────
 
@@ -271,6 +275,12 @@ def _first(session: LoggedSession) -> str | None:
     listing: dict[str, Any] = session.get("listed") or {}
     kept = session.get(_AGENT)
     return listing.get("agent") or (None if kept is None else expand(kept, [])["agent_id"])
+
+
+def _stored_agent(session: LoggedSession) -> SessionAgent | None:
+    """The state of the agent whose messages a session has; None if it was never stored."""
+    kept = session.get(_AGENT)
+    return None if kept is None else SessionAgent.from_dict(expand(kept, []))
 
 
 def _find_updated(messages: list[SessionMessage], wanted: SessionMessage) -> SessionMessage | None:
