@@ -16,10 +16,13 @@ import pytest
 import turnlog
 from tests.catalog.machine import Machine
 from turnlog.catalog import Card, Catalog
+from turnlog.exchange.exporting.exportcopy import copied_from
 from turnlog.exchange.exporting.handover import hand_over
+from turnlog.exchange.exporting.transcript import transcript_of
 from turnlog.exchange.exporting.writing import render
 from turnlog.formats import format_of, names
 from turnlog.formats.claude_code.mirror import drafted
+from turnlog.log.usage import Usage
 from turnlog.session.interior import interior
 from turnlog.thread.home.handedover import HandedOver
 
@@ -315,6 +318,31 @@ def test_an_export_has_what_it_cost_and_still_counts_once(machine: Copies) -> No
     placed = session.export("codex", machine.user / ".codex/sessions/copy.jsonl")
     assert [loss.what for loss in placed.lost if loss.instead] == ["spending"]
     assert machine.total() == paid
+
+
+def test_an_export_into_the_current_folder_costs_nothing_again_if_that_is_the_agents(
+    machine: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, session = machine.begin(1)
+    for folder, is_free in ((machine.folder / "out", False), (machine.user / ".codex/sessions", True)):
+        folder.mkdir(parents=True)
+        monkeypatch.chdir(folder)
+        done = session.export("codex")
+        assert Path(done.path).parent == folder
+        assert ([loss.what for loss in done.lost if loss.instead] == ["spending"]) is is_free
+
+
+def test_a_request_that_became_several_entries_is_in_the_sums_of_a_copy_once() -> None:
+    """Also where they fall into several spans of time."""
+    moments = iter(range(1_700_000_000_000, 1_800_000_000_000, 450_000))
+    with turnlog.open("memory:", clock=moments.__next__) as home:
+        session = home.create()
+        session.user("go")
+        for number in range(6):
+            usage = {"usage": Usage(input_tokens=10), "request": f"r{number // 2}"}
+            session.assistant("look", model="m", **usage)
+        sums = copied_from(transcript_of(session)).spent
+        assert sum(one.input_tokens for one in sums) == session.usage().own.input_tokens == 30
 
 
 def test_what_a_header_says_of_copies_is_not_believed_blindly(machine: Copies) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,6 +58,16 @@ def test_names(machine: Machine):
         for wrong in ("", "a\0b"):
             with pytest.raises(Invalid):
                 catalog.find(wrong)
+
+
+def test_a_file_that_was_copied_is_named_by_its_path(machine: Machine):
+    path = machine.claude("twin")
+    copy = path.parents[1] / "-backup" / path.name
+    copy.parent.mkdir()
+    shutil.copy(path, copy)
+    with machine.catalog() as catalog, pytest.raises(Ambiguous) as failed:
+        catalog.find("twin")
+    assert failed.value.hint is not None and failed.value.hint.endswith((str(path), str(copy)))
 
 
 def test_a_full_name_wins_over_a_beginning(machine: Machine):

@@ -1,5 +1,6 @@
 """The catalog follows the disk: whatever happened to files, it answers what a new one would answer."""
 
+import json
 import os
 import random
 import shutil
@@ -13,6 +14,8 @@ from turnlog.catalog.index.cards import CardMaker
 from turnlog.catalog.index.ending import WAITING
 from turnlog.catalog.index.sqlite.writer import SqliteWriter
 from turnlog.catalog.read import indexer
+
+KIMI_CODE = Path(__file__).parents[1] / "formats/agents/kimi/dot-kimi-code"
 
 
 @pytest.fixture
@@ -60,6 +63,17 @@ def test_only_a_session_that_grew_is_read(machine: Machine, kind: str):
         done = catalog.sync()
         assert done.read == 1
         same(catalog, fresh)
+
+
+def test_a_title_above_the_file_of_a_session_is_read_again(machine: Machine):
+    shutil.copytree(KIMI_CODE, machine.user / ".kimi-code")
+    state = next(machine.user.rglob("session_one/state.json"))
+    machine.settle()
+    with machine.catalog() as catalog:
+        before = catalog.find("session_one").title
+    state.write_text(json.dumps({**json.loads(state.read_text()), "title": "Pears"}))
+    with machine.catalog() as catalog:
+        assert before != catalog.find("session_one").title == "Pears"
 
 
 def test_a_file_that_goes_away_leaves_the_catalog(machine: Machine):

@@ -1,6 +1,7 @@
 """A session as OpenTelemetry's spans: a trace for each turn, under the names of the conventions."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from opentelemetry.semconv.attributes import error_attributes
 
 import turnlog
 from tests.collector import Received, parsed, spans_of
-from turnlog import Compaction, Message, Spent, Text, ToolCall, Usage
+from turnlog import Compaction, Message, Spent, Text, ToolCall, ToolResult, Usage
 from turnlog.exchange.importing.run import import_all
 from turnlog.exchange.source import sources
 from turnlog.reader.export.otel import telemetry
@@ -34,6 +35,7 @@ OURS = {
     "turnlog.spent.why", "turnlog.tool.unfinished", "turnlog.approval.allow", "turnlog.approval.by",
 }  # fmt: skip
 INTERNAL, CLIENT = 1, 3
+START = datetime(2027, 1, 15, 8, tzinfo=UTC)
 SECRET = "ghp_" + "a1B2" * 9
 
 
@@ -362,3 +364,16 @@ def test_an_imported_session_has_the_ids_of_the_one_it_is(tmp_path: Path):
 def test_a_number_that_no_double_holds_is_left_out():
     attributes = genai.request(Message(role="assistant", options={"temperature": 10**400, "top_p": 1}))
     assert (attributes["gen_ai.request.temperature"], attributes["gen_ai.request.top_p"]) == (None, 1.0)
+
+
+@pytest.mark.parametrize("duration_ms", [1 << 50, 1 << 70])
+def test_a_corrupt_duration_leads_out_of_no_calendar(home: turnlog.Home, duration_ms: int):
+    with home.create(id="s") as s:
+        s.user("How long did it take?")
+        s.assistant([ToolCall(id="c1", name="bash", input={})], duration_ms=duration_ms)
+        s.append(Message(role="tool", blocks=[ToolResult(call="c1", content="long", duration_ms=duration_ms)]))
+        s.append(Message(role="assistant", blocks=[Text("Ages.")], began_at=START, duration_ms=duration_ms))
+        assert s.stats().messages == 4
+    assert {"chat", "execute_tool bash"} <= {span.name for span in spans(home)}
+    for form in ("html", "json"):
+        assert turnlog.export(home, "s", form).data

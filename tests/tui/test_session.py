@@ -467,3 +467,14 @@ def test_a_turn_is_taken_back_after_its_plan_was_shown_and_confirmed(machine: Ma
         assert not (work / "b.txt").exists()
 
     drive(machine, body, "session:turns1")
+
+
+def test_a_day_at_the_end_of_the_calendar_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    machine = Machine(tmp_path, monkeypatch)
+    path = machine.claude("odd")
+    path.write_text(re.sub(r'"timestamp": "[^"]*"', '"timestamp": "9999-12-31T23:59:59.999999Z"', path.read_text()))
+    with open_home(str(machine.home)) as home, machine.catalog() as catalog:
+        desk = Desk(home, catalog, str(machine.home))
+        frame = PagedSession(desk.open(catalog.find("odd")), STYLE, 40).frame()
+        desk.close()
+    assert "9999-12-31" in "".join(frame.lines)

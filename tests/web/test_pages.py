@@ -443,3 +443,12 @@ def test_folders_of_one_name_are_told_apart_by_where_they_lie():
         "shop",
         "/",
     ]
+
+
+@pytest.mark.parametrize("at", ["9999-12-31T23:59:59.999999Z", "1000-01-01T00:00:00Z"])
+def test_a_message_at_the_end_of_the_calendar_is_shown(served: Served, at: str):
+    path = served.machine.claude("odd")
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**record, "timestamp": at}) + "\n" for record in records))
+    for place in ("", "/tree", "/stats", "/outline?first=0"):
+        assert served.get(f"/s/claude-code:odd{place}").status == 200, place

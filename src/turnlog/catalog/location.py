@@ -35,7 +35,7 @@ def location_of(location: str | os.PathLike[str] | Home | None) -> str:
         return default_home()
     if isinstance(location, (str, os.PathLike)):
         return os.fspath(location)
-    place = interior(location).created_here.location
-    if place is None:
+    created_at = interior(location).created_here.location
+    if created_at is None:
         raise Invalid("this home has no location", hint="pass the location to `Catalog`")
-    return place
+    return created_at

@@ -158,9 +158,9 @@ def ask_preview(catalog: Catalog, name: str, query: str) -> list[Hit]:
     named = Filter("session", (f"={name}",))
     asked = words_in(query)
     if asked.every_term:
-        found = [hit for hit in catalog.search(str(asked.within(named)), limit=_PLACES) if hit.entry]
-        if found:
-            return found[::-1]
+        hits = [hit for hit in catalog.search(str(asked.within(named)), limit=_PLACES) if hit.entry]
+        if hits:
+            return hits[::-1]
     return catalog.search(f"{Query((), (named,))} role:user,assistant,summary", limit=_PLACES)[::-1]
 
 

@@ -16,9 +16,9 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 def rewind_outcome(files: dict[str, int]) -> str:
     """What a rewind did to files, and how many it left alone: `2 created, 1 deleted; left alone: 1`."""
-    done = ", ".join(f"{files[action]:,} {word}" for action, word in _DONE.items() if files.get(action))
+    changed = ", ".join(f"{files[action]:,} {word}" for action, word in _DONE.items() if files.get(action))
     left = sum(number for action, number in files.items() if action not in _DONE)
-    return (done or "no file changed") + (f"; left alone: {left:,}" if left else "")
+    return (changed or "no file changed") + (f"; left alone: {left:,}" if left else "")
 
 
 def size(count: int) -> str:

@@ -21,12 +21,19 @@ def second(at: datetime | None) -> str:
 
 def local_minute(at: datetime | None) -> str:
     """A time to the minute, in the time zone of this machine."""
-    return minute(None if at is None else at.astimezone())
+    return minute(_local(at))
 
 
 def local_second(at: datetime | None) -> str:
     """A time to the second, in the time zone of this machine."""
-    return second(None if at is None else at.astimezone())
+    return second(_local(at))
+
+
+def _local(at: datetime | None) -> datetime | None:
+    try:
+        return None if at is None else at.astimezone()
+    except OverflowError:  # it is at the end of the calendar, and the time here is ahead
+        return at
 
 
 def ago(ms: int | None, now: float) -> str:

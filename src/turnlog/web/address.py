@@ -13,9 +13,9 @@ def _quoted(name: str) -> str:
 
 def address_of(name: str, page: str = "", /, **query: object) -> str:
     """The address of a session, or of a page of it."""
-    place = f"/s/{_quoted(name)}" + (f"/{page}" if page else "")
+    address = f"/s/{_quoted(name)}" + (f"/{page}" if page else "")
     asked = {key: value for key, value in query.items() if value not in (None, "")}
-    return place + (f"?{urlencode(asked)}" if asked else "")
+    return address + (f"?{urlencode(asked)}" if asked else "")
 
 
 def compare_address(a: str, b: str = "", **branches: int) -> str:

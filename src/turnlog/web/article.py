@@ -13,8 +13,9 @@ from turnlog.log.entry import AnyEntry, Message
 from turnlog.view.html.row import HtmlRows
 from turnlog.view.row import Attachment, Event, Output, Row, Speaker
 from turnlog.view.rowmaker import Rows
+from turnlog.view.time import local_minute
 from turnlog.web.address import address_of
-from turnlog.web.element import button, esc, moment
+from turnlog.web.element import button, esc
 from turnlog.web.query import ConversationQuery
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ArticleRows(HtmlRows):
         facts = "".join(
             f"<span>{self.plain(fact)}</span>" for fact in filter(None, (row.agent, row.model, *row.facts()))
         )
-        at = "" if row.at is None else moment(round(row.at.timestamp() * 1000))
+        at = local_minute(row.at)
         when = f'<a class="place" href="{esc(self._query.address(at=row.seq))}">{at or f"entry {row.seq}"}</a>'
         fork = button("fork from here", "fork", at=row.seq) if self._can_fork else ""
         return f"<h2><b>{self.plain(row.role)}</b> {when} {facts}{fork}</h2>\n"

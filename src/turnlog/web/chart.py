@@ -46,19 +46,19 @@ def bars(label: str, groups: Sequence[Sequence[int]], *, most: str, first: str, 
     top = max(map(sum, groups), default=0)
     step = (_WIDTH - _LEFT) / max(1, len(groups))
     width = max(1.0, min(step * 0.8, 40))
-    made: list[str] = []
+    rectangles: list[str] = []
     for index, parts in enumerate(groups):
         base = 0
         for number, value in enumerate(parts):
             if value:
                 upper, lower = _y(base + value, top), _y(base, top)
                 x = _LEFT + index * step + (step - width) / 2
-                made.append(
+                rectangles.append(
                     f'<rect class="c{min(number + 1, COLOURS)}" x="{x:.1f}" y="{upper:.1f}" width="{width:.1f}" '
                     f'height="{lower - upper:.1f}"/>'
                 )
                 base += value
-    return _frame(label, "".join(made), most, first, last)
+    return _frame(label, "".join(rectangles), most, first, last)
 
 
 def key(names: Sequence[str]) -> str:

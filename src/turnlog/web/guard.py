@@ -120,9 +120,9 @@ class Guard:
         """
         raw = scope.get("raw_path") or scope["path"].encode()
         path = "/" + raw.decode("latin-1").lstrip("/\\")  # never another host: browsers take `\` for `/`
-        place = path + (f"?{urlencode(query)}" if query else "")
-        refresh = f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(place)}">\n'
-        answer = HTMLResponse(refresh) if is_elsewhere else RedirectResponse(place, 303)
+        address = path + (f"?{urlencode(query)}" if query else "")
+        refresh = f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(address)}">\n'
+        answer = HTMLResponse(refresh) if is_elsewhere else RedirectResponse(address, 303)
         answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict", max_age=400 * 86_400)
         return answer
 

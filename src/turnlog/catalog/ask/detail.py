@@ -49,9 +49,9 @@ def tools(indexes: Sequence[Index], card: Card | None = None, *, query: str = ""
     for index in indexes:
         if not index.engine.keeps_details:
             continue
-        meant = _only(card) if card is not None else session_condition(index, parse(query), now_ms=now_ms())
-        for name, *numbers in tool_sums(index.engine, meant):
-            sums[name] = [one + int(more) for one, more in zip(sums.get(name, [0, 0, 0]), numbers, strict=True)]
+        sessions = _only(card) if card is not None else session_condition(index, parse(query), now_ms=now_ms())
+        for name, *numbers in tool_sums(index.engine, sessions):
+            sums[name] = [one + more for one, more in zip(sums.get(name, [0, 0, 0]), numbers, strict=True)]
     tools = [ToolUse(name, *numbers) for name, numbers in sums.items()]
     return sorted(tools, key=lambda one: (-one.calls, one.tool))
 

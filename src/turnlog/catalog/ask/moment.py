@@ -6,11 +6,12 @@ import re
 from datetime import date, datetime, time, timedelta, tzinfo
 
 from turnlog.errors import Invalid
+from turnlog.log.pattern import pattern
 
-_AGO = re.compile(r"(\d{1,6})(min|m|h|d|w)")
-_DAY = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?))?)?")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d")
-_CLOCK = re.compile(r"\d\d?:\d\d")
+_AGO = pattern(r"(\d{1,6})(min|m|h|d|w)")
+_DAY = pattern(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?))?)?")
+_TIME = pattern(r"\d{4}-\d\d-\d\d[T ]\d\d")
+_CLOCK = pattern(r"\d\d?:\d\d")
 _UNITS = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 

@@ -23,7 +23,10 @@ class AmbiguousName(Ambiguous):
 
     def __init__(self, name: str, cards: list[Card]) -> None:
         some = ", ".join(card.name for card in cards[:_SHOWN]) + (" …" if len(cards) > _SHOWN else "")
-        super().__init__(f"{name!r:.80} fits {len(cards)} sessions: {some}", hint="give more of the id")
+        hint = "give more of the id"
+        if len({card.name for card in cards}) == 1 and cards[0].path:
+            hint = f"their ids are equal: name one by its file, such as {cards[0].path}"
+        super().__init__(f"{name!r:.80} fits {len(cards)} sessions: {some}", hint=hint)
         self.cards = cards
 
 
@@ -68,9 +71,9 @@ def _newest(indexes: Sequence[Index], name: str, workspace: str, where: Conditio
     skipped = int(name == "@-")
     cards = _cards(indexes, where.and_(CONVERSATION), skipped + 1) or _cards(indexes, where, skipped + 1)
     if len(cards) <= skipped:
-        place = "" if name == "latest" else f" for {workspace}"
+        suffix = "" if name == "latest" else f" for {workspace}"
         what = "only one session" if cards else "no session"
-        raise NotFound(f"there is {what}{place}", hint=_hint(indexes))
+        raise NotFound(f"there is {what}{suffix}", hint=_hint(indexes))
     return cards[skipped]
 
 

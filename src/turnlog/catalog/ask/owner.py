@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.columns import path_of
+from turnlog.log.pattern import pattern
 from turnlog.machine.process import host_name
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index
 
 UNKNOWN = "unknown"
-_HOME = re.compile(r"(?:/(?:var/|export/)?home|/Users|(?:[A-Za-z]:|/mnt/[a-z])[/\\]Users)[/\\]([^/\\]+)")
+_HOME = pattern(r"(?:/(?:var/|export/)?home|/Users|(?:[A-Za-z]:|/mnt/[a-z])[/\\]Users)[/\\]([^/\\]+)")
 _HOST = 2
 """The part of a writer that names its machine."""
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from turnlog.catalog.ask.moment import moment
 from turnlog.catalog.index.terms import Term
 from turnlog.errors import Invalid
+from turnlog.log.pattern import pattern
 
 HELP = """\
 error handling       both words, in any order; upper and lower case are the same
@@ -72,20 +73,20 @@ _UNSPACED = (
     ("\u0e00", "\u0eff"), ("\u1000", "\u109f"), ("\u1780", "\u17ff"), ("\u3040", "\u30ff"), ("\u3400", "\u9fff"),
     ("\uac00", "\ud7a3"), ("\uf900", "\ufaff"), ("\U00020000", "\U0003ffff"),
 )  # fmt: skip
-_WORD = re.compile(r"[^\W_]+")
-_WORDS = re.compile(r"[^\W_]+(?:\s+[^\W_]+)*")
-_NAME = re.compile(r"([a-z]+):(?!//|:|\s|$)")
-_EMPTY = re.compile(rf"({'|'.join(FILTERS)}):(?=\s|$)")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_BARE = re.compile(r"[^\s,]*")
-_ITEM = re.compile(r"\S+")
-_JOIN = re.compile(r"(?:AND|OR)(?!\S)")
-_JOINED = re.compile(r"(?<![^\s(])(?:AND|OR)(?!\S)")
-_BRACKET = re.compile(r'(?<![^\s(:,-])"(?:[^"\\]|\\.)*"|[()]', re.DOTALL)
+_WORD = pattern(r"[^\W_]+")
+_WORDS = pattern(r"[^\W_]+(?:\s+[^\W_]+)*")
+_NAME = pattern(r"([a-z]+):(?!//|:|\s|$)")
+_EMPTY = pattern(rf"({'|'.join(FILTERS)}):(?=\s|$)")
+_QUOTED = pattern(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_BARE = pattern(r"[^\s,]*")
+_ITEM = pattern(r"\S+")
+_JOIN = pattern(r"(?:AND|OR)(?!\S)")
+_JOINED = pattern(r"(?<![^\s(])(?:AND|OR)(?!\S)")
+_BRACKET = pattern(r'(?<![^\s(:,-])"(?:[^"\\]|\\.)*"|[()]', re.DOTALL)
 _AS_TEXT = 'to look for code beside AND and OR, put it in quotes: "call("'
-_BLANKS = re.compile(r"\s+")
-_PLAIN_VALUE = re.compile(r'(?!:|//)[^\s,"()]+')
-_COST = re.compile(r"(>=|<=|>|<)\$?(\d{0,12})(?:\.(\d{0,6}))?")
+_BLANKS = pattern(r"\s+")
+_PLAIN_VALUE = pattern(r'(?!:|//)[^\s,"()]+')
+_COST = pattern(r"(>=|<=|>|<)\$?(\d{0,12})(?:\.(\d{0,6}))?")
 
 
 class Filter(NamedTuple):
@@ -326,8 +327,8 @@ def _filter(name: str, text: str, position: int, negated: bool) -> tuple[Filter,
         whole = f"{name}:{rest[0] if rest else ''}"
         near = _SYNONYMS.get(name) or _nearest(name, FILTERS)
         by = f"`turnlog usage --by {name}` adds up by it; " if name in ("user", "machine") else ""
-        meant = f"did you mean {near}:? " if near else by
-        hint = f'{meant}one of {", ".join(FILTERS)}; to look for it as text, "{whole:.60}"'
+        suggestion = f"did you mean {near}:? " if near else by
+        hint = f'{suggestion}one of {", ".join(FILTERS)}; to look for it as text, "{whole:.60}"'
         raise Invalid(f"there is no filter {name}:", hint=hint)
     values: list[str] = []
     while True:
@@ -364,8 +365,8 @@ def _checked(name: str, value: str) -> str:
         choices = _CHOICES[name]
         if value.lower() not in choices:
             near = _nearest(value.lower(), choices)
-            meant = f"did you mean {name}:{near}? " if near else ""
-            raise Invalid(f"there is no {name}:{value:.80}", hint=f"{meant}one of {', '.join(choices)}")
+            suggestion = f"did you mean {name}:{near}? " if near else ""
+            raise Invalid(f"there is no {name}:{value:.80}", hint=f"{suggestion}one of {', '.join(choices)}")
         return value.lower()
     return value
 

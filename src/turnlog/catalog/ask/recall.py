@@ -156,14 +156,14 @@ class _Near:
     def __init__(self, indexes: Sequence[Index], lookups: list[EntryQuery], skips: Skips) -> None:
         self._indexes, self._lookups, self._skips = indexes, lookups, skips
 
-    def places(self, query: Query, known: set[tuple[int, int]]) -> list[_Place]:
+    def places(self, query: Query, sessions_before: set[tuple[int, int]]) -> list[_Place]:
         """The best place of each session that is not in `known`, best session first."""
         words = self._rarest(query)
         best: dict[tuple[int, int], dict[int, tuple[EntryMatch, list[str]]]] = {}
         for word, _ in words:
             for number, match in self._having(query, word):
                 key = (number, match.session)
-                if key not in known and not self._skips(match):
+                if key not in sessions_before and not self._skips(match):
                     best.setdefault(key, {}).setdefault(match.id, (match, []))[1].append(word)
         weights = dict(words)
         ranked: list[tuple[float, int, _Place]] = []

@@ -57,16 +57,16 @@ def _merge_pages(pages: list[Hits], limit: int) -> Hits:
     """Merge the pages of several lookups into one."""
     # Each page has all hits from its `next` on. What is older in another page waits, or hits between would be lost.
     reached = max((page.next for page in pages if page.next is not None), default=None)
-    found = [hit for page in pages for hit in page if reached is None or hit.cursor >= reached]
-    found.sort(key=_newest, reverse=True)
-    with_places = {hit.card.name for hit in found[:limit] if hit.entry}
-    found = [hit for hit in found if hit.entry or hit.card.name not in with_places]  # one hit a session
+    matching = [hit for page in pages for hit in page if reached is None or hit.cursor >= reached]
+    matching.sort(key=_newest, reverse=True)
+    with_places = {hit.card.name for hit in matching[:limit] if hit.entry}
+    matching = [hit for hit in matching if hit.entry or hit.card.name not in with_places]  # one hit a session
     end = limit
-    while end < len(found) and found[end].cursor == found[end - 1].cursor:
+    while end < len(matching) and matching[end].cursor == matching[end - 1].cursor:
         end += 1  # hits of one cursor stay on one page, or the second would be lost between two pages
-    hits = Hits(found[:end])
-    if end < len(found):
-        hits.next = found[end - 1].cursor
+    hits = Hits(matching[:end])
+    if end < len(matching):
+        hits.next = matching[end - 1].cursor
         return hits
     hits.next = reached
     hits.is_cut = any(page.is_cut and page.next == reached for page in pages)

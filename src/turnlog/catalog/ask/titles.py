@@ -10,6 +10,7 @@ from turnlog.catalog.ask.filters import active, of_entries, title_condition
 from turnlog.catalog.ask.hits import EPOCH, resume_command
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.catalog.index.keys import SHIFT
+from turnlog.catalog.index.lookup import bounded
 from turnlog.catalog.index.terms import Needle, fold
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def title_hits(index: Index, query: Query, lookup: EntryQuery, limit: int, befor
 def _cards(index: Index, condition: Condition, limit: int, before: int | None) -> tuple[dict[int, Card], int | None]:
     """The newest sessions by row, with all that have the time of the last one; and the `before` of the others."""
     if before is not None:
-        condition = condition.and_(Condition("<=", "sessions.updated", (before - 1) >> SHIFT))
+        condition = condition.and_(Condition("<=", "sessions.updated", bounded((before - 1) >> SHIFT)))
     cards = index.cards_by_row(condition, limit=limit + 1)
     if len(cards) <= limit:
         return cards, None

@@ -185,9 +185,9 @@ class Sum:
     def add(self, session: SessionKey, model: str, numbers: list[int]) -> None:
         """Add a row: requests, cost, unpriced requests, tokens."""
         requests, pico, unpriced, *tokens = numbers
-        self.requests += int(requests)
-        self.pico += int(pico)
-        self._tokens = [one + int(other) for one, other in zip(self._tokens, tokens, strict=True)]
+        self.requests += requests
+        self.pico += pico
+        self._tokens = [one + other for one, other in zip(self._tokens, tokens, strict=True)]
         self._sessions.add(session)
         if unpriced:
             self._unpriced.add(model or UNKNOWN)

@@ -14,6 +14,7 @@ from turnlog.catalog.glance import claude_code, codex, gemini_cli
 from turnlog.catalog.glance.ends import SessionGlance, stem_of
 from turnlog.catalog.index.columns import clean, path_column
 from turnlog.catalog.index.ending import UNREAD
+from turnlog.catalog.index.lookup import bounded
 from turnlog.catalog.index.rows import GlanceRow
 from turnlog.catalog.index.sqlite.watchlist import OURS
 from turnlog.log.prompt import is_title
@@ -183,7 +184,7 @@ def row_at(file: FoundFile) -> GlanceRow | None:
 
 def row_of_glance(file: FoundFile, session: SessionGlance, key: str = "") -> GlanceRow:
     """What a glance showed, as a row of the index."""
-    updated = session.updated_ms if session.updated_ms is not None else file.mtime // 1_000_000
+    updated = session.updated_ms if session.updated_ms is not None else bounded(file.mtime // 1_000_000)
     native, title = clean(session.native), session.title
     return GlanceRow(
         name=f"{file.agent}:{native}",

@@ -14,6 +14,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 LATEST = (1 << 43) - 1
 """The largest number of milliseconds that fits into the id of a text."""
+LARGEST = (1 << 63) - 1
+"""The largest number that fits into a column. What a corrupt file reports beyond that counts as this."""
+MOST = 1 << 53
+"""The largest number of tokens or milliseconds of one row, so that the sum of a few columns fits as well."""
 _NOTHING = TokenSums()
 
 

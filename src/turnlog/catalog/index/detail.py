@@ -28,7 +28,7 @@ def tool_sums(db: Engine, sessions: Condition) -> Iterable[tuple[Any, ...]]:
     """Name, calls, errors and milliseconds of each tool that these sessions used. See `keeps_details`."""
     chosen, values = where(db, sessions)
     return db.rows(
-        "SELECT tool, sum(calls), sum(errors), sum(took) FROM used WHERE session IN "
+        f"SELECT tool, {db.total('calls')}, {db.total('errors')}, {db.total('took')} FROM used WHERE session IN "
         f"(SELECT sessions.id FROM {db.table('sessions')} WHERE {chosen}) GROUP BY tool",
         values,
     )

@@ -38,6 +38,10 @@ class Engine(Protocol):
         """A table in SQL, with an alias if one is given."""
         ...
 
+    def total(self, expression: str) -> str:
+        """SQL for the sum of an expression over a group: 0 without values, and never more than `LARGEST`."""
+        ...
+
     def among_numbers(self, column: str) -> str:
         """SQL for "the column is in a list of integers"; the list is one value of the statement."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.cards import CARD, CardMaker, ListingColumns
+from turnlog.catalog.index.columns import LARGEST
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.ending import UNREAD
 from turnlog.catalog.index.where import where
@@ -34,15 +35,13 @@ class Index:
     def cards(self, sessions: Condition = _ANY, *, limit: int | None = None) -> list[Card]:
         """The cards of sessions, newest first."""
         sql, values = where(self.engine, sessions)
-        most = "" if limit is None else f" LIMIT {int(limit)}"
-        sql = f"SELECT {CARD} FROM {self._sessions} WHERE {sql} ORDER BY updated DESC, native{most}"
+        sql = f"SELECT {CARD} FROM {self._sessions} WHERE {sql} ORDER BY updated DESC, native{_limit_sql(limit)}"
         return list(map(CardMaker().card, self.engine.rows(sql, values)))
 
     def cards_by_row(self, sessions: Condition, *, limit: int | None = None) -> dict[int, Card]:
         """The same by row."""
         sql, values = where(self.engine, sessions)
-        most = "" if limit is None else f" LIMIT {int(limit)}"
-        sql = f"SELECT {CARD}, id FROM {self._sessions} WHERE {sql} ORDER BY updated DESC, native{most}"
+        sql = f"SELECT {CARD}, id FROM {self._sessions} WHERE {sql} ORDER BY updated DESC, native{_limit_sql(limit)}"
         maker = CardMaker()
         return {row[-1]: maker.card(row[:-1]) for row in self.engine.rows(sql, values)}
 
@@ -131,3 +130,7 @@ class Index:
         from turnlog.catalog.index.spending import requests
 
         return list(requests(self.engine, sessions, models))
+
+
+def _limit_sql(limit: int | None) -> str:
+    return "" if limit is None else f" LIMIT {min(limit, LARGEST)}"

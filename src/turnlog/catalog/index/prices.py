@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
+from turnlog.catalog.index.columns import LARGEST
 from turnlog.catalog.index.keys import OF_ENTRY
 from turnlog.catalog.index.notes import PRICES, PRICES_OF, get_note, set_note
 from turnlog.catalog.values import COUNTS
@@ -68,7 +69,7 @@ class Prices:
     def cost(self, paid: Paid, at: datetime) -> int | None:
         """The cost in millionths of micro-dollars; None if the price is unknown."""
         if paid.usage.cost_micros is not None:
-            return paid.usage.cost_micros * 1_000_000
+            return min(paid.usage.cost_micros * 1_000_000, LARGEST)
         if paid.usage == NOTHING:
             return 0
         key = paid.model, (at if at.tzinfo is UTC else at.astimezone(UTC)).date()
@@ -80,7 +81,7 @@ class Prices:
             if terms.hold(at):
                 self._found[key] = tariff
         price = None if tariff is None else tariff.price(paid.usage, is_total=paid.is_of_several)
-        return None if price is None else round(price.dollars)
+        return None if price is None else min(round(price.dollars), LARGEST)
 
     def _terms_of(self, model: str, at: datetime) -> Terms:
         for terms in self._terms.get(model, ()):

@@ -15,7 +15,7 @@ from turnlog.catalog.index.keys import OF_ENTRY
 from turnlog.catalog.index.notes import DIRTY, drop_note
 from turnlog.catalog.index.origin import HOOKED, is_hooked, origins_of
 from turnlog.catalog.index.spending import QUARTER_MS, QUARTERS
-from turnlog.catalog.index.totals import book, book_copies
+from turnlog.catalog.index.totals import book, book_copies, token_totals
 from turnlog.catalog.values import COUNTS, rounded
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _FEW = 200
 _AT_ONCE = 500
-_SUMS = ", ".join(f"sum({name})" for name in COUNTS)
 
 
 def settle(db: Engine, changed: set[int] | None, released: Iterable[int] = ()) -> None:
@@ -245,20 +244,20 @@ def _rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def sum_up(db: Engine, sessions: set[int]) -> None:
     """Update what each of these sessions spent itself, and what it inherited."""
-    by_session: dict[int, dict[bool, list[tuple[Any, ...]]]] = {id: {False: [], True: []} for id in sessions}
+    by_session: dict[int, dict[bool, list[list[Any]]]] = {id: {False: [], True: []} for id in sessions}
     spent, placeholder = db.table("spent"), db.placeholder
     rows = db.rows(
-        "SELECT session, is_inherited, model, sum(cost), count(*) - count(cost), "
-        f"sum(CASE WHEN is_reported THEN cost END), {_SUMS} FROM {spent} WHERE {db.among_numbers('session')} "
-        "GROUP BY session, is_inherited, model",
+        f"SELECT session, is_inherited, model, {db.total('cost')}, count(*) - count(cost), "
+        f"{db.total('CASE WHEN is_reported THEN cost END')}, {token_totals(db)} FROM {spent} "
+        f"WHERE {db.among_numbers('session')} GROUP BY session, is_inherited, model",
         (sorted(sessions),),
     )
-    for row in rows:
-        by_session[row[0]][bool(row[1])].append(row)
+    for session, is_inherited, *by_model in rows:
+        by_session[session][bool(is_inherited)].append(by_model)
     sums: list[tuple[Any, ...]] = []
     for id, parts in by_session.items():
         own, inherited = _total(parts[False]), _total(parts[True])
-        unpriced = lines(row[2] or "?" for row in parts[False] if row[4])
+        unpriced = lines(model or "?" for model, _, without_price, *_ in parts[False] if without_price)
         sums.append((own, int(own.rpartition(" ")[2] or 0), unpriced, inherited, id))
     db.run(
         f"UPDATE {db.table('sessions')} SET own = {placeholder}, cost = {placeholder}, unpriced = {placeholder}, "
@@ -274,21 +273,21 @@ def roll_up(db: Engine, sessions: Iterable[int]) -> None:
     db.run(db.drop_quarters, ones)
     db.run(
         f"INSERT INTO {db.table('quarters')} ({QUARTERS}) SELECT session, at / {QUARTER_MS}, model, count(*), "
-        f"coalesce(sum(cost), 0), count(*) - count(cost), {_SUMS} "
+        f"{db.total('cost')}, count(*) - count(cost), {token_totals(db)} "
         f"FROM {db.table('spent')} WHERE session = {db.placeholder} AND NOT is_inherited GROUP BY 1, 2, 3",
         ones,
     )
 
 
-def _total(rows: list[tuple[Any, ...]]) -> str:
-    """The seven numbers of a column; "" for nothing. Each model is rounded on its own, as in a session's own bill."""
-    if not rows:
-        return ""
-    counts = [sum(row[index] for row in rows) for index in range(6, 12)]
-    micros = 0
-    for row in rows:
-        all_of_it, reported = row[3] or 0, row[5] or 0
-        micros += reported // 1_000_000 + rounded(all_of_it - reported)
+def _total(rows: list[list[Any]]) -> str:
+    """The seven numbers of a column; "" for nothing. Each model is rounded on its own, as in a session's own bill.
+
+    Each row: model, cost, how many requests have no price, reported cost, counts.
+    """
+    counts, micros = [0] * len(COUNTS), 0
+    for _, cost, _, reported, *counts_of_model in rows:
+        counts = [sum(both) for both in zip(counts, counts_of_model, strict=True)]
+        micros += reported // 1_000_000 + rounded(cost - reported)
     return " ".join(map(str, [*counts, micros])) if any(counts) or micros else ""
 
 

@@ -21,7 +21,6 @@ _COUNTED = ("requests", "cost", "unpriced", *COUNTS)
 QUARTERS = ", ".join(("session", "quarter", "model", *_COUNTED))
 _ONE = f"1, coalesce(cost, 0), CASE WHEN cost IS NULL THEN 1 ELSE 0 END, {', '.join(COUNTS)}"
 """The columns of `_COUNTED` for a single request."""
-_SUMS = ", ".join(f"sum({name})" for name in _COUNTED)
 
 
 def spending(db: Engine, asked: SpendingQuery) -> Iterable[tuple[Any, ...]]:
@@ -32,7 +31,8 @@ def spending(db: Engine, asked: SpendingQuery) -> Iterable[tuple[Any, ...]]:
         [(first, last)] = db.rows(f"SELECT min(quarter), max(quarter) FROM ({table}) AS q")
         day = _day_sql(asked.shifts(first or 0, last or 0))
     sql, values = _wanted(db, asked.sessions, asked.models)
-    whole = f"SELECT session, {day} AS day, model, {_SUMS} FROM ({table}) AS q WHERE {sql} GROUP BY session, day, model"
+    sums = ", ".join(map(db.total, _COUNTED))
+    whole = f"SELECT session, {day} AS day, model, {sums} FROM ({table}) AS q WHERE {sql} GROUP BY session, day, model"
     return db.rows(whole, values)
 
 

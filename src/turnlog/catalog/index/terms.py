@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from turnlog.log.pattern import pattern
+
 LONGEST_WORD = 200
 """The length at which an index truncates words, if it does."""
-_TOKEN = re.compile(r"[^\W_]+")
+_TOKEN = pattern(r"[^\W_]+")
 _BEGIN = r"(?<![^\W_])"
 _END = r"(?![^\W_])"
 # Characters beside which an index splits words as we do. Words beside any other are searched in the text.
@@ -88,7 +90,7 @@ class Needle:
             body = r"\s+".join(pieces)
         first = _BEGIN if term.kind != "part" and _TOKEN.match(term.text) else ""
         last = {"word": _END, "phrase": _END, "prefix": r"[^\W_]*"}.get(term.kind, "")
-        self._pattern = re.compile(first + body + last)
+        self._pattern = pattern(first + body + last)
         # Most texts do not match, and this check is many times faster.
         self._literal = max(fold(term.text).split(), key=len)
 

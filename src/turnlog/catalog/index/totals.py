@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from turnlog.catalog.index.batch import BEYOND
+from turnlog.catalog.index.columns import LARGEST, MOST
 from turnlog.catalog.index.keys import token_of
 from turnlog.catalog.index.origin import origins_of
 from turnlog.catalog.index.prices import Paid, Prices
@@ -28,8 +29,18 @@ _COPIED = BEYOND + 1
 """The step of spending that only a copy records."""
 
 
-counts_of: Callable[[Usage], Counts] = attrgetter(*COUNTS)
-"""The counts of a usage, in the order of columns."""
+_counts: Callable[[Usage], Counts] = attrgetter(*COUNTS)
+
+
+def counts_of(usage: Usage) -> Counts:
+    """The counts of a usage, in the order of columns, within their limits."""
+    counts = _counts(usage)
+    return counts if max(counts) <= MOST else cast("Counts", tuple(min(count, MOST) for count in counts))
+
+
+def token_totals(db: Engine) -> str:
+    """The sums of all counts, in the order of columns."""
+    return ", ".join(map(db.total, COUNTS))
 
 
 def insert_spent_sql(db: Engine) -> str:
@@ -41,7 +52,10 @@ def insert_spent_sql(db: Engine) -> str:
 
 def encode_totals(totals: dict[str, Usage], at: int) -> str:
     """Encode totals for a column."""
-    rows = [[model, at, *counts_of(usage), usage.cost_micros] for model, usage in totals.items()]
+    rows = [
+        [model, at, *counts_of(usage), usage.cost_micros and min(usage.cost_micros, LARGEST)]
+        for model, usage in totals.items()
+    ]
     return msgspec.json.encode(rows).decode() if rows else ""
 
 
@@ -100,14 +114,13 @@ def _booked(db: Engine, copy: int | None, model: str | None) -> Usage:
     """What the import has booked, of one model or, for a single total, of all models."""
     if copy is None:
         return Usage()
-    sums = ", ".join(f"sum({name})" for name in COUNTS)
     [(*counts, cost)] = db.rows(
-        f"SELECT {sums}, sum(CASE WHEN is_reported THEN cost END) FROM {db.table('spent')} "
+        f"SELECT {token_totals(db)}, {db.total('CASE WHEN is_reported THEN cost END')} FROM {db.table('spent')} "
         f"WHERE session = {db.placeholder} AND is_total "
         f"AND (CAST({db.placeholder} AS TEXT) IS NULL OR model = {db.placeholder})",
         (copy, model, model),
     )
-    return _usage([count or 0 for count in counts], None if cost is None else cost // 1_000_000)
+    return _usage(counts, cost // 1_000_000)
 
 
 def _not_booked(total: Usage, booked: Usage) -> Usage | None:

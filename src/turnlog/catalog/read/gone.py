@@ -49,19 +49,19 @@ class GoneSessions:
 
         `changed` is the file that has changed.
         """
-        place = self._kept.path_of(source.agent, source.path)
-        if changed not in (source.path, place):
+        kept_path = self._kept.path_of(source.agent, source.path)
+        if changed not in (source.path, kept_path):
             return ""
-        stamp = stamp_of(place)
+        stamp = stamp_of(kept_path)
         if stamp is None:
             return None
         try:
             size = self._kept.size_of(source.agent, source.path)
         except TurnlogError:
-            return place  # the error is reported when it is read
+            return kept_path  # the error is reported when it is read
         if self._watchlist.session(id).size != size or self._watchlist.is_unread(id):
-            return place
-        self._watchlist.put_parts(self._batch, id, source.agent, {place: stamp})
+            return kept_path
+        self._watchlist.put_parts(self._batch, id, source.agent, {kept_path: stamp})
         return ""
 
     def only_kept(self) -> Iterator[tuple[Source, str]]:

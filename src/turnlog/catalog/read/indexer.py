@@ -232,10 +232,10 @@ class Indexer:
     def _jobs_of_gone(self, gone: GoneSessions, known: KnownSession, changed: str) -> list[Job]:
         """The job for a session whose file is gone, if it is kept and new. Removes it if it is not kept."""
         source = Source(known.agent or "", known.path, known.key)
-        place = gone.kept_at(known.id, source, changed)
-        if place is None:
+        kept_path = gone.kept_at(known.id, source, changed)
+        if kept_path is None:
             self._remove(known.id, known.is_ours)
-        return [kept_job(source, place, self._watchlist.session(known.id))] if place else []
+        return [kept_job(source, kept_path, self._watchlist.session(known.id))] if kept_path else []
 
     def _job(self, known: KnownSession) -> Job | None:
         """The job for a known session; None if it cannot be read."""

@@ -56,10 +56,10 @@ class Job:
         return self.path, self.source.key, self.source.agent
 
 
-def kept_job(source: Source, place: str, before: IndexedSession | None) -> Job:
+def kept_job(source: Source, kept_path: str, before: IndexedSession | None) -> Job:
     """The job for a session whose file is gone, but was kept."""
-    stamp = stamp_of(place) or Stamp(ABSENT, 0, 0)
-    return Job(source, "", source.path, stamp, before, is_kept=True, parts={place: stamp})
+    stamp = stamp_of(kept_path) or Stamp(ABSENT, 0, 0)
+    return Job(source, "", source.path, stamp, before, is_kept=True, parts={kept_path: stamp})
 
 
 def stored_job(session: GrownSession, before: IndexedSession | None, known_ends: str) -> Job:

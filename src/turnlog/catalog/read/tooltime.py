@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.index.columns import MOST
 from turnlog.log.block import ToolCall, ToolResult
 from turnlog.log.entry import Custom, Message
 
@@ -49,5 +50,5 @@ def tools_used(entry: Entry, calls: OpenCalls, at: int) -> dict[str, tuple[int, 
             name, since = calls.get(block.call, (block.name or "", at))
             waited = block.duration_ms if block.duration_ms is not None else min(at - since, _LONGEST_MS)
             count, errors, took = sums.get(name, (0, 0, 0))
-            sums[name] = count, errors + block.is_error, took + max(waited, 0)
+            sums[name] = count, errors + block.is_error, min(took + max(waited, 0), MOST)
     return sums

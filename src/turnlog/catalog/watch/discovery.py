@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
-from turnlog.catalog.watch.sweep import DANGLING, YOUNG_NS, Changes, WatchedFile, stamp_of
+from turnlog.catalog.watch.sweep import DANGLING, YOUNG_NS, Changes, WatchedFile, mtime_of, stamp_of
 from turnlog.errors import NotFound, Unsupported
 from turnlog.formats import Source, format_of
 from turnlog.layout import SESSIONS, TRASH
@@ -93,14 +93,13 @@ class Finder:
 
     def parts(self, source: Source) -> list[str]:
         """The other files that a session is read from."""
-        form = format_of(source.agent)
-        if form.watch.sidecars is not None:
-            paths = form.watch.sidecars(source)
-        elif source.path.endswith(DATABASES):
-            paths = [source.path + "-wal"]
-        else:
-            paths = [] if form.watch.by_file else self._files_beside(source.path)
-        return [path for path in paths if path != source.path]
+        watch = format_of(source.agent).watch
+        paths = watch.sidecars(source) if watch.sidecars is not None else []
+        if source.path.endswith(DATABASES):
+            paths = [*paths, source.path + "-wal"]
+        elif not watch.by_file:
+            paths = [*paths, *self._files_beside(source.path)]
+        return [path for path in dict.fromkeys(paths) if path != source.path]
 
     def _files_beside(self, path: str) -> list[str]:
         """Files beside a session, or in it if it is a folder, unless they are sessions themselves or too many."""
@@ -129,7 +128,7 @@ class Finder:
         except OSError:
             return
         is_sure = time.time_ns() - status.st_mtime_ns > YOUNG_NS
-        self._folders.append((path, agent, home, status.st_mtime_ns if is_sure else 0))
+        self._folders.append((path, agent, home, mtime_of(status) if is_sure else 0))
         if agent == OURS:
             self._find_own(path, entries)
             return

@@ -62,9 +62,9 @@ def formats_here() -> str:
     """
     own = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir, "formats")
     parts = [__version__]
-    for place in (own, *(path for path in sys.path if path.endswith("-packages"))):
+    for folder in (own, *(path for path in sys.path if path.endswith("-packages"))):
         try:
-            parts.append(f"{place}={os.stat(place).st_mtime_ns}")
+            parts.append(f"{folder}={os.stat(folder).st_mtime_ns}")
         except (OSError, ValueError):
             continue
     return _NEXT.join(parts)
@@ -74,8 +74,8 @@ def decode(noted: bytes | None, environ: Mapping[str, str], home: str) -> list[t
     """The cached answer of the formats; None if they have to be asked again."""
     if noted is None:
         return None
-    formats, place, asked, *homes = os.fsdecode(noted).split("\0")
-    if formats != formats_here() or place != home or not still_holds(asked, _NEXT, environ):
+    formats, home_before, asked, *homes = os.fsdecode(noted).split("\0")
+    if formats != formats_here() or home_before != home or not still_holds(asked, _NEXT, environ):
         return None
     return list(zip(homes[::2], homes[1::2], strict=True))
 

@@ -6,7 +6,7 @@ import os
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnlog.catalog.index.columns import path_of
+from turnlog.catalog.index.columns import LARGEST, LATEST, path_of
 from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp
 
 if TYPE_CHECKING:
@@ -87,7 +87,16 @@ def stamp_of(path: str) -> Stamp | None:
         status = os.stat(path)
     except (OSError, ValueError):
         return Stamp(DANGLING, 0, 0) if os.path.islink(path) else None
-    return Stamp(_size(status), status.st_mtime_ns, status.st_ino)
+    return _stamp(status)
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(_size(status), mtime_of(status), status.st_ino & LARGEST)
+
+
+def mtime_of(status: os.stat_result) -> int:
+    """When a file was changed, in nanoseconds, within the limits of a column: some file systems know later years."""
+    return min(max(status.st_mtime_ns, 0), LATEST * 1_000_000)
 
 
 def _size(status: os.stat_result) -> int:
@@ -149,7 +158,7 @@ def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -
         path_now = path_of(path)
         seen.add((agent, path_now))
         try:
-            now = stat(path_now).st_mtime_ns
+            now = mtime_of(stat(path_now))
         except OSError:
             now = -1
         if now != mtime:
@@ -166,8 +175,7 @@ def sweep(watchlist: Watchlist, homes: list[tuple[str, str]], *, agents: bool) -
             if size != ABSENT and (size != DANGLING or not os.path.islink(path_now)):
                 files.append(WatchedFile(number, path_now))
             continue
-        if status.st_size != size or status.st_mtime_ns != mtime or status.st_ino != inode:
-            if size < 0 and (_size(status), status.st_mtime_ns, status.st_ino) == (size, mtime, inode):
-                continue
+        is_same = status.st_size == size and status.st_mtime_ns == mtime and status.st_ino == inode
+        if not is_same and _stamp(status) != (size, mtime, inode):
             files.append(WatchedFile(number, path_now))
     return Changes(files, folders, fresh)

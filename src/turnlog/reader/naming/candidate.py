@@ -25,7 +25,7 @@ class Candidate(Struct, frozen=True):
 class SeveralFit(Ambiguous):
     """A word that means more than one session; `is_numbered` ones may be chosen by their number."""
 
-    def __init__(self, message: str, fits: Sequence[Candidate], *, hint: str, is_numbered: bool = False) -> None:
+    def __init__(self, message: str, fits: Sequence[Candidate], *, hint: str | None, is_numbered: bool = False) -> None:
         some = ", ".join(item.name for item in fits[:_NAMED]) + (" …" if len(fits) > _NAMED else "")
         super().__init__(f"{message}: {some}", hint=hint)
         self.brief = message

@@ -11,7 +11,6 @@ from turnlog.errors import NotFound
 from turnlog.machine.environment import user_folder
 from turnlog.machine.folder import current_folder, is_here, workspace_path
 from turnlog.machine.workspacetop import RepositoryTop, has_git, refuses_checkpoints, top_of
-from turnlog.session.interior import interior
 
 if TYPE_CHECKING:
     from turnlog.catalog import Card, Catalog, ListingRow
@@ -120,6 +119,7 @@ def newest_with_files(home: Home) -> str | None:
 def _has_checkpoint(home: Home, id: str) -> bool:
     """Looks at most `_MOST_ENTRIES` entries back: an imported session may be long, and has none."""
     from turnlog.log.entry import Checkpoint
+    from turnlog.session.interior import interior
     from turnlog.thread.history import opened
 
     try:
@@ -131,6 +131,7 @@ def _has_checkpoint(home: Home, id: str) -> bool:
 
 def newest_conversation(home: Home) -> str | None:
     """The newest conversation of here; where there is none, the newest session."""
+    from turnlog.session.interior import interior
     from turnlog.session.lookup import is_net_in
 
     rows = {row.id: row for row in home.sessions()}

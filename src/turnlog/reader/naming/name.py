@@ -57,9 +57,9 @@ class SessionNames:
 
     def find(self, word: str | None, *, own: bool = False, deleted: bool = True) -> SessionRef:
         """The one session that is meant, ours or another agent's; without a word, with `own`, only ours count."""
-        meant = None if is_plainly_path(word) else self.find_or_path(word, own=own, deleted=deleted)
-        if meant is not None:
-            return meant
+        ref = None if is_plainly_path(word) else self.find_or_path(word, own=own, deleted=deleted)
+        if ref is not None:
+            return ref
         from turnlog.reader.opening.temporary import ref_at
 
         return ref_at(str(word))
@@ -130,8 +130,8 @@ class SessionNames:
 
         A session whose turns hooks report is ours, whichever name is used; its conversation is imported.
         """
-        meant = self._find_or_path(word, own=own, files=files, deleted=deleted)
-        return None if meant is None else self._followed(meant)
+        ref = self._find_or_path(word, own=own, files=files, deleted=deleted)
+        return None if ref is None else self._followed(ref)
 
     def _followed(self, ref: SessionRef) -> SessionRef:
         store, name = interior(self._home).store, ref.id
@@ -221,7 +221,7 @@ class SessionNames:
                     self._is_partial = cards.is_partial
         except AmbiguousName as error:
             rows = [Candidate(c.name, c.id, c.agent, c.updated_at, c.title or c.preview) for c in error.cards]
-            raise SeveralFit(f"{word!r} fits {len(rows)} sessions", rows, hint="give more of the id") from None
+            raise SeveralFit(f"{word!r} fits {len(rows)} sessions", rows, hint=error.hint) from None
         except (NotFound, Invalid):
             return None
 

@@ -44,9 +44,9 @@ class RecentSessions:
         refs = self.newest(back + 1, ["anywhere" if match is None else "here"])
         if back < len(refs):
             return refs[back]
-        place = "" if match is None else f" for {workspace_path('.')}"
+        where = "" if match is None else f" for {workspace_path('.')}"
         count = f"there are only {len(refs)}" if refs else "there is none yet"
-        raise NotFound(f"no session {word!r}{place}: {count}", hint="`turnlog ls --all` shows all there are")
+        raise NotFound(f"no session {word!r}{where}: {count}", hint="`turnlog ls --all` shows all there are")
 
     def newest(self, most: int, places: Sequence[Place]) -> list[SessionRef]:
         """The newest sessions of the first of these places that has any: so many of them at least, if there are."""

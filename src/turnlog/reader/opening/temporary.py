@@ -65,13 +65,13 @@ def read_from(
     with _home(wanted) as home:
         read = import_all(interior(home).creator, wanted, lambda number, total, _: progress("reading", number, total))
         by_source = {item.source: item for item in read}
-        mine = by_source[chosen.source]
-        if not mine.id:
-            raise Unavailable(f"{mine.source.path}: {mine.problems[-1].what}")
+        imported = by_source[chosen.source]
+        if not imported.id:
+            raise Unavailable(f"{imported.source.path}: {imported.problems[-1].what}")
         if marks is not None:
-            with appending(interior(home).store, interior(home).store.open(mine.id)) as appender:
+            with appending(interior(home).store, interior(home).store.open(imported.id)) as appender:
                 copy_marks(appender, marks)
-        yield ForeignSession(home, mine.id, chosen.header.id, mine.source, mine.problems)
+        yield ForeignSession(home, imported.id, chosen.header.id, imported.source, imported.problems)
 
 
 def ref_at(path: str) -> SessionRef:
@@ -95,7 +95,7 @@ def _home(wanted: Iterable[Source]) -> Generator[Home]:
 
 def _size(path: str) -> int:
     """How many bytes are read there: in a file, or in all files of a folder."""
-    inside = [os.path.join(place, name) for place, _, names in os.walk(path) for name in names]
+    inside = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
     try:
         sizes = [os.stat(one).st_size * (_TIGHT if one.endswith(".zst") else 1) for one in inside or [path]]
     except OSError as error:

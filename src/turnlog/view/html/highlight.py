@@ -66,10 +66,10 @@ def _pattern(family: str) -> re.Pattern[str]:
 def coloured(code: str, family: str) -> Iterator[tuple[str, str]]:
     """The code in pieces, each with its kind: `cm`, `st`, `nu`, `kw` or nothing. Together they are the code."""
     at = 0
-    for found in _pattern(family).finditer(code) if len(code) <= _LONGEST else ():
-        if found.start() > at:
-            yield "", code[at : found.start()]
-        yield found.lastgroup or "", found[0]
-        at = found.end()
+    for match in _pattern(family).finditer(code) if len(code) <= _LONGEST else ():
+        if match.start() > at:
+            yield "", code[at : match.start()]
+        yield match.lastgroup or "", match[0]
+        at = match.end()
     if at < len(code):
         yield "", code[at:]

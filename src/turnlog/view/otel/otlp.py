@@ -81,6 +81,14 @@ def _digest(parts: tuple[object, ...]) -> str:
     return sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def moved(at: datetime, ms: int) -> datetime:
+    """The time so many milliseconds later; the same time if a corrupt duration leads out of the calendar."""
+    try:
+        return at + timedelta(milliseconds=ms)
+    except OverflowError:
+        return at
+
+
 def request(service: str, spans: Iterable[bytes]) -> bytes:
     """The request to a collector with encoded spans; also a line of a file that a collector reads."""
     scope = {"name": "turnlog", "version": __version__}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from turnlog.log.fold import note_request
 from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.log.usage import Usage
 from turnlog.view.otel import genai
-from turnlog.view.otel.otlp import CLIENT, INTERNAL, SpanError, SpanEvent, TraceSpan, span_id, trace_id
+from turnlog.view.otel.otlp import CLIENT, INTERNAL, SpanError, SpanEvent, TraceSpan, moved, span_id, trace_id
 from turnlog.view.otel.toolspan import NEVER, FinishedSpans, ToolSpans, at_of, cover
 
 
@@ -217,7 +217,7 @@ class SessionSpans:
         if entry.began_at is None or entry.duration_ms is None:
             chat.span.end = max(chat.span.end, at_of(entry))
         else:
-            chat.span.end = entry.began_at + timedelta(milliseconds=entry.duration_ms)
+            chat.span.end = moved(entry.began_at, entry.duration_ms)
         chat.answers.append(shown)
         cover(turn.span, chat.span)
         if entry.usage is not None and note_request(self._paid, entry.request):
@@ -237,7 +237,7 @@ class SessionSpans:
         if isinstance(entry, Message) and entry.began_at is not None:
             return entry.began_at
         if isinstance(entry, Message) and entry.duration_ms:
-            return at - timedelta(milliseconds=entry.duration_ms)
+            return moved(at, -entry.duration_ms)
         arrival = self._arrival(entry.parent or 0)
         return at if arrival.is_answer else min(at, max(arrival.at, self._moved))
 

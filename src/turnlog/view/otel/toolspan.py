@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from turnlog.log.block import AnyBlock, ToolCall, ToolResult, calls_in
 from turnlog.log.entry import Answer, AnyEntry, Ask, Child, Message, Started
 from turnlog.view.otel import genai
-from turnlog.view.otel.otlp import INTERNAL, SpanError, SpanEvent, TraceSpan, span_id
+from turnlog.view.otel.otlp import INTERNAL, SpanError, SpanEvent, TraceSpan, moved, span_id
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -90,7 +90,7 @@ class ToolSpans:
             call = self._newest.get(block.call) or _Call(entry.id, block.call, named, began, turn)
             start, end = call.started or call.at, at_of(entry)
             if call.started is None and block.duration_ms:
-                start = end - timedelta(milliseconds=block.duration_ms)
+                start = moved(end, -block.duration_ms)
             result_text = genai.to_json(genai.result(shown_block)) if self._has_content else None
             span = self._run(call, start, end, {"gen_ai.tool.call.result": result_text})
             if block.is_error:

@@ -31,15 +31,15 @@ _EXAMPLES = ("example.com", "example.org", "example.net", ".example", ".test", "
 
 def names_in(text: str) -> Iterator[str]:
     """The users whose home folders are named."""
-    for found in _HOME.finditer(text):
-        if _is_somebody(found[1]):
-            yield found[1]
+    for match in _HOME.finditer(text):
+        if _is_somebody(match[1]):
+            yield match[1]
 
 
 def personal(text: str, kinds: Collection[str], names: Collection[str]) -> Iterator[Spot]:
     """Where something of these kinds stands; `names` are those that are known."""
     if "paths" in kinds:
-        yield from (Spot(*found.span(), "home folder") for found in _HOME.finditer(text) if _is_somebody(found[1]))
+        yield from (Spot(*match.span(), "home folder") for match in _HOME.finditer(text) if _is_somebody(match[1]))
     if "names" in kinds:
         for name in names:
             at = text.find(name)
@@ -49,10 +49,10 @@ def personal(text: str, kinds: Collection[str], names: Collection[str]) -> Itera
                     yield Spot(at, end, "user name")
                 at = text.find(name, end)
     if "emails" in kinds and "@" in text:
-        for found in _EMAIL.finditer(text):
-            local, domain, last = found[1].lower(), found[2].lower(), found[3].lower()
+        for match in _EMAIL.finditer(text):
+            local, domain, last = match[1].lower(), match[2].lower(), match[3].lower()
             if local not in _NOBODY and last not in _FILES and not domain.endswith(_EXAMPLES):
-                yield Spot(*found.span(), "e-mail address")
+                yield Spot(*match.span(), "e-mail address")
 
 
 def _is_somebody(name: str) -> bool:

@@ -228,10 +228,10 @@ def _runs(items: list[Any]) -> Iterator[list[Any]]:
         yield run
 
 
-def _apart(found: Iterable[Spot]) -> list[Spot]:
+def _apart(spots: Iterable[Spot]) -> list[Spot]:
     """The spots in order, those that overlap as one, under the name of the first."""
     result: list[Spot] = []
-    for spot in sorted(found, key=lambda spot: (spot.start, -spot.end)):
+    for spot in sorted(spots, key=lambda spot: (spot.start, -spot.end)):
         if result and spot.start < result[-1].end:
             last = result[-1]
             result[-1] = Spot(last.start, max(last.end, spot.end), last.kind)
@@ -240,6 +240,6 @@ def _apart(found: Iterable[Spot]) -> list[Spot]:
     return result
 
 
-def _within(found: list[Spot], begin: int, end: int) -> list[Spot]:
+def _within(spots: list[Spot], begin: int, end: int) -> list[Spot]:
     """The spots that reach into a stretch."""
-    return [spot for spot in found if spot.start < end and spot.end > begin]
+    return [spot for spot in spots if spot.start < end and spot.end > begin]

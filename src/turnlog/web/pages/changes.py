@@ -142,13 +142,13 @@ def _between(name: str, turns: list[TurnRow], asked: AskedComparison) -> str:
     """The choice of two places: a form, so that it needs no script."""
     if not turns:
         return ""
-    shown = [(f"turn:{turn.number}", f"before turn {turn.number}") for turn in turns[-_TURNS:]]
+    choices = [(f"turn:{turn.number}", f"before turn {turn.number}") for turn in turns[-_TURNS:]]
     begin, end = (
         f'<label>{label} <select name="{label}">{_options(options, chosen)}</select></label>'
-        for label, options, chosen in (("from", shown, asked.begin), ("to", [*shown[1:], ("", "now")], asked.end))
+        for label, options, chosen in (("from", choices, asked.begin), ("to", [*choices[1:], ("", "now")], asked.end))
     )
-    place = esc(address_of(name, "changes"))
-    return f'<form class="inline" method="get" action="{place}">{begin} {end} <button>Show</button></form>'
+    address = esc(address_of(name, "changes"))
+    return f'<form class="inline" method="get" action="{address}">{begin} {end} <button>Show</button></form>'
 
 
 def _options(options: list[tuple[str, str]], chosen: str) -> str:
@@ -160,8 +160,8 @@ def _options(options: list[tuple[str, str]], chosen: str) -> str:
 def _result(name: str, differences: list[Difference], asked: AskedComparison, *, can_rewind: bool) -> str:
     back = ""
     if asked.turn and can_rewind:
-        place = address_of(name, "rewind", to=f"turn:{asked.turn}")
-        back = f"<p>{link(place, f'Take back turn {asked.turn} and what came after …')}</p>"
+        address = address_of(name, "rewind", to=f"turn:{asked.turn}")
+        back = f"<p>{link(address, f'Take back turn {asked.turn} and what came after …')}</p>"
     if not differences:
         return f"<h2>Nothing changed {esc(asked.words)}.</h2>{back}"
     plus, minus = (sum(item.counts[index] for item in differences) for index in (0, 1))

@@ -41,9 +41,9 @@ def show(request: Request) -> Response:
         card, title = viewed.card, viewed.title
     head = f"<h1>{esc(title)}</h1>{tabs(card.name, 'changes', is_ours=card.is_ours)}"
     check_ours(card)
-    done = numbered(request.query_params.get("done", ""))
+    done_entry = numbered(request.query_params.get("done", ""))
     with viewer.home.read(card.id) as session:
-        body = _planned(request, viewer, session) if done is None else _done(viewer, session, done)
+        body = _planned(request, viewer, session) if done_entry is None else _done(viewer, session, done_entry)
     return page(request, f"Rewind · {title} · turnlog", head + body)
 
 
@@ -115,9 +115,9 @@ async def act(request: Request) -> Response:
     target = request.query_params.get("to", "")
 
     def change(viewer: Viewer, card: Card) -> Answer:
-        done = carry_out(viewer.home, card.id, target, given.plan)
-        entry = done.entry
-        viewer.problems[card.id, entry.seq] = done.staying()
+        rewind = carry_out(viewer.home, card.id, target, given.plan)
+        entry = rewind.entry
+        viewer.problems[card.id, entry.seq] = rewind.staying()
         viewer.catalog.sync()
         return {"address": address_of(card.name, "rewind", done=entry.seq)}
 

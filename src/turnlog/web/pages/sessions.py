@@ -160,11 +160,11 @@ def _hit(card: Card, hit: Hit, query: str) -> str:
     )
 
 
-def _instead(found: FoundPage) -> str:
-    notes = [f"nothing has “{esc(word)}”: these have “{esc(other)}”" for word, other in found.instead]
-    if found.missing:
-        notes.append(f"nothing has all of the words: these lack {esc(', '.join(found.missing))}")
-    if found.is_cut:
+def _instead(page: FoundPage) -> str:
+    notes = [f"nothing has “{esc(word)}”: these have “{esc(other)}”" for word, other in page.instead]
+    if page.missing:
+        notes.append(f"nothing has all of the words: these lack {esc(', '.join(page.missing))}")
+    if page.is_cut:
         notes.append("there is more text than was looked through: add a word, since: or workspace:")
     return "".join(f'<p class="note">{one}</p>' for one in notes)
 

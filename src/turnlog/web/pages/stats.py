@@ -112,10 +112,10 @@ def _costs(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
     if not any(sums):
         return ""
     size = -(-len(sums) // _BARS)
-    shown = [[sum(sums[begin : begin + size])] for begin in range(0, len(sums), size)]
-    most = max(row[0] for row in shown)
+    columns = [[sum(sums[begin : begin + size])] for begin in range(0, len(sums), size)]
+    most = max(row[0] for row in columns)
     what = "Cost per prompt" if size == 1 else f"Cost per {size} prompts"
-    chart = bars(what, shown, most=dollars(most), first="1", last=f"{len(sums):,}")
+    chart = bars(what, columns, most=dollars(most), first="1", last=f"{len(sums):,}")
     dear = sorted(range(len(sums)), key=lambda index: -sums[index])[:_ROWS]
     rows = [
         (

@@ -79,12 +79,12 @@ def _chart(days: dict[str, list[Spending]], stack: str) -> str:
         for part in parts:
             sums[part.group] = sums.get(part.group, 0) + part.tokens.cost_micros
     names = sorted(sums, key=lambda name: -sums[name])
-    shown = names if len(names) <= COLOURS else [*names[: COLOURS - 1], "others"]
+    listed = names if len(names) <= COLOURS else [*names[: COLOURS - 1], "others"]
     groups: list[list[int]] = []
     for parts in days.values():
-        row = [0] * len(shown)
+        row = [0] * len(listed)
         for part in parts:
-            row[shown.index(part.group) if part.group in shown else -1] += part.tokens.cost_micros
+            row[listed.index(part.group) if part.group in listed else -1] += part.tokens.cost_micros
         groups.append(row)
     labels = list(days)
     most = dollars(max(map(sum, groups), default=0))
@@ -93,8 +93,8 @@ def _chart(days: dict[str, list[Spending]], stack: str) -> str:
         (esc(day), *(esc(dollars(value)) if value else "" for value in row), esc(dollars(sum(row))))
         for day, row in zip(labels, groups, strict=True)
     ]
-    as_table = table(("Day", *shown, "all"), rows, caption=f"Cost per day by {stack}", right=range(1, len(shown) + 2))
-    return f"{chart}{key(shown)}<details><summary>The same as a table</summary>{as_table}</details>"
+    as_table = table(("Day", *listed, "all"), rows, caption=f"Cost per day by {stack}", right=range(1, len(listed) + 2))
+    return f"{chart}{key(listed)}<details><summary>The same as a table</summary>{as_table}</details>"
 
 
 def _table(by: str, rows: list[Spending], total: Spending) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.index.columns import LARGEST
 from turnlog.catalog.index.conditions import Clause, Condition
 from turnlog.catalog.index.keys import SHIFT
 from turnlog.catalog.index.lookup import EntryMatch, EntryQuery
@@ -48,6 +49,10 @@ class PostgresEngine:
     def table(self, name: str, alias: str = "") -> str:
         """See `Engine.table`. It is a view on the rows of one tenant."""
         return f"turnlog.own_{name} as {alias or name}"
+
+    def total(self, expression: str) -> str:
+        """See `Engine.total`."""
+        return f"least(coalesce(sum({expression}), 0), {LARGEST})::bigint"
 
     def among_numbers(self, column: str) -> str:
         """See `Engine.among_numbers`."""

@@ -45,6 +45,10 @@ class SqliteEngine:
         """See `Engine.table`."""
         return f"{name} AS {alias}" if alias else name
 
+    def total(self, expression: str) -> str:
+        """See `Engine.total`. `sum` fails beyond 64 bits; `total` adds floats, which are exact up to 53 bits."""
+        return f"CAST(total({expression}) AS INTEGER)"
+
     def among_numbers(self, column: str) -> str:
         """See `Engine.among_numbers`."""
         return f"{column} IN (SELECT value FROM json_each(?))"
@@ -96,23 +100,23 @@ class SqliteEngine:
 
     def text_in(self, bundle: int, number: int) -> str:
         """The text with this number in a bundle."""
-        found = self.bundle(bundle)
-        return "" if found is None else found.text(number)
+        stored = self.bundle(bundle)
+        return "" if stored is None else stored.text(number)
 
     def bundle(self, number: int) -> Bundle | None:
         """A stored bundle; None if it was deleted since the query."""
-        found = self._bundles.pop(number, None)
-        if found is None:
+        stored = self._bundles.pop(number, None)
+        if stored is None:
             from turnlog.catalog.index.sqlite.bundle import Bundle
 
             row = self.db.execute("SELECT data FROM texts WHERE id = ?", (number,)).fetchone()
             if row is None:
                 return None
-            found = Bundle(row[0])
+            stored = Bundle(row[0])
             if len(self._bundles) >= _BUNDLES:
                 del self._bundles[next(iter(self._bundles))]
-        self._bundles[number] = found
-        return found
+        self._bundles[number] = stored
+        return stored
 
     def frequency(self, term: Term) -> int:
         """See `Engine.frequency`."""

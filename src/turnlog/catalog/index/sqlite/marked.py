@@ -72,13 +72,13 @@ class MarkedSessions:
     def apply(self, batch: Batch) -> None:
         """Apply the marks to every session; restore the original values where marks were removed."""
         for id, name, own, row in _overlaid(batch.db, self._marks):
-            mine = self._marks.get(name)
+            marks = self._marks.get(name)
             batch.put(id, row)
-            if mine is None:
+            if marks is None:
                 forget_own_values(batch, id)
             else:
                 batch.execute("INSERT OR IGNORE INTO marked VALUES (?, ?, ?, ?)", (id, *own))
-            _put_notes(batch, id, [] if mine is None else mine.notes)
+            _put_notes(batch, id, [] if marks is None else marks.notes)
         batch.flush()
 
 
@@ -107,12 +107,12 @@ def _overlaid(db: Engine, marks: dict[str, _Marks]) -> Iterator[tuple[int, str, 
     """For each session that has or had marks: row, name, its own values, and the values to show."""
     for id, name, *own in list(_rows(db, list(marks))):
         title, tags, is_archived = own
-        mine = marks.get(name)
-        if mine is not None:
-            title = mine.title or title
-            kept = {**dict.fromkeys(words(tags), True), **mine.tags}
-            tags = lines(tag for tag, is_on in kept.items() if is_on)
-            is_archived = is_archived if mine.archived is None else mine.archived
+        given = marks.get(name)
+        if given is not None:
+            title = given.title or title
+            changed_tags = {**dict.fromkeys(words(tags), True), **given.tags}
+            tags = lines(tag for tag, is_on in changed_tags.items() if is_on)
+            is_archived = is_archived if given.archived is None else given.archived
         yield id, name, tuple(own), {"title": title, "tags": tags, "is_archived": bool(is_archived)}
 
 

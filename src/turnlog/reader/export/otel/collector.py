@@ -94,8 +94,8 @@ def _split(url: str) -> SplitResult:
             )
     except ValueError:
         pass
-    shown = "" if any(mark in url for mark in "@?#") else f" {url!r:.120}"  # a password or a key may be in it
-    raise Invalid(f"endpoint{shown} is no http:// or https:// address", hint="such as http://localhost:4318")
+    address = "" if any(mark in url for mark in "@?#") else f" {url!r:.120}"  # a password or a key may be in it
+    raise Invalid(f"endpoint{address} is no http:// or https:// address", hint="such as http://localhost:4318")
 
 
 def _plain(parts: SplitResult) -> str:
