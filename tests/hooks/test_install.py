@@ -1,6 +1,7 @@
 """Hooks into the settings of agents and out again: the user's files are as they were, to the byte."""
 
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnlog.errors import AlreadyExists, Corrupt, Invalid, Unsupported
-from turnlog.hooks import HookFile, OwnHookFile, hooked_agent, names
+from turnlog.hooks import HookFile, OwnHookFile, agents_without_hooks, hooked_agent, names
 from turnlog.hooks.call import HookCall, hook_command, parse_hook_command
 from turnlog.hooks.entries import hook_entries
 from turnlog.hooks.install import plan_install, plan_uninstall
@@ -251,6 +252,25 @@ def test_what_the_agent_would_not_read_is_refused_with_the_place(machine: Machin
     found = status(hooked_agent(name), machine.places, "user")
     assert found.installed is False
     assert place in (found.blocked_by or "")
+
+
+def test_settings_that_are_no_text_are_refused_with_the_file_named_once(machine: Machine):
+    path = machine.write("claude-code", "{}")
+    path.write_bytes(b"\xff{}")
+    with pytest.raises(Corrupt) as caught:
+        machine.install("claude-code")
+    assert caught.value.message == f"{path} is not UTF-8 at byte 0"
+    assert caught.value.hint == "Claude Code would not read it as it is: mend it first; nothing was changed"
+    assert status(hooked_agent("claude-code"), machine.places, "user").blocked_by == caught.value.message
+
+
+def test_settings_that_are_a_pipe_are_not_waited_for(machine: Machine):
+    path = machine.path("claude-code")
+    path.parent.mkdir()
+    os.mkfifo(path)
+    refusal = f"{path} could not be read: it is not a regular file"
+    assert status(hooked_agent("claude-code"), machine.places, "user").blocked_by == refusal
+    assert agents_without_hooks(str(machine.folder), {}) == ["Claude Code"]
 
 
 def test_comments_stay_where_the_agent_takes_them(machine: Machine):

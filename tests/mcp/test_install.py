@@ -202,6 +202,13 @@ def test_projects_and_agents_without(machine: Machine):
         server_agent("pi")
 
 
+def test_settings_that_the_agent_reads_and_we_cannot_change_are_not_called_broken(machine: Machine):
+    machine.write("codex", "mcp_servers = {}\n")
+    with pytest.raises(Invalid, match="cannot be changed safely") as caught:
+        machine.install("codex")
+    assert caught.value.hint == "change it by hand; nothing was changed"
+
+
 def test_a_status_of_what_cannot_be_read(machine: Machine):
     machine.write("opencode", "{")
     assert "it ends here" in (server_status(server_agent("opencode"), machine.places, "user").blocked_by or "")

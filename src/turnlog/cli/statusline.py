@@ -25,7 +25,7 @@ _MOST_BYTES = 4 << 20
 _STALE_S = 60
 """The age in seconds at which the index is updated."""
 _PATIENCE_S = 0.05
-_SPENT = "SELECT coalesce(sum(cost), 0), coalesce(sum(unpriced), 0) FROM quarters WHERE quarter >= ?"
+_SPENT = "SELECT total(cost), total(unpriced) FROM quarters WHERE quarter >= ?"
 _QUARTER_S, _PICO = 900, 1e12
 """The index has a row for each quarter of an hour, with the cost in millionths of micro-dollars."""
 _WINDOWS = (("five_hour", "5h"), ("seven_day", "7d"))

@@ -229,11 +229,13 @@ def agents_without_hooks(home: str, environ: Mapping[str, str]) -> list[str]:
         folder = agent.folder.path(home, environ)
         if not os.path.isdir(folder):
             continue
+        path, text = os.path.join(folder, agent.file.name), b""
         try:
-            with open(os.path.join(folder, agent.file.name), "rb") as file:
-                text = file.read()
+            if os.path.isfile(path):  # to open a named pipe would wait for its writer
+                with open(path, "rb") as file:
+                    text = file.read()
         except OSError:
-            text = b""
+            pass  # it cannot be read, so nothing is known of hooks in it
         if not agent.file.seems_hooked(text, agent.name):
             titles.append(agent.title)
     return titles

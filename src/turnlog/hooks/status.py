@@ -11,7 +11,7 @@ from turnlog.hooks import HookedAgent, HookSwitch, hooked_agent, names
 from turnlog.hooks.install import file_hooks
 from turnlog.hooks.places import HookPlaces
 from turnlog.machine.launcher import starts_this_installation
-from turnlog.machine.replace import read_bytes, text_of
+from turnlog.machine.replace import naming_file, read_bytes, text_of
 from turnlog.machine.settings import parse_settings
 from turnlog.machine.settings.toml import table_at, toml_value
 
@@ -74,18 +74,21 @@ def status(agent: HookedAgent, places: HookPlaces, scope: str) -> HookStatus:
     blocked_by = _blocked_by(agent, places)
     none = HookStatus(agent.name, places.has(agent), installed=False, path=path, scope=scope, blocked_by=blocked_by)
     try:
-        found = hooks.installed()
+        with naming_file(path):
+            installed = hooks.installed()
     except TurnlogError as error:
-        return none._replace(blocked_by=f"{path}: {error.message.removeprefix(path).lstrip(': ')}")
-    none = none._replace(blocked_by=found.refusal or blocked_by)
-    if found.program is None:
+        return none._replace(blocked_by=error.message)
+    none = none._replace(blocked_by=installed.refusal or blocked_by)
+    if installed.program is None:
         return none
     return none._replace(
         installed=True,
-        program=found.program,
-        is_current=found.is_current and os.access(found.program, os.X_OK) and starts_this_installation(found.program),
-        trusted=found.trusted,
-        fills=found.home or None,
+        program=installed.program,
+        is_current=installed.is_current
+        and os.access(installed.program, os.X_OK)
+        and starts_this_installation(installed.program),
+        trusted=installed.trusted,
+        fills=installed.home or None,
     )
 
 

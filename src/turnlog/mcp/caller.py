@@ -1,4 +1,4 @@
-"""Who asks. An agent that looks for something must not find its own question, nor what it was told the last time."""
+"""The agent that asks. Its own session is left out: it must not find its own question, or an earlier answer of ours."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _CLIENTS = {
     "claude-code": "claude-code", "codex": "codex", "gemini": "gemini-cli", "qwen": "qwen-code",
     "opencode": "opencode", "copilot": "copilot-cli",
 }  # fmt: skip
-"""What an agent calls itself begins with this or has it in it, and what its sessions are called."""
+"""Agents, by a part of the name that their client gives itself."""
 _TAIL = 1 << 20
 _NAME_CHARACTERS = 80
-_LATELY = 5
-"""How many of the newest sessions of an agent may be the one that asks."""
+_NEWEST = 5
+"""The number of newest sessions of an agent among which the asking one is looked for."""
 _TOOLS = frozenset(tool["name"] for tool in offered(allow_rewind=True))
 _OWN = frozenset(tool for tool in _TOOLS if "_" in tool)
-"""Codex writes a tool down without saying whose it is. These are nobody else's; `usage` may be."""
+"""Names that only our tools have; another server may have a `usage`. Codex logs a tool without its server."""
 
 
 class Caller:
-    """The agent at the other end, as far as it says who it is."""
+    """The agent at the other end, as far as it identifies itself."""
 
     def __init__(self, client: str) -> None:
         self.client = client
@@ -39,35 +39,35 @@ class Caller:
 
     @property
     def agent(self) -> str:
-        """The name of its sessions; empty where it is none that we know."""
+        """The agent's name in our formats; "" if it is unknown."""
         name = self.client.lower()
         return next((agent for word, agent in _CLIENTS.items() if word in name), "")
 
     def sessions(self, catalog: Catalog, meta: dict[str, Any]) -> list[str]:
-        """The ids of its own session: with its agent, and with us."""
+        """The ids of its own session: the agent's id, and ours."""
         natives = self._natives(catalog, meta)
         ours = {name for native in natives if self.agent for name in self._ours(catalog, native)}
         return sorted(natives | ours)
 
     def _natives(self, catalog: Catalog, meta: dict[str, Any]) -> set[str]:
-        """What its agent calls its session, as far as that can be told."""
-        natives = self._told(meta)
+        """The ids that the agent may have for its session."""
+        natives = self._reported_ids(meta)
         call = meta.get("claudecode/toolUseId")
         if isinstance(call, str) and call and call.isprintable():
-            natives |= {card.id for card in self._lately(catalog) if not card.is_ours and _has(card, call.encode())}
+            natives |= {card.id for card in self._newest(catalog) if not card.is_ours and _has(card, call.encode())}
         if not natives and self.agent:
-            natives = {card.id for card in self._lately(catalog) if card.state == "running"}
+            natives = {card.id for card in self._newest(catalog) if card.state == "running"}
         return natives
 
     def asker(self, catalog: Catalog, meta: dict[str, Any]) -> str:
-        """Who asks, as a log says it: the session if only one can be meant, or else the agent, or its client."""
+        """The name for a log: the session if it is certain, or else the agent, or the client."""
         ids = sorted(self._natives(catalog, meta))
         if self.agent and len(ids) == 1:
             return imported_id(self.agent, ids[0])
         return self.agent or self.client[:_NAME_CHARACTERS]
 
     def _ours(self, catalog: Catalog, native: str) -> list[str]:
-        """What a session of this agent is called here: by its id, or the one that goes on under that."""
+        """The ids of our sessions for one of this agent: its import, and the session that it is a copy of."""
         names = [imported_id(self.agent, native)]
         try:
             card = catalog.find(f"{self.agent}:{native}")
@@ -75,37 +75,40 @@ class Caller:
             return names  # nothing is written yet
         return [*names, card.copy_of] if card.copy_of else names
 
-    def _told(self, meta: dict[str, Any]) -> set[str]:
+    def _reported_ids(self, meta: dict[str, Any]) -> set[str]:
         ids = [meta.get("threadId"), meta.get("sessionId")]
         if self.agent in ("claude-code", ""):  # another agent may have been started in its shell
             ids.append(environment().get("CLAUDE_CODE_SESSION_ID"))
-        return {one for one in ids if isinstance(one, str) and 8 <= len(one) <= 200 and one.isprintable()}
+        return {id for id in ids if isinstance(id, str) and 8 <= len(id) <= 200 and id.isprintable()}
 
-    def _lately(self, catalog: Catalog) -> list[Card]:
+    def _newest(self, catalog: Catalog) -> list[Card]:
         """The newest sessions of this agent in this folder."""
         if not self.agent:
             return []
-        cards = catalog.cards(f"agent:{self.agent}", workspace=self._folder, everything=True, limit=_LATELY)
+        cards = catalog.cards(f"agent:{self.agent}", workspace=self._folder, everything=True, limit=_NEWEST)
         return [card for card in cards if card.agent == self.agent]
 
 
 def _has(card: Card, word: bytes) -> bool:
-    """Whether the end of a session's file has that in it."""
+    """Whether a word is near the end of a session's file."""
     try:
         with open(card.path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
             return word in file.read()
     except OSError:
-        return False  # it lies in no file, or is gone
+        return False  # it is in no file, or was removed
 
 
 def is_of_ours(tool: str) -> bool:
-    """Whether that is one of these tools, as whichever agent calls it."""
+    """Whether a tool is one of ours, under any name that an agent gives it."""
     return tool in _OWN or (NAME in tool and tool.endswith(tuple(_TOOLS)))
 
 
 def left_out(query: str, own: list[str]) -> tuple[list[Filter], bool]:
-    """What keeps the caller's own session out, and whether calls of these tools are; unless they are asked for."""
+    """The filters that leave out the caller's own session, and whether calls of our tools are left out, too.
+
+    What the query asks for is not left out.
+    """
     asked = parse(query).every_filter
     named = [value for one in asked if one.name == "session" and not one.negated for value in one.values]
     hidden = tuple(
@@ -117,5 +120,5 @@ def left_out(query: str, own: list[str]) -> tuple[list[Filter], bool]:
 
 
 def is_call(match: EntryMatch) -> bool:
-    """Whether an entry calls one of these tools, or is its answer."""
+    """Whether an entry is a call of one of our tools, or its result."""
     return any(is_of_ours(tool) for tool in match.tools.split("\n") if tool)

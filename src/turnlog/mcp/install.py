@@ -1,4 +1,4 @@
-"""The server into the settings of agents, and out of them: planned for all that are meant before any is changed."""
+"""Adding the server to the settings of agents, and removing it: all edits are planned before any file is changed."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _ENVIRONS = ("env", "environment")
 
 
 class ServerPlaces(NamedTuple):
-    """Where things are: the user's home folder, what the environment says, a project, and where imprints are kept."""
+    """What a plan has to know of this machine."""
 
     home: str
     environ: Mapping[str, str]
     project: str
     imprints: Imprints
     target_home: str = ""
-    """The home that the server is to look into; empty for the usual one."""
+    """The home that the server reads; empty for the default one."""
 
     def file(self, agent: ServerAgent, scope: str) -> str:
-        """The file that tells an agent of servers, for the user or for the project."""
+        """The path of the file that lists an agent's servers, for the user or for the project."""
         if scope == "user":
             folder = agent.folder.path(self.home, self.environ)
             there = [name for name in agent.files if os.path.lexists(os.path.join(folder, name))]
@@ -44,13 +44,13 @@ class ServerPlaces(NamedTuple):
         return os.path.join(self.project, agent.project)
 
     def has(self, agent: ServerAgent) -> bool:
-        """Whether an agent is here."""
+        """Whether an agent is installed."""
         folder = agent.hooked.folder.path(self.home, self.environ)
         return os.path.isdir(folder) or os.path.exists(self.file(agent, "user"))
 
 
 def server_places(location: str | None) -> ServerPlaces:
-    """The places of here, for a server that looks into that home."""
+    """The places on this machine, for a server that reads that home."""
     return ServerPlaces(user_folder(), environment(), project(), imprints(location, "mcp"), home_for_settings(location))
 
 
@@ -59,15 +59,15 @@ class ServerStatus(NamedTuple):
 
     agent: str
     is_here: bool
-    """Whether the agent is."""
+    """Whether the agent is installed."""
     installed: bool
     path: str
     scope: str
     program: str | None = None
     arguments: tuple[str, ...] = ()
-    """What the program is started with."""
+    """The arguments of the program."""
     is_current: bool = False
-    """Whether the program is there, and is this one."""
+    """Whether the program exists, and is this one."""
     blocked_by: str | None = None
     """Why the agent cannot read the file."""
 
@@ -75,9 +75,9 @@ class ServerStatus(NamedTuple):
 def installing(
     agent: ServerAgent, places: ServerPlaces, scope: str, program: str, options: Sequence[str] | None = None
 ) -> list[FileEdit]:
-    """What has to be changed so that an agent starts this program, with these options; None for those that are there.
+    """The edits after which an agent starts this program with these options; None keeps the present options.
 
-    What else stands in our entry stays. One that is not ours is refused.
+    Everything else in our entry stays. Raises `AlreadyExists` if the entry is not ours.
     """
     path = places.file(agent, scope)
     before = read_bytes(path)
@@ -95,7 +95,7 @@ def installing(
 
 
 def uninstalling(agent: ServerAgent, places: ServerPlaces, scope: str) -> list[FileEdit]:
-    """What has to be changed so that the file is as it would be without us."""
+    """The edits after which the file is as it would be without us."""
     path = places.file(agent, scope)
     before = read_bytes(path)
     if before is None:
@@ -111,7 +111,7 @@ def uninstalling(agent: ServerAgent, places: ServerPlaces, scope: str) -> list[F
 
 
 def server_statuses(places: ServerPlaces) -> list[ServerStatus]:
-    """One for each agent; another one where a project has a server of its own."""
+    """One status for each agent, and another one if the project has a server of its own for it."""
     statuses: list[ServerStatus] = []
     for agent in map(server_agent, server_names()):
         statuses.append(server_status(agent, places, "user"))
@@ -122,13 +122,14 @@ def server_statuses(places: ServerPlaces) -> list[ServerStatus]:
 
 
 def server_status(agent: ServerAgent, places: ServerPlaces, scope: str) -> ServerStatus:
-    """How it stands in that file."""
+    """The status of an agent's server in its file for the user or for the project."""
     path = places.file(agent, scope)
     empty = ServerStatus(agent.name, places.has(agent), False, path, scope)
     try:
-        entry = _entry_in(text_of(path, read_bytes(path)), agent)
+        with naming_file(path):
+            entry = _entry_in(text_of(path, read_bytes(path)), agent)
     except TurnlogError as error:
-        return empty._replace(blocked_by=f"{path}: {error.message.removeprefix(path).lstrip(': ')}")
+        return empty._replace(blocked_by=error.message)
     if entry is None:
         return empty
     program, *words = _words(agent, entry) or [""]
@@ -158,7 +159,7 @@ def _entry_in(text: str, agent: ServerAgent) -> Entry | None:
 
 
 def _words(agent: ServerAgent, entry: Entry) -> list[str]:
-    """The command of an entry; empty where it names no program."""
+    """The command of an entry; empty if it names no program."""
     command = agent.command(entry)
     return list(map(str, command)) if command and isinstance(command[0], str) else []
 
@@ -167,11 +168,11 @@ def _is_program(path: str) -> bool:
     try:
         return os.access(path, os.X_OK)
     except ValueError:
-        return False  # JSON has strings that no path can be
+        return False  # no path has a NUL, but a string in JSON may
 
 
 def _refuse_others(text: str, entry: Entry | None, agent: ServerAgent, path: str) -> None:
-    """A server of that name that somebody else made is not ours to change."""
+    """Raise `AlreadyExists` if somebody else has a server of our name."""
     if entry is None:
         return
     program, *words = _words(agent, entry) or [""]
@@ -181,7 +182,7 @@ def _refuse_others(text: str, entry: Entry | None, agent: ServerAgent, path: str
 
 
 def _merged(entry: Entry, wanted: Entry) -> Entry:
-    """Ours, with what somebody added to it."""
+    """Our entry, with the fields that the user added to it."""
     merged = {**entry, **wanted}
     for name in _ENVIRONS:
         if name in entry or name in wanted:
@@ -196,7 +197,7 @@ def _with_entry(text: str, entry: Entry, agent: ServerAgent) -> str:
 
 
 def _removed(text: str, agent: ServerAgent, before: Any) -> str:
-    """The text without our entry; without what we made for it, where that was not there `before`."""
+    """The text without our entry, and without the object of servers if it is empty and was not there `before`."""
     if agent.syntax is None:
         return without_table(text, agent.path)
     if value_at(text, agent.path, syntax=agent.syntax) is MISSING:

@@ -1,4 +1,4 @@
-"""What the tools look into: the catalog, sessions open for reading, who asks, and what may be told of."""
+"""What all tools share: the catalog, sessions open for reading, the caller, and the scope."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FRESH_S = 2.5
 
 
 class _Held(NamedTuple):
-    """Another agent's session that was read, for as long as its file is as it was."""
+    """Another agent's session that was read; it is valid until its file changes."""
 
     name: str
     source: Source
@@ -38,7 +38,7 @@ class _Held(NamedTuple):
 
 
 class Library:
-    """What all tools of one server share. It writes nothing but the catalog."""
+    """What all tools of one server share. It writes only the catalog."""
 
     def __init__(self, location: str | None, scope: Scope, caller: Caller, check: Callable[[], None]) -> None:
         self.location = location
@@ -71,7 +71,7 @@ class Library:
 
     @contextmanager
     def session(self, name: str) -> Generator[tuple[Card, OpenedSession]]:
-        """The session of that name, open for reading: ours in its log, another agent's where it lies."""
+        """The session of that name, open for reading: ours from its log, another agent's from its own file."""
         card = self.scope.session(self.catalog, name)
         if card.is_ours:
             from turnlog.reader.opening.opener import OpenedSession
@@ -84,7 +84,7 @@ class Library:
 
     @contextmanager
     def covered(self, name: str) -> Generator[tuple[Card, ReadOnlySession]]:
-        """The session with the checkpoints of one: itself if it is ours, else what hooks or an import made of it."""
+        """The session with checkpoints: the named one if it is ours, or else the one that hooks or an import made."""
         from turnlog.session import open_home
 
         card = self.scope.session(self.catalog, name)
@@ -99,7 +99,7 @@ class Library:
                 yield card, session
 
     def _foreign(self, card: Card) -> OpenedSession:
-        """Read once, as long as nothing is written to it: it is asked for page by page."""
+        """The session, which is read again only after its file changed: models read it page by page."""
         from turnlog.exchange.keeping.keptfile import KeptFiles
         from turnlog.formats import Source
         from turnlog.reader.naming.sessionref import SessionRef
@@ -110,27 +110,27 @@ class Library:
         stamps = stamp_of(KeptFiles(self.location).file_of(source))
         if self._held is not None and (self._held.source, self._held.stamps) == (source, stamps):
             return self._held.opened
-        self._let_go()
+        self._release()
         with ExitStack() as stack:
             ref = SessionRef(card.id, source, card.workspace)
             opened = stack.enter_context(SessionOpener(self.location).read_foreign(ref))
             self._held = _Held(card.name, source, stamps, opened, stack.pop_all())
         return opened
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._held is not None:
             held, self._held = self._held, None
             held.stack.close()
             self.quotes.forget(held.name)
 
     def keep_up(self) -> None:
-        """Refresh the catalog while nobody waits for it."""
+        """Refresh the catalog while no request waits."""
         try:
             self.catalog.refresh(at_once=True)
         except TurnlogError:
             pass  # the next request looks again, and reports the error
 
     def close(self) -> None:
-        """Let go of all of it."""
-        self._let_go()
+        """Close the catalog and the session that is held."""
+        self._release()
         self.catalog.close()

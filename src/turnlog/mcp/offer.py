@@ -1,4 +1,4 @@
-"""The tools as a model sees them: what each is for, and what it takes. Every byte of this is in its context."""
+"""The tools as a model sees them: their purpose and their arguments. Every byte of this is in the model's context."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ _TOOLS: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
 
 
 def offered(*, allow_rewind: bool) -> list[dict[str, Any]]:
-    """Every tool there is."""
+    """The descriptions of all tools."""
     return [_offer(name) for name in _TOOLS if allow_rewind or name != "rewind"]
 
 
@@ -123,7 +123,7 @@ def _offer(name: str) -> dict[str, Any]:
 
 
 def wrong_with(name: str, arguments: Mapping[str, Any]) -> str:
-    """What is wrong with these arguments for that tool; empty if nothing is."""
+    """The error in the arguments for a tool; empty if there is none."""
     _, _, properties, required = _TOOLS[name]
     for key in required:
         if key not in arguments:
@@ -153,7 +153,7 @@ def _wrong_value(schema: dict[str, Any], value: object) -> str:
 
 
 def _wrong_text(value: object) -> str:
-    """What is wrong with a text, or a list of texts, that no file and no database takes; empty if nothing is."""
+    """The error in a text, or in a list of texts, that no file or database takes; empty if there is none."""
     for text in cast("list[object]", value) if isinstance(value, list) else [value]:
         if not isinstance(text, str):
             continue

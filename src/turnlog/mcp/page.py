@@ -12,20 +12,20 @@ from turnlog.reader.part import numbered
 
 SEARCH_BYTES, READING_BYTES = 4_000, 12_000
 _FRAME = 100
-"""What stands around a result on the line, with an id of usual length."""
+"""The bytes around a result on the line, with an id of usual length."""
 _FAR = 100_000
-"""The most items that a cursor may lead past."""
+"""The largest number of items that a cursor may skip."""
 _T = TypeVar("_T")
 
 
 def result(text: str, data: dict[str, Any], *, is_error: bool = False) -> dict[str, Any]:
-    """What a tool gives."""
+    """The result of a tool."""
     answer: dict[str, Any] = {"content": [{"type": "text", "text": text}], "structuredContent": data}
     return {**answer, "isError": True} if is_error else answer
 
 
 def failed(error: TurnlogError) -> dict[str, Any]:
-    """What a tool gives that could not do it: for the model to read."""
+    """The result of a tool that failed; the model reads the error."""
     from turnlog.view.visible import one_line
 
     message, hint = one_line(error.message), one_line(error.hint or "")
@@ -34,7 +34,7 @@ def failed(error: TurnlogError) -> dict[str, Any]:
 
 
 def fitted(items: Sequence[_T], make: Callable[[Sequence[_T]], dict[str, Any]], most: int) -> dict[str, Any]:
-    """The result of as many of the first items as fit; none of them, if not even one does."""
+    """The result with as many of the first items as fit; with none if the first one does not fit."""
     answer = make(items)
     if _size(answer) <= most:
         return answer
@@ -49,7 +49,7 @@ def fitted(items: Sequence[_T], make: Callable[[Sequence[_T]], dict[str, Any]], 
 
 
 def offset_of(cursor: str | None) -> int:
-    """Where a page begins."""
+    """The number of items before the page of that cursor."""
     if cursor is None:
         return 0
     offset = numbered(cursor)
@@ -59,12 +59,12 @@ def offset_of(cursor: str | None) -> int:
 
 
 def minute(at: datetime | None) -> str:
-    """A time, to the minute; empty where none is known."""
+    """A time, to the minute; empty if it is unknown."""
     return "" if at is None else at.strftime("%Y-%m-%dT%H:%MZ")
 
 
 def room(answer: dict[str, Any], most: int) -> int:
-    """How many bytes are left beside a result."""
+    """The number of bytes that are left beside a result."""
     return most - _size(answer)
 
 

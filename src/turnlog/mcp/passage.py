@@ -1,4 +1,4 @@
-"""Entries of a session as a model reads them: one text each, what tools gave folded unless all of it is wanted."""
+"""Entries of a session as a model reads them: one text each; the output of tools is folded unless all is wanted."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _WIDEST = 240
 _LONGEST = 1_600
-"""How many characters of a message are shown at each end; another call gives the rest."""
+"""The number of characters that are shown at each end of a message; another call gives the rest."""
 _THOUGHT = 300
 
 
 class EntryText:
-    """What an entry says."""
+    """The text of one entry."""
 
     def __init__(self, entry: AnyEntry, rows: list[Row]) -> None:
         self.seq = entry.seq
@@ -34,7 +34,7 @@ class EntryText:
         self.rows = [row for row in rows if not isinstance(row, Speaker)]
 
     def text(self, *, is_full: bool = False) -> str:
-        """All of it, or what fits between others."""
+        """The whole text, or a short one."""
         return "\n".join(part for row in self.rows for part in self._parts(row, is_full)).strip("\n")
 
     def _parts(self, row: Row, is_full: bool) -> Iterator[str]:
@@ -56,7 +56,7 @@ class EntryText:
                 if row.body and is_full:
                     yield readable(row.body)
             case Speaker():
-                return  # the head of the entry says it
+                return  # the heading of the entry names the speaker
             case _:
                 assert_never(row)
 
@@ -105,7 +105,7 @@ class EntryTexts:
         self._rows = Rows()
 
     def of(self, entry: AnyEntry) -> EntryText | None:
-        """What a model reads of an entry; None where that is nothing."""
+        """The text of an entry; None if it has none."""
         rows = list(self._rows.of(self._redactor.entry(entry)))
         text = EntryText(entry, rows)
         return text if text.rows else None

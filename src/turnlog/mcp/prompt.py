@@ -32,7 +32,7 @@ _PROMPTS = {
 
 
 def offered_prompts() -> list[dict[str, Any]]:
-    """Every prompt there is."""
+    """The descriptions of all prompts."""
     return [
         {"name": name, "description": about, "arguments": [{"name": key, "description": what, "required": True}]}
         for name, (about, key, what, _) in _PROMPTS.items()
@@ -40,7 +40,7 @@ def offered_prompts() -> list[dict[str, Any]]:
 
 
 def filled(name: Any, arguments: Any) -> dict[str, Any]:
-    """One of them, with what it is about."""
+    """A prompt with its argument filled in."""
     if not isinstance(name, str) or name not in _PROMPTS:
         raise NotFound(f"no prompt {name!r:.80}: {', '.join(_PROMPTS)}")
     about, key, _, text = _PROMPTS[name]

@@ -1,6 +1,6 @@
-"""JSON-RPC 2.0 over lines: who reads never waits for who answers, and nothing that comes in ends it.
+"""JSON-RPC 2.0 over lines. Reading never waits for answering, and no input ends the server.
 
-Needs little: it has answered before most of the rest is loaded.
+It imports little: the first answer is sent before most other modules are loaded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, cast
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 LONGEST = 4 << 20
-"""Of a longer line nothing is read but its end."""
+"""A longer line is refused."""
 IDLE_S, IDLE_TIMES = 2.0, 30
 """`idle` runs every IDLE_S seconds without a request, at most IDLE_TIMES times."""
 Params = dict[str, Any]
@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 class Cancelled(Exception):
-    """Nobody waits for this answer any more."""
+    """The client cancelled the request."""
 
 
 class Client:
@@ -48,9 +48,9 @@ class Client:
         """The request that is being answered."""
 
     def serve(self, answer: Callable[[str, Params], Any], idle: Callable[[], None]) -> None:
-        """Until there is nothing more to read. What was asked by then is answered.
+        """Answer until the input ends; requests that were read by then are answered.
 
-        `idle` is called now and then for a while after an answer: who asks once asks again.
+        `idle` is called now and then for a while after an answer, because a client that asks once asks again.
         """
         start_new_thread(self._read, ())
         left = 0
@@ -70,7 +70,7 @@ class Client:
             left = IDLE_TIMES
 
     def _attempt(self, work: Callable[[], None]) -> None:
-        """A fault in it is said where people look for it, and is no reason to end."""
+        """Do the work; an error in it is written to stderr and does not end the server."""
         try:
             work()
         except Exception:
@@ -79,7 +79,7 @@ class Client:
             print_exc()
 
     def check(self) -> None:
-        """Raise `Cancelled` if nobody wants to know any more."""
+        """Raise `Cancelled` if the client cancelled the request that is being answered."""
         if self._now is not None and self._now in self._cancelled:
             raise Cancelled
 
@@ -93,7 +93,7 @@ class Client:
                     line = self._source.readline(LONGEST)
                 self._take(None if is_long else line)
         except (OSError, ValueError):
-            pass  # it was closed under us
+            pass  # the input was closed
         finally:
             self._requests.put(None)
 
@@ -114,7 +114,7 @@ class Client:
     def _sort(self, message: dict[str, Any]) -> None:
         id, method = message.get("id"), message.get("method")
         if method is None and ("result" in message or "error" in message):
-            return None  # an answer; we ask nothing
+            return None  # a response, but we send no requests
         is_known = type(id) in (str, int) or "id" not in message
         if not isinstance(method, str) or message.get("jsonrpc") != "2.0" or not is_known:
             what = 'a request has "jsonrpc": "2.0", a method, and an id that is a text or a whole number'
@@ -126,7 +126,7 @@ class Client:
             meant = cast("Params", params).get("requestId")
             self._cancelled |= self._open & {meant} if type(meant) in (str, int) else set()
         if "id" not in message:
-            return None  # nothing that we are told changes what we do
+            return None  # no other notification concerns us
         if method == "ping":
             return self._send({"jsonrpc": "2.0", "id": id, "result": {}})
         self._open.add(cast("str | int", id))
@@ -172,7 +172,7 @@ class Client:
 
 
 def encoded(value: Any) -> bytes:
-    """As it goes over the line."""
+    """A value as JSON on one line."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:  # an id may be half of a character

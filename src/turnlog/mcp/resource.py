@@ -39,7 +39,7 @@ TEMPLATES = [
 
 
 def listed(library: Library) -> list[dict[str, Any]]:
-    """The newest sessions that may be told of."""
+    """The newest sessions in the scope."""
     own = library.own({})
     cards = [card for card in sessions(library, "", own, []) if card.id not in own]
     return [
@@ -54,7 +54,7 @@ def listed(library: Library) -> list[dict[str, Any]]:
 
 
 def read(library: Library, uri: str) -> list[dict[str, Any]]:
-    """What a resource holds."""
+    """The content of a resource."""
     match = _URI.fullmatch(uri)
     if match is None:
         raise NotFound(f"no resource {uri!r:.200}: turnlog://session/ID or turnlog://session/ID/turn/N")

@@ -1,4 +1,4 @@
-"""Which sessions and files may be told of: those of this workspace and its worktrees, of another one, or all."""
+"""The sessions and files that a client may see: those of this workspace and its worktrees, of another one, or all."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WORDS = ("latest", "@", "@-")
 
 
 class Scope:
-    """The folders whose sessions are told of, with what is below them; all of them, if there are none.
+    """The folders whose sessions a client may see, and the folders below them. Without folders, it may see all.
 
-    Of one that is no project, such as the home folder, only its own: below it is everything.
+    If a folder is no project, such as the home folder, the folders below it are not included.
     """
 
     def __init__(self, workspace: str | None = None, *, everywhere: bool = False) -> None:
@@ -35,29 +35,29 @@ class Scope:
 
     @property
     def words(self) -> str:
-        """For people and models."""
+        """The folders, for people and models."""
         return " and ".join(self.folders) if self.folders else "every folder"
 
     def covers(self, workspace: str | None) -> bool:
-        """Whether sessions of that folder may be told of."""
+        """Whether the sessions of a folder are in the scope."""
         if not self.folders or workspace is None:
             return not self.folders
         return workspace in self.folders or (not self._is_alone and any(is_in(workspace, one) for one in self.folders))
 
     def narrowed(self, query: str, *more: Filter) -> str:
-        """The query for what may be told of alone. What it says itself can only make that less."""
+        """The query, limited to the scope: its own filters can only narrow it further."""
         asked = parse(query)
         values = tuple(f"={one}" for one in self.folders) if self._is_alone else self.folders
         own = (Filter("workspace", values),) if values else ()
         return str(asked.within(*own, *more))
 
     def session(self, catalog: Catalog, name: str) -> Card:
-        """The session that is called so. One that may not be told of is not there."""
+        """The session of that name. Raises `NotFound` also for one outside of the scope."""
         if name in _WORDS or "/" in name:
             raise Invalid(f"{name!r:.80} is no id of a session", hint="search_sessions and list_sessions give ids")
         card = _found(catalog, name)
         if card is None:
-            catalog.refresh(at_once=True)  # it may have been begun a moment ago
+            catalog.refresh(at_once=True)  # it may have begun a moment ago
             card = _found(catalog, name)
         if card is None or not self.covers(card.workspace):
             where = f" in {self.words}" if self.folders else ""
@@ -65,7 +65,7 @@ class Scope:
         return card
 
     def file(self, path: str) -> str:
-        """A file that may be told of, from the root. Its folder counts as it is, whatever links lead there."""
+        """The absolute path of a file in the scope. Links to its folder are resolved before that is checked."""
         base = self.folders[0] if self.folders else workspace_path(".")
         full = os.path.normpath(os.path.join(base, expand(path)))
         real = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))

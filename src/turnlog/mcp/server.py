@@ -1,4 +1,4 @@
-"""The methods of the protocol: what an agent asks, and who answers it."""
+"""The methods of the protocol, and what answers each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from turnlog.mcp.library import Library
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-"""Of the protocol, the newest first."""
+"""The versions of the protocol, the newest first."""
 RESOURCE_NOT_FOUND = -32002
 
 
 class ServerSettings:
-    """What it was started with. No request changes any of it."""
+    """The settings that the server was started with. No request changes them."""
 
     def __init__(
         self, location: str | None, workspace: str | None, *, everywhere: bool = False, allow_rewind: bool = False
@@ -57,12 +57,12 @@ class Server:
         return work(params)
 
     def keep_up(self) -> None:
-        """Look what has changed while nobody waits for it."""
+        """Look for changes while no request waits."""
         if self._library is not None:
             self._library.keep_up()
 
     def close(self) -> None:
-        """Let go of what was opened."""
+        """Close what was opened."""
         if self._library is not None:
             self._library.close()
 
@@ -80,7 +80,7 @@ class Server:
 
     @property
     def library(self) -> Library:
-        """Opened when it is first needed: `initialize` is answered before."""
+        """The library, opened when it is first needed: `initialize` is answered before."""
         if self._library is None:
             from turnlog.mcp.caller import Caller
             from turnlog.mcp.library import Library
@@ -154,7 +154,7 @@ class Server:
         return self._asked(lambda: filled(params.get("name"), params.get("arguments") or {}))
 
     def _asked(self, ask: Any, missing: int = INVALID_PARAMS, data: Any = None) -> Any:
-        """The answer; what goes wrong is an error of the protocol."""
+        """The answer; an error becomes one of the protocol."""
         from turnlog.errors import Invalid, NotFound, TurnlogError
 
         try:
@@ -168,7 +168,7 @@ class Server:
 
 
 def _sane(given: dict[str, Any]) -> dict[str, Any]:
-    """Without what was left empty, and whole numbers as such: models and their agents differ in that."""
+    """The arguments without empty ones, and with whole numbers as integers: models and agents differ in that."""
     whole = {
         key: int(value) if isinstance(value, float) and value.is_integer() else value for key, value in given.items()
     }
@@ -176,9 +176,9 @@ def _sane(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def serve(settings: ServerSettings) -> None:
-    """Answer what comes in on stdin until it ends. Nothing but answers goes to what was stdout."""
+    """Answer requests on stdin until it ends. Only answers go to stdout; everything else goes to stderr."""
     sink = os.dup(1)
-    os.dup2(2, 1)  # whatever else prints is heard elsewhere
+    os.dup2(2, 1)  # whatever else is printed must not get between the answers
     with open(0, "rb", closefd=False) as source:
         client = Client(source, sink)
         server = Server(settings, client)

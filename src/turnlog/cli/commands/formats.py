@@ -80,9 +80,9 @@ def _places(homes: list[str]) -> str:
     """All of them; on a screen the first, and how many more there are."""
     from turnlog.machine.folder import expand
 
-    shown = homes if screen_width() is None else homes[:1]
-    more = f" (+{len(homes) - len(shown)})" if len(shown) < len(homes) else ""
-    return ", ".join(_short(path, expand("~")) for path in shown) + more
+    printed = homes if screen_width() is None else homes[:1]
+    more = f" (+{len(homes) - len(printed)})" if len(printed) < len(homes) else ""
+    return ", ".join(_short(path, expand("~")) for path in printed) + more
 
 
 def _short(path: str, home: str) -> str:

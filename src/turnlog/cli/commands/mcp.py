@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from turnlog.cli.fields.agentfile import EDITED_FILES
+from turnlog.cli.fields.agentfile import part_fields
 from turnlog.cli.frame.arguments import parsed
 from turnlog.cli.frame.command import Argument, Command, Option, declare
 from turnlog.cli.frame.document import shape
-from turnlog.cli.frame.document.shape import DRY_RUN
 from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.notes import tell
@@ -14,25 +13,14 @@ from turnlog.errors import Invalid, NotFound
 
 GROUP = "Find", 13
 CHANGES = shape.OTHERS
-FIELDS = {
-    "action": shape.text("`install`, `uninstall` or `status`"),
-    "dry_run": DRY_RUN,
-    "agents": shape.items(
-        "how each stands",
-        {
-            "agent": shape.text(),
-            "is_here": shape.flag("whether the agent is installed"),
-            "installed": shape.flag(),
-            "path": shape.text("the file"),
-            "scope": shape.text("`user` or `project`"),
-            "program": shape.text("the program that is started", null=True),
-            "arguments": shape.texts("its arguments"),
-            "is_current": shape.flag("the program exists, and is this one"),
-            "blocked_by": shape.text("why the agent cannot read the file", null=True),
-        },
-    ),
-    "files": EDITED_FILES,
-}
+FIELDS = part_fields(
+    {
+        "program": shape.text("the program that is started", null=True),
+        "arguments": shape.texts("its arguments"),
+        "is_current": shape.flag("the program exists, and is this one"),
+        "blocked_by": shape.text("why the agent cannot read the file", null=True),
+    }
+)
 _ACTIONS = ("install", "uninstall", "status")
 _SERVER = (
     Option("--workspace -w PATH", "Serve the sessions of that folder and its worktrees.", kind="folder"),
@@ -87,10 +75,21 @@ def command(
     action, named, options = _split_words(words)
     if workspace is not None or allow_rewind:
         raise Invalid("options of the server follow --", hint=f"turnlog mcp {action} AGENT -- --all")
-    from turnlog.cli.serversettings import ServerRequest, change_settings
+    from turnlog.cli.draw.mcp import print_server_edits, print_server_statuses
+    from turnlog.cli.setup.agentpart import ServerPart
+    from turnlog.cli.setup.single import PartRequest, change_settings, print_change_json
+    from turnlog.mcp.agents import server_agent
 
-    scope = "project" if in_project else "user"
-    change_settings(ServerRequest(action, named, options, scope, everywhere, dry_run, anyway, as_json), home)
+    part = ServerPart(home, anyway=anyway, scope="project" if in_project else "user", options=options)
+    request = PartRequest(action, named, everywhere, dry_run, as_json)
+    change = change_settings(part, request)
+    if as_json:
+        rows = [{**row._asdict(), "arguments": list(row.arguments)} for row in part.statuses()]
+        print_change_json(request, change, rows)
+    elif action == "status":
+        print_server_statuses(part.statuses())
+    else:
+        print_server_edits(action, list(map(server_agent, change.agents)), change.edits, dry_run=dry_run)
 
 
 def _serve(home: str | None, workspace: str | None, *, everywhere: bool, allow_rewind: bool) -> None:

@@ -17,9 +17,10 @@ from turnlog.cli.frame.home import home_location
 from turnlog.cli.frame.notes import tell
 from turnlog.cli.frame.question import ask, ask_words, confirm, refuse_without_terminal
 from turnlog.cli.frame.terminal import coloured
+from turnlog.cli.setup.agentpart import HooksPart, ServerPart
 from turnlog.cli.setup.completion import CompletionPart
 from turnlog.cli.setup.keeping import KeepPart
-from turnlog.cli.setup.part import HooksPart, ServerPart, SetupPart
+from turnlog.cli.setup.part import SetupPart
 from turnlog.cli.setup.record import SetupRecord
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.edit import FileEdit

@@ -73,8 +73,8 @@ def command(
             sys.stdout.flush()
         elif print_url:
             print(url, flush=True)
-        shown = bare if print_url or as_json else url
-        tell(f"{shown}  (Ctrl-C ends it)")
+        printed = bare if print_url or as_json else url
+        tell(f"{printed}  (Ctrl-C ends it)")
         if not no_open and not as_json:
             open_in_browser(url)
 

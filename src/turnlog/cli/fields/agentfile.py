@@ -9,6 +9,7 @@ from turnlog.cli.frame.document import shape
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from turnlog.cli.frame.document.shape import Field
     from turnlog.hooks.status import HookStatus
     from turnlog.hooks.trace import AgentTrace
     from turnlog.machine.edit import FileEdit
@@ -16,6 +17,23 @@ if TYPE_CHECKING:
 EDITED_FILES = shape.each(
     "what was changed", {"agent": shape.text(), "path": shape.text(), "change": shape.text("`written` or `removed`")}
 )
+
+
+def part_fields(status: Mapping[str, Field]) -> dict[str, Field]:
+    """Return the fields of a command that installs a part; `status` has those of each agent besides the file."""
+    agent = {
+        "agent": shape.text(),
+        "is_here": shape.flag("whether the agent is installed"),
+        "installed": shape.flag(),
+        "path": shape.text("the file"),
+        "scope": shape.text("`user` or `project`"),
+    }
+    return {
+        "action": shape.text("`install`, `uninstall` or `status`"),
+        "dry_run": shape.DRY_RUN,
+        "agents": shape.items("how each stands", {**agent, **status}),
+        "files": EDITED_FILES,
+    }
 
 
 def json_hook_status(row: HookStatus, traces: Mapping[str, AgentTrace]) -> dict[str, Any]:

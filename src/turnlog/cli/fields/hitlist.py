@@ -50,7 +50,7 @@ class HitList(DocumentItems):
 
 
 def _json_hit(hit: Hit) -> dict[str, Any]:
-    place = str(hit.seq or hit.entry) if hit.entry else ""
-    row = {"session": hit.card.id, "place": place, **hit._asdict(), "marks": [list(mark) for mark in hit.marks]}
+    entry = str(hit.seq or hit.entry) if hit.entry else ""
+    row = {"session": hit.card.id, "place": entry, **hit._asdict(), "marks": [list(mark) for mark in hit.marks]}
     del row["card"]
     return row

@@ -77,14 +77,14 @@ def keep_status(state: KeepState) -> KeepStatus:
     from turnlog.exchange.keeping.keptfile import KeptFiles
     from turnlog.exchange.keeping.retention import limit_of
     from turnlog.exchange.keeping.run import last_report
-    from turnlog.formats import format_of
+    from turnlog.formats import format_of, is_known
     from turnlog.machine.detached import is_taken
 
     kept = KeptFiles(state.location)
     on = state.agents()
     rows: list[KeptAgent] = []
     for agent in sorted({*on, *kept.agents()}):
-        retention = format_of(agent).retention
+        retention = format_of(agent).retention if is_known(agent) else None
         limit = None if retention is None else limit_of(agent, retention)
         rows.append(
             KeptAgent(

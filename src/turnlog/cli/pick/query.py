@@ -25,8 +25,8 @@ def filter_hint(catalog: Catalog, query: str) -> str:
         if condition.name in ("agent", "model", "tag", "workspace", "branch") and not condition.negated:
             values = catalog.ask(known_values, condition.name)
             for value in condition.values:
-                if not any(value.lower() in known for known in values):
-                    parts = [part for known in values for part in known.split("-") if condition.name != "branch"]
+                if not any(value.lower() in choice for choice in values):
+                    parts = [part for choice in values for part in choice.split("-") if condition.name != "branch"]
                     near = get_close_matches(value.lower(), [*values, *parts], n=1)
                     return f"did you mean {condition.name}:{near[0]}?" if near else ""
     return ""

@@ -1,18 +1,14 @@
-"""The parts of a setup: their common class, hooks, and the MCP server."""
+"""What is common to the parts of a setup."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from turnlog.machine.edit import FileEdit, make_edit
 from turnlog.machine.imprint import Imprints
 from turnlog.machine.launcher import launcher, this_launcher
-from turnlog.reader.agents.hookedhome import hook_places, imprints, mark_hooks_seen
-
-if TYPE_CHECKING:
-    from turnlog.mcp.install import ServerPlaces
+from turnlog.reader.agents.hookedhome import imprints
 
 
 class SetupPart:
@@ -22,6 +18,8 @@ class SetupPart:
     question: str
     is_for_agents = True
     """Whether it is set up for each agent. Otherwise it is set up once, for the shell."""
+    installs_with = "setup"
+    """The command that was typed, for the hint if this installation is not permanent."""
 
     def __init__(self, location: str | None, *, anyway: bool = False) -> None:
         self.location = location
@@ -35,7 +33,7 @@ class SetupPart:
     @cached_property
     def program(self) -> str:
         """The program that agents start. Raises `Unsupported` if it lies in a temporary environment."""
-        return this_launcher() if self._anyway else launcher("setup")
+        return this_launcher() if self._anyway else launcher(self.installs_with)
 
     def available(self) -> list[str]:
         """Return what it can be set up for on this machine: names of agents, or of a shell."""
@@ -67,81 +65,3 @@ class SetupPart:
         """Take it back for these names."""
         for edit in self.plan_undo(names):
             make_edit(edit, self.imprints)
-
-
-class HooksPart(SetupPart):
-    """Hooks, by which agents report every turn."""
-
-    name = "hooks"
-    question = "Hooks, so that every turn can be inspected and taken back?"
-
-    def available(self) -> list[str]:
-        """See `SetupPart`."""
-        from turnlog.hooks import hooked_agent, names
-
-        places = hook_places(self.location)
-        return [name for name in names() if places.has(hooked_agent(name))]
-
-    def plan(self, names: Sequence[str]) -> list[FileEdit]:
-        """See `SetupPart`."""
-        from turnlog.hooks import hooked_agent
-        from turnlog.hooks.install import plan_install
-
-        places = hook_places(self.location)
-        return [
-            edit
-            for name in names
-            for edit in plan_install(hooked_agent(name), places, "user", self.program, trust=False)
-        ]
-
-    def plan_undo(self, names: Sequence[str]) -> list[FileEdit]:
-        """See `SetupPart`."""
-        from turnlog.hooks import hooked_agent
-        from turnlog.hooks.install import plan_uninstall
-
-        places = hook_places(self.location)
-        return [edit for name in names for edit in plan_uninstall(hooked_agent(name), places, "user")]
-
-    def notes(self, names: Sequence[str]) -> list[str]:
-        """See `SetupPart`."""
-        from turnlog.hooks import hooked_agent
-
-        return [f"{hooked_agent(name).title}: {hooked_agent(name).after}" for name in names]
-
-    def apply(self, names: Sequence[str]) -> None:
-        """See `SetupPart`."""
-        super().apply(names)
-        mark_hooks_seen(self.location)
-
-
-class ServerPart(SetupPart):
-    """Agents can search and read what was said before."""
-
-    name = "mcp"
-    question = "The MCP server, so that they can search and read earlier sessions?"
-
-    def available(self) -> list[str]:
-        """See `SetupPart`."""
-        from turnlog.mcp.agents import server_agent, server_names
-
-        return [name for name in server_names() if self._places.has(server_agent(name))]
-
-    def plan(self, names: Sequence[str]) -> list[FileEdit]:
-        """See `SetupPart`."""
-        from turnlog.mcp.agents import server_agent
-        from turnlog.mcp.install import installing
-
-        return [edit for name in names for edit in installing(server_agent(name), self._places, "user", self.program)]
-
-    def plan_undo(self, names: Sequence[str]) -> list[FileEdit]:
-        """See `SetupPart`."""
-        from turnlog.mcp.agents import server_agent
-        from turnlog.mcp.install import uninstalling
-
-        return [edit for name in names for edit in uninstalling(server_agent(name), self._places, "user")]
-
-    @cached_property
-    def _places(self) -> ServerPlaces:
-        from turnlog.mcp.install import server_places
-
-        return server_places(self.location)

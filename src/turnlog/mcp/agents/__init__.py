@@ -1,4 +1,4 @@
-"""One file per agent: where it is told of servers, and in which words. Its name is its registration."""
+"""One file per agent: where its settings list servers, and in which form. The file's name is its registration."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from turnlog.interop.value import as_list
 from turnlog.machine.settings.jsontext import JsonSyntax
 
 Entry = dict[str, Any]
-"""A server, as the settings of an agent have it."""
+"""A server in the settings of an agent."""
 
 
 class ServerAgent:
-    """An agent that can be given a server. What else is known of it is known with its hooks."""
+    """An agent whose settings can list a server. `hooked` has everything else about the agent."""
 
     def __init__(
         self,
@@ -36,22 +36,22 @@ class ServerAgent:
     ) -> None:
         self.name = name
         self.tried = tried
-        """The version that it was tried with; empty where only its documentation says it."""
+        """The version that it was tried with; empty if it was only read in the documentation."""
         self.folder = folder
         self.files = files
-        """The names of its file: the first that is there, else the first."""
+        """The possible names of its settings file: the first that exists counts, or else the first."""
         self.project = project
-        """In the folder of a project; None where the agent has no such file."""
+        """The path of the file in the folder of a project; None if the agent has no such file."""
         self.path = path
-        """The keys under which servers stand, and ours."""
+        """The keys that lead to our entry; the first one is that of all servers."""
         self.syntax: JsonSyntax | None = syntax
-        """None for TOML."""
+        """The syntax of the file; None for TOML."""
         self.entry = entry
-        """How it is told: the command, and what the server's environment has besides."""
+        """Returns the entry for a command and for variables that are added to the server's environment."""
         self.command = command
-        """The command of an entry, whatever that holds."""
+        """Returns the command of an entry, of whatever type its fields are."""
         self.tools = tools
-        """What a model sees in the place of `search_sessions`."""
+        """The name under which a model sees `search_sessions`."""
 
     @property
     def hooked(self) -> HookedAgent:
@@ -60,12 +60,12 @@ class ServerAgent:
 
     @property
     def title(self) -> str:
-        """As people call it."""
+        """The name of the agent for people."""
         return self.hooked.title
 
 
 def server_names() -> list[str]:
-    """Every agent that can be given a server."""
+    """The names of all agents whose settings can list a server."""
     files = os.listdir(os.path.dirname(__file__))
     return sorted(name[:-3].replace("_", "-") for name in files if name.endswith(".py") and not name.startswith("_"))
 
@@ -80,6 +80,6 @@ def server_agent(name: str) -> ServerAgent:
 
 
 def plain_entry(command: list[str], environ: Mapping[str, str]) -> Entry:
-    """As most of them have it."""
+    """The entry in the form that most agents share."""
     entry: Entry = {"command": command[0], "args": command[1:]}
     return {**entry, "env": dict(environ)} if environ else entry

@@ -1,1 +1,1 @@
-"""One file per tool: its name is the tool's, and its `call` gives what the tool answers with."""
+"""One file per tool, named like the tool; its `call` returns the result."""

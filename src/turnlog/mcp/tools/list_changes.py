@@ -1,4 +1,4 @@
-"""What a turn changed in files; or which turns wrote the lines of one."""
+"""The changes of a turn to files; or, for a file, the turns that wrote its lines."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def _row(library: Library, lines: str, item: Difference) -> dict[str, Any]:
 
 
 def _shortened(diff: str) -> str:
-    """As many whole lines as there is room for; of a line that is longer than half of that, a part."""
+    """As many whole lines as fit; a line that is longer than half of the room is cut."""
     if len(diff) <= _LONGEST:
         return diff
-    shown = diff[:_LONGEST]
-    lines, _, part = shown.rpartition("\n")
+    included = diff[:_LONGEST]
+    lines, _, part = included.rpartition("\n")
     if len(part) <= _LONGEST // 2:
-        shown = lines
-    return f"{shown}\n… {len(diff) - len(shown):,} more characters"
+        included = lines
+    return f"{included}\n… {len(diff) - len(included):,} more characters"
 
 
 # ── of a file ─────────────────────────────────────────────────────────────────────────────────────
@@ -91,8 +91,8 @@ def _blame(library: Library, path: str) -> dict[str, Any]:
     with open_home(library.location) as home:
         blame = home.blame(file)
     sessions = {line.author.session for line in blame.lines if line.author is not None}
-    told = {session for session in sessions if _is_told(library, session)}
-    rows = [_stretch(library, told, list(lines)) for _, lines in groupby(blame.lines, key=_author)]
+    visible = {session for session in sessions if _is_visible(library, session)}
+    rows = [_stretch(library, visible, list(lines)) for _, lines in groupby(blame.lines, key=_author)]
 
     def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return _blamed(library, blame, rows)
@@ -113,21 +113,25 @@ def _author(line: BlamedLine) -> tuple[Any, ...]:
     return line.author, line.why, line.authors, line.commit
 
 
-def _stretch(library: Library, told: set[str], lines: list[BlamedLine]) -> dict[str, Any]:
-    one = lines[0]
-    row: dict[str, Any] = {"first": one.line, "last": lines[-1].line}
-    author = one.author
-    if author is not None and author.session not in told:
+def _stretch(library: Library, visible: set[str], lines: list[BlamedLine]) -> dict[str, Any]:
+    first = lines[0]
+    row: dict[str, Any] = {"first": first.line, "last": lines[-1].line}
+    author = first.author
+    if author is not None and author.session not in visible:
         return {**row, "why": "by a session of another project"}
     if author is not None:
         row |= {"session": author.session, "turn": author.turn, "entry": author.entry, "agent": author.agent or ""}
         row["at"] = minute(author.at)
         row["prompt"] = library.quotes.title(author.prompt or "")
         return row
-    return {**row, "why": _WHY.get(one.why or "", one.why), **({"commit": one.commit[:12]} if one.commit else {})}
+    return {
+        **row,
+        "why": _WHY.get(first.why or "", first.why),
+        **({"commit": first.commit[:12]} if first.commit else {}),
+    }
 
 
-def _is_told(library: Library, session: str) -> bool:
+def _is_visible(library: Library, session: str) -> bool:
     try:
         library.scope.session(library.catalog, session)
     except NotFound:

@@ -48,7 +48,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
 
 
 def listed(library: Library, query: str, own: Sequence[str], hidden: Sequence[Any]) -> list[Card]:
-    """Those that may be told of, without the one that asks."""
+    """The sessions in the scope, without the one that asks."""
     cards = library.catalog.cards(library.scope.narrowed(query, *hidden))
     return [
         card

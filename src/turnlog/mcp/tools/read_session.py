@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _LIMIT = 20
 _INSIDE = "+"
-"""A cursor inside an entry is its number, this, and how many characters of it were read."""
+"""A cursor inside an entry is its number, this sign, and the number of characters that were read."""
 _BEGINNING = (0, "0", "")
-"""Where a session is called so, no entry is named."""
+"""Places that mean the beginning of a session, not an entry."""
 _Place = int | str
 
 
@@ -47,7 +47,7 @@ class SessionPages:
         self._notes = library.notes()
 
     def page(self, around: _Place | None, after: _Place | None, limit: int) -> dict[str, Any]:
-        """This many messages, as far as they fit."""
+        """A page with at most `limit` messages, as far as they fit."""
         if around not in (None, *_BEGINNING):
             mark = self._seq(around)
             return self._whole(mark, 0) if limit == 1 else self._around(mark, limit)
@@ -57,7 +57,7 @@ class SessionPages:
             return self._whole(entry, offset)
         begin = 0 if after in (None, *_BEGINNING) else self._seq(after)
         texts = list(islice(self._after(begin), limit + 1))
-        answer = fitted(texts[:limit], lambda some: self._made(some, len(some) < len(texts)), READING_BYTES)
+        answer = fitted(texts[:limit], lambda some: self._answer(some, len(some) < len(texts)), READING_BYTES)
         return answer if answer["structuredContent"]["entries"] or not texts else self._whole(texts[0].seq, 0)
 
     def _seq(self, at: _Place | None) -> int:
@@ -73,25 +73,25 @@ class SessionPages:
         yield from filter(None, map(self._texts.of, part.entries(self._session)))
 
     def _around(self, mark: int, limit: int) -> dict[str, Any]:
-        """The entry, and as many as fit on both sides of it."""
+        """The entry, and as many others as fit on both sides of it."""
         part = part_of(self._session, last=max(1, limit // 2), at=str(mark), branch=None)
         self._texts.take(part.before(self._session))
         texts = [text for text in map(self._texts.of, part.entries(self._session)) if text is not None]
         middle = next((number for number, text in enumerate(texts) if text.seq >= mark), max(0, len(texts) - 1))
         first, end = middle, min(middle + 1, len(texts))
-        best = self._made(texts[first:end], end < len(texts) or not part.is_end)
+        best = self._answer(texts[first:end], end < len(texts) or not part.is_end)
         is_growing = True
         while is_growing and end - first < limit:
             is_growing = False
             for low, high in ((first, end + 1), (first - 1, end)):
                 if low >= 0 and high <= len(texts) and high - low <= limit:
-                    answer = self._made(texts[low:high], high < len(texts) or not part.is_end)
+                    answer = self._answer(texts[low:high], high < len(texts) or not part.is_end)
                     if room(answer, READING_BYTES) >= 0:
                         first, end, best, is_growing = low, high, answer, True
         return best if room(best, READING_BYTES) >= 0 else self._whole(mark, 0)
 
     def _whole(self, seq: int, inside: int) -> dict[str, Any]:
-        """All of one entry, from some character of it on."""
+        """One entry in full, from a character on."""
         history = history_of(self._session)
         entry = history.at(seq)
         if entry is None:
@@ -119,7 +119,7 @@ class SessionPages:
         which = f"characters {start:,} to {end:,} of {len(whole):,}" if is_more or start else ""
         return self._result([row], cursor if is_more or text.seq < self._session.seq else None, which)
 
-    def _made(self, texts: Sequence[EntryText], is_more: bool) -> dict[str, Any]:
+    def _answer(self, texts: Sequence[EntryText], is_more: bool) -> dict[str, Any]:
         rows = [{"entry": one.seq, "role": one.role, "at": one.at, "text": one.text()} for one in texts]
         return self._result(rows, str(texts[-1].seq) if is_more and texts else None, "")
 

@@ -1,4 +1,4 @@
-"""Files and conversation back to an earlier point: the plan first, and then that plan or nothing."""
+"""Rewinding files and conversation: the first call shows the plan, the second carries out exactly that plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from turnlog.session import ReadOnlySession
 
 _PROBLEMS = 20
-"""The most problems that are listed."""
+"""The largest number of problems that are listed."""
 
 
 def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
 
 
 def _shown(library: Library, session: ReadOnlySession, proposed: ProposedRewind) -> dict[str, Any]:
-    """The plan, in words. Nothing is done."""
+    """The plan in words. Nothing is changed."""
     plan, leaving, stamp = proposed.plan, proposed.leaving, proposed.stamp
     line = library.quotes.line
     words, note = line(proposed.words), line(plan.note or "")
@@ -75,9 +75,9 @@ def _shown(library: Library, session: ReadOnlySession, proposed: ProposedRewind)
 
 
 def _done(library: Library, session: ReadOnlySession, done: DoneRewind) -> dict[str, Any]:
-    """What was done, what could not be, and how to take it back."""
+    """What was done, what could not be done, and how to undo it."""
     line = library.quotes.line
-    stays = [line(told) for told in done.staying()[:_PROBLEMS]]
+    stays = [line(problem) for problem in done.staying()[:_PROBLEMS]]
     back = f"turnlog undo -s {session.handle}"
     entry, files = done.entry.seq, done.entry.files
     text = [

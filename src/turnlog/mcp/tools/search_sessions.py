@@ -1,4 +1,4 @@
-"""Where something was said or done: one line a hit."""
+"""The places where something was said or done: one line for each hit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
         library.catalog.refresh(at_once=True)  # it may have been said a moment ago
         page = ask()
     allowed = [
-        number for number, place in enumerate(page.places) if _may_be_told(library, place.hit, own if hidden else [])
+        number for number, place in enumerate(page.places) if _is_visible(library, place.hit, own if hidden else [])
     ]
     rows = [_row(library, page.places[number]) for number in allowed]
     notes = [*slip, *library.notes()]
@@ -71,7 +71,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
 
 
 def _understood(query: str) -> tuple[str, list[str]]:
-    """The query; one that is no query but a sentence or an error message with marks in it, as its words."""
+    """The query, and a note; a sentence or error message that is no valid query becomes its plain words."""
     try:
         parse(query)
     except Invalid as error:
@@ -82,13 +82,13 @@ def _understood(query: str) -> tuple[str, list[str]]:
     return query, []
 
 
-def _may_be_told(library: Library, hit: Hit, own: Sequence[str]) -> bool:
+def _is_visible(library: Library, hit: Hit, own: Sequence[str]) -> bool:
     """Whether a session is in the scope, and no subagent of the one that asks."""
     return library.scope.covers(hit.card.workspace) and hit.card.parent not in own
 
 
 def entry_of(hit: Hit) -> int | str:
-    """What `read_session` takes for the place; 0 for the beginning."""
+    """The entry of a hit for `read_session`; 0 for the beginning."""
     return hit.seq or hit.entry or 0
 
 

@@ -1,4 +1,4 @@
-"""What sessions used, as a table: tokens in full, and dollars."""
+"""The usage of sessions as a table: tokens in full, and dollars."""
 
 from __future__ import annotations
 
