@@ -6,8 +6,37 @@ COPIES = "tests/catalog/test_copies.py"
 TOLD = "tests/session/test_told_turns.py"
 KEPT = "tests/exchange/test_keeping.py"
 KEEPING = "tests/cli/test_keep.py"
+IMPORTING = "tests/exchange/test_importing.py"
 
 MUTANTS = [
+    Mutant(
+        "an ignored file that was tracked later counts as created in an export",
+        "exchange/exporting/touchedfile.py",
+        "if old is None and overlay.is_left_out(first, earlier, path):",
+        "if False:",
+        ("tests/exchange/test_transcript.py",),
+    ),
+    Mutant(
+        "a file that is ignored since counts as deleted in an export",
+        "exchange/exporting/touchedfile.py",
+        "if new is not None or not overlay.is_left_out(last, later, path):",
+        "if True:",
+        ("tests/exchange/test_transcript.py",),
+    ),
+    Mutant(
+        "an answer that grows a second time is not paid for it",
+        "exchange/importing/keyedimport.py",
+        "request = growth_id(entry_id, len(entry.blocks))",
+        "request = entry_id",
+        (IMPORTING,),
+    ),
+    Mutant(
+        "a session of a newer version stops the import of all others",
+        "exchange/importing/run.py",
+        "except (Corrupt, Invalid, Unsupported) as error:",
+        "except (Corrupt, Invalid) as error:",
+        (IMPORTING,),
+    ),
     Mutant(
         "erasing: an answer that was erased grows again with the next import",
         "exchange/importing/sourceindex.py",

@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(
         "mcp: what a tool prints is an answer",
         "mcp/server.py",
-        "    os.dup2(2, 1)  # whatever else prints is heard elsewhere\n",
+        "    os.dup2(2, 1)  # whatever else is printed must not get between the answers\n",
         "",
         ("tests/mcp/test_server.py",),
     ),

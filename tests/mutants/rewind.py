@@ -8,10 +8,46 @@ INTERRUPTED = "tests/rewind/test_interrupted.py"
 ATTACKS = "tests/workspace/test_attacks.py"
 RACES = "tests/workspace/test_races.py"
 COLLECTING = "tests/rewind/test_collect.py"
+ELSEWHERE = "tests/rewind/test_elsewhere.py"
 REWINDER = "rewind/rewinder.py"
 INTENT = "rewind/intent.py"
 
 MUTANTS = [
+    Mutant(
+        "a session elsewhere that cannot be read stops a rewind",
+        "rewind/timelinereader.py",
+        "            if is_elsewhere(row):\n                continue\n",
+        "",
+        (ELSEWHERE,),
+    ),
+    Mutant(
+        "a session elsewhere is not asked for the folders that others have replaced",
+        "rewind/timelinereader.py",
+        "if len(state.folders) == MOST_FOLDERS:",
+        "if not state.folders:",
+        (ELSEWHERE,),
+    ),
+    Mutant(
+        "what came and went inside a turn was not covered in it",
+        "rewind/others.py",
+        "[*until_end, *_covered_meanwhile(entries, span, until_end)]",
+        "until_end",
+        (ELSEWHERE,),
+    ),
+    Mutant(
+        "a folder that is not covered at the end is taken for one that the timeline knows",
+        "rewind/others.py",
+        " and same_root(work.end.roots, root) is not None",
+        "",
+        (ELSEWHERE,),
+    ),
+    Mutant(
+        "an ignored file that was tracked later counts as created in a diff",
+        "rewind/difference.py",
+        "item.before is None and overlay.is_left_out(before, root, path)",
+        "item.before is None and False",
+        ("tests/rewind/test_difference.py",),
+    ),
     Mutant(
         "a turn that was cut short owns everything since",
         "rewind/span.py",
@@ -60,9 +96,8 @@ MUTANTS = [
     Mutant(
         "a folder in a log is believed",
         INTENT,
-        "    if step.root not in covered:\n        return False\n    if not step.raw:  # the folder itself\n"
-        "        return True\n    tracked, is_partial = covered[step.root]\n",
-        "    tracked, is_partial = covered.get(step.root, (frozenset(), False))\n",
+        "    if root is None:\n        return False\n",
+        "    if root is None:\n        return True\n",
         (ATTACKS,),
     ),
     Mutant(
@@ -138,22 +173,43 @@ MUTANTS = [
     Mutant(
         "checkpoints of one millisecond are taken in any order",
         "rewind/timelinereader.py",
-        "if len({id(facts) for _, facts in pairs}) > 1:",
-        "if not pairs:",
+        "if len({id(sighting.facts) for sighting in together}) > 1:",
+        "if not together:",
         ("tests/rewind/test_two_agents.py",),
     ),
     Mutant(
         "a file that one of several declared is its own, whatever else happened to it",
         "rewind/timeline.py",
-        "steps = {*self.changes(numbers, seen), (first, last)}",
-        "steps = {(first, last)}",
+        "changes = {*self.changes(numbers, seen), (first, last)}",
+        "changes = {(first, last)}",
         ("tests/rewind/test_two_agents.py",),
+    ),
+    Mutant(
+        "of a folder that a session elsewhere tracks, only the folder itself is its own",
+        "rewind/others.py",
+        "return all(paths is None or is_at_or_below(path, paths) for paths in (self.covered, self.paths))",
+        "return all(paths is None or path in paths for paths in (self.covered, self.paths))",
+        (ELSEWHERE,),
+    ),
+    Mutant(
+        "what a session elsewhere tracks since its turn began is not its own",
+        "rewind/others.py",
+        "    for root in work.late:\n",
+        "    for root in ():\n",
+        (ELSEWHERE,),
+    ),
+    Mutant(
+        "a first turn that began without a checkpoint did nothing",
+        "rewind/span.py",
+        "if isinstance(entry, Note) and entry.turn is not None and begun is None:",
+        "if isinstance(entry, Note) and entry.turn is not None and begun is None and self._last is not None:",
+        (ELSEWHERE,),
     ),
     Mutant(
         "what others may have done in turns that were given up is told apart as well",
         "rewind/others.py",
-        "is_clear = all(view.is_turn and view.before is not None and view.after is not None for view in seen)",
-        "is_clear = True",
+        "view.is_clear = work.is_ordered and view.before is not None and view.after is not None",
+        "view.is_clear = True",
         ("tests/rewind/test_two_agents.py",),
     ),
     Mutant(

@@ -18,6 +18,13 @@ ERASING = "tests/session/test_erasing.py"
 
 MUTANTS = [
     Mutant(
+        "a session that cannot be opened leaves its log open",
+        "thread/history.py",
+        "    except BaseException:\n        history.close()\n        raise\n    return history\n",
+        "    finally:\n        pass\n    return history\n",
+        ("tests/session/test_closed.py",),
+    ),
+    Mutant(
         "marks: what is said of others' sessions goes with old sessions",
         "thread/removal/expiry.py",
         """    if placed.row.id == MARKS or (keep(""",
@@ -135,7 +142,7 @@ MUTANTS = [
     Mutant(
         "what fits into so many tokens begins with a result",
         "thread/compaction.py",
-        "            if _may_begin(own, place):\n",
+        "            if _may_begin(own, index):\n",
         "            if True:\n",
         ("tests/session/test_kept.py",),
     ),
