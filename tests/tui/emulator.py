@@ -86,6 +86,10 @@ class Emulator:
             self._read(1.0)
         return self.shown
 
+    def until_open(self, *texts: str) -> None:
+        """Until a session is open and shows these texts: the list's preview may show them, too."""
+        self.until(lambda shown: "q back" in shown[-1] and all(any(text in line for line in shown) for text in texts))
+
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
 

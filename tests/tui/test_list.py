@@ -107,6 +107,20 @@ def test_enter_opens_what_was_typed_though_the_answer_is_under_way(machine: Mach
     assert drive(machine, body, is_picking=True).return_value == BrowserOutcome("codex:bbbb2222")
 
 
+def test_a_letter_behind_enter_narrows_and_opens_nothing(machine: Machine):
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await answered(pilot, browser)
+        with browser.catalog._mutex:
+            await pilot.press(*"lo", "enter", *"gin")
+        screen = await answered(pilot, browser, "login")
+        assert [row.name for row in screen.rows] == ["talk-one"]
+        await pilot.press("escape")
+        await answered(pilot, browser)
+        assert browser.return_value is None
+
+    assert drive(machine, body, is_picking=True).return_value is None
+
+
 def test_down_goes_on_and_up_from_the_first_goes_back_to_the_field(machine: Machine):
     async def body(pilot: Pilot[Any], browser: Browser) -> None:
         screen = await answered(pilot, browser)

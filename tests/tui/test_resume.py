@@ -26,7 +26,7 @@ def test_r_leaves_the_screen_and_becomes_the_agent(machine: Machine, tmp_path: P
     with Emulator(PATH=f"{tmp_path}:{os.environ['PATH']}", cwd=str(tmp_path)) as terminal:
         terminal.until("6 sessions")
         terminal.type(f"session:{ID}\r")
-        terminal.until("the needle is there")
+        terminal.until_open("the needle is there")
         terminal.type("r")
         terminal.until("cwd=")
         assert terminal.is_given_back()  # before the agent has it
@@ -43,7 +43,7 @@ def test_r_without_its_agent_says_what_is_missing(machine: Machine, tmp_path: Pa
     with Emulator(PATH=str(tmp_path)) as terminal:
         terminal.until("6 sessions")
         terminal.type(f"session:{ID}\r")
-        terminal.until("the needle is there")
+        terminal.until_open("the needle is there")
         terminal.type("r")
         assert terminal.end() == 127
         assert terminal.is_given_back()

@@ -27,7 +27,7 @@ def test_from_the_list_into_a_session_and_back_in_every_size(machine: Machine):
         terminal.type("login")
         terminal.until(lambda shown: shown[-1].startswith("1 session "))
         terminal.press("Enter")
-        terminal.until("answer 59 is fine")
+        terminal.until_open("answer 59 is fine")
         terminal.type("[")
         terminal.until("please look at case 59")
         terminal.type("/line 25 of case31")
@@ -61,7 +61,7 @@ def test_a_home_in_a_database_and_what_it_says_of_other_agents_sessions(machine:
         terminal.type("Zebedee")
         terminal.until(lambda shown: "(#urgent)" in shown[1] and shown[-1].startswith("1 session "))
         terminal.press("Enter")
-        terminal.until("note: ask Zebedee")
+        terminal.until_open("note: ask Zebedee")
         assert "#urgent 1 note" in terminal.shown[0]
         terminal.press("Ctrl-C")
         assert terminal.end() == 130
@@ -141,7 +141,7 @@ def test_what_is_said_in_sessions_never_drives_the_terminal(machine: Machine):
     with Emulator() as terminal:
         terminal.until("5 sessions")
         terminal.type("session:hostile1\r")  # Enter before anything is answered
-        terminal.until("bell\\x07 end")
+        terminal.until_open("bell\\x07 end")
         terminal.type("q")
         terminal.until(lambda shown: shown[-1].startswith("1 session "))
         terminal.until("\\x1b[31m")  # the preview, as it is escaped

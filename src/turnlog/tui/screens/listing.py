@@ -117,6 +117,7 @@ class ListScreen(FramedScreen):
     def _typed(self, value: str) -> None:
         if value != self._query:
             self._query = value
+            self._opens_when_answered = False  # an Enter before this letter was about another query
             self._field.open(True)
             self._ask()
 
