@@ -125,8 +125,11 @@ def test_while_one_runs_another_gets_its_own_session(folder: Path, process: Cli)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_are_passed_on_and_the_end_is_recorded(folder: Path, process: Cli, number: signal.Signals):
-    script = "echo half > made; echo ready; exec sleep 60"
-    command = [sys.executable, "-m", "turnlog", "run", "--", "sh", "-c", script]
+    program = (  # no shell, which may hold a signal back
+        "import pathlib, signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "pathlib.Path('made').write_text('half'); print('ready', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-m", "turnlog", "run", "--", sys.executable, "-c", program]
 
     def heed() -> None:
         signal.signal(number, signal.SIG_DFL)  # under nohup it would be ignored, and should be

@@ -143,8 +143,12 @@ def test_ctrl_c_reaches_the_command_once_and_the_turn_still_ends(folder: Path, p
 
 
 def test_ctrl_c_ends_a_command_that_does_not_care(folder: Path, process: Cli):
-    script = "echo half > made.txt; echo ready; sleep 60"
-    with Terminal(*TURNLOG, "run", "--", "sh", "-c", script) as terminal:
+    # No shell: one that is about to start another program holds the signal back until that one has ended.
+    program = (
+        "import pathlib, signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "pathlib.Path('made.txt').write_text('half'); print('ready', flush=True); time.sleep(60)"
+    )
+    with Terminal(*TURNLOG, "run", "--", sys.executable, "-c", program) as terminal:
         terminal.until("ready\n")
         terminal.type("\x03")
         assert terminal.end() == 128 + signal.SIGINT

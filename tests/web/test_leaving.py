@@ -57,13 +57,15 @@ server.run(sys.argv[1], bound, sys.argv[2], is_read_only=False, started=lambda: 
 def test_what_was_confirmed_is_carried_out_before_the_server_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ):
-    if signal.getsignal(number) is signal.SIG_IGN:
-        pytest.skip("the signal is ignored here, as under nohup, and programs that are started inherit that")
     machine = Machine(tmp_path, monkeypatch)
     with turnlog.open(str(machine.home), checkpoints=False) as home, home.create(id="talk-one") as session:
         session.user("hello")
     command = [sys.executable, "-c", SLOW_DELETION, str(machine.home), TOKEN]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=machine.work) as process:
+
+    def heed() -> None:
+        signal.signal(number, signal.SIG_DFL)  # under nohup it would be ignored
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=machine.work, preexec_fn=heed) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
