@@ -16,8 +16,9 @@ import turnlog
 from turnlog import Image, Message, Text, Thinking, ToolCall, ToolResult, UnknownBlock, Usage
 from turnlog.exchange.exporting.writing import render
 from turnlog.exchange.importing.sessionimport import import_source
-from turnlog.formats import Places, Problem, Source, a3s
-from turnlog.formats.a3s.layout import digest_of, flat_name, tree_name, wal_entries
+from turnlog.formats import Places, Problem, Source
+from turnlog.formats.seeds import a3s
+from turnlog.formats.seeds.a3s.layout import digest_of, flat_name, tree_name, wal_entries
 from turnlog.interop.rust import F32, by_key, pretty
 from turnlog.session.interior import interior
 

@@ -34,7 +34,8 @@ from tests.formats.test_a3s import (
 from tests.formats.test_claw_faults import damaged
 from turnlog import ToolCall, Usage
 from turnlog.exchange.exporting.writing import render
-from turnlog.formats import Problem, Record, Source, a3s
+from turnlog.formats import Problem, Record, Source
+from turnlog.formats.seeds import a3s
 from turnlog.interop.rust import pretty
 
 

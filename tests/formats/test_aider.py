@@ -7,11 +7,13 @@ from pathlib import Path
 from time import tzset
 
 import pytest
+from msgspec.structs import replace
 
 import turnlog
 from tests.catalog.machine import Machine
 from turnlog import Message, Note, Text, Usage
-from turnlog.formats import Record, format_of
+from turnlog.formats import Record, added, format_of
+from turnlog.formats.aider import FORMAT
 from turnlog.log.entry import Spent
 
 SHOP = Path(__file__).parent / "agents" / "aider" / "shop"
@@ -112,3 +114,17 @@ def test_it_is_found_in_the_project_and_grows(tmp_path: Path, monkeypatch: pytes
     with machine.catalog() as catalog:
         assert [hit.card.turns for hit in catalog.search("zebras")] == [3]
         assert sorted(card.turns for card in catalog.cards() if card.agent == "aider") == [1, 1, 3]
+
+
+def test_a_history_that_cannot_be_opened_for_its_stamps_is_read_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def gone(path: str) -> dict[str, str]:
+        raise FileNotFoundError(path)
+
+    machine = Machine(tmp_path, monkeypatch)
+    shutil.copytree(SHOP, tmp_path / "shop")
+    monkeypatch.chdir(tmp_path / "shop")
+    form = replace(FORMAT, watch=replace(FORMAT.watch, stamps=gone))
+    with added("aider", form), machine.catalog() as catalog:
+        assert {card.turns for card in catalog.cards() if card.agent == "aider"} == {1, 2}

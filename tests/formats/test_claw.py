@@ -16,8 +16,9 @@ from tests.formats.checkers import claw as first_claw
 from turnlog import Custom, Image, Message, Note, Text, Thinking, ToolCall, ToolResult, Usage
 from turnlog.exchange.exporting.writing import render
 from turnlog.exchange.importing.sessionimport import import_source
-from turnlog.formats import Places, Source, claw
-from turnlog.formats.claw.record import file_name, partition_of
+from turnlog.formats import Places, Source
+from turnlog.formats.seeds import claw
+from turnlog.formats.seeds.claw.record import file_name, partition_of
 from turnlog.interop.clawjson import decode
 from turnlog.interop.rust import claw as rendered
 from turnlog.log.entry import Compaction

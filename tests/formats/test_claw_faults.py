@@ -35,7 +35,8 @@ from tests.formats.test_claw import (
 )
 from turnlog import Message, ToolCall, ToolResult, Usage
 from turnlog.exchange.exporting.writing import render
-from turnlog.formats import Problem, Record, Source, claw
+from turnlog.formats import Problem, Record, Source
+from turnlog.formats.seeds import claw
 
 
 @pytest.fixture

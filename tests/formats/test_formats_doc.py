@@ -51,7 +51,8 @@ def strings(node: ast.AST) -> set[str]:
 
 def folder_of(name: str) -> Path:
     """The folder of a format that is one."""
-    return FORMATS / name.replace("-", "_")
+    folder = FORMATS / name.replace("-", "_")
+    return folder if folder.is_dir() else FORMATS / "seeds" / name
 
 
 def in_code(*files: Path) -> set[str]:

@@ -14,7 +14,8 @@ import turnlog
 from tests.formats.checkers import owlen as first_owlen
 from turnlog import AlreadyExists, Image, Invalid, Note, Text, Thinking, ToolCall, Usage
 from turnlog.exchange.exporting.writing import render
-from turnlog.formats import OutputFile, Places, Rendered, Source, owlen
+from turnlog.formats import OutputFile, Places, Rendered, Source
+from turnlog.formats.seeds import owlen
 from turnlog.interop.rust import pretty
 from turnlog.interop.rusttime import rust_time_in, rust_time_of
 from turnlog.testing import FormatContract

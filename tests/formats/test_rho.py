@@ -20,8 +20,9 @@ from turnlog import Image, Message, Note, Text, Thinking, ToolCall, ToolResult, 
 from turnlog.errors import AlreadyExists, Conflict, Invalid
 from turnlog.exchange.exporting.writing import render
 from turnlog.exchange.importing.run import import_all
-from turnlog.formats import OutputFile, Places, Rendered, format_of, rho
-from turnlog.formats.rho.layout import workspace_key
+from turnlog.formats import OutputFile, Places, Rendered, format_of
+from turnlog.formats.seeds import rho
+from turnlog.formats.seeds.rho.layout import workspace_key
 from turnlog.log.block import UnknownBlock
 from turnlog.log.entry import Compaction
 from turnlog.session.interior import interior

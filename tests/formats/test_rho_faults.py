@@ -36,8 +36,9 @@ from tests.formats.test_rho import (
 from turnlog import Message
 from turnlog.errors import Ambiguous, NotFound
 from turnlog.exchange.importing.sessionimport import import_source
-from turnlog.formats import Problem, Source, rho
-from turnlog.formats.rho.layout import workspace_key
+from turnlog.formats import Problem, Source
+from turnlog.formats.seeds import rho
+from turnlog.formats.seeds.rho.layout import workspace_key
 from turnlog.log.entry import Compaction, Note
 from turnlog.session.interior import interior
 

@@ -16,8 +16,8 @@ from tests.formats.rho_maker import Maker, line
 from tests.formats.rho_rules import ZERO, Loaded, complete
 from tests.formats.test_rho import bring, load, name_of, session_of, written
 from turnlog import Text, Thinking, ToolCall
-from turnlog.formats.rho.message import RhoTally, to_messages
-from turnlog.formats.rho.path import no_result, open_calls
+from turnlog.formats.seeds.rho.message import RhoTally, to_messages
+from turnlog.formats.seeds.rho.path import no_result, open_calls
 from turnlog.log.entry import Compaction, Edit, Message
 
 SEEDS = range(24)

@@ -19,8 +19,9 @@ import turnlog
 from tests.formats.checkers import sofos as first_sofos
 from turnlog import AlreadyExists, Image, Invalid, Message, Text, Thinking, ToolCall, ToolResult, UnknownBlock, Usage
 from turnlog.exchange.exporting.writing import render
-from turnlog.formats import OutputFile, Places, Rendered, Source, sofos
-from turnlog.formats.sofos.writing import preview_of
+from turnlog.formats import OutputFile, Places, Rendered, Source
+from turnlog.formats.seeds import sofos
+from turnlog.formats.seeds.sofos.writing import preview_of
 from turnlog.interop.rust import pretty
 from turnlog.log.block import File
 from turnlog.testing import FormatContract

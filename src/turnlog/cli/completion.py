@@ -232,8 +232,9 @@ def _agents() -> list[str]:
 
     package = find_spec("turnlog.formats")
     places = list(package.submodule_search_locations or ()) if package is not None else []
+    places += [f"{folder}/seeds" for folder in places]
     modules = {module.name for module in pkgutil.iter_modules(places) if not module.name.startswith("_")}
-    return sorted(name.replace("_", "-") for name in modules)
+    return sorted(name.replace("_", "-") for name in modules - {"seeds"})
 
 
 def _home(words: list[str]) -> str | None:

@@ -1,9 +1,9 @@
 """Other agents' sessions: where they keep them, how they are read into entries, how entries are written for them.
 
-One file here is one agent, and its name is its registration: a dash on the command line is an underscore here. A
-format too big for one file is a folder of that name. Each has one value, `FORMAT`, which says all that it can
-do: see `_contract`. What formats share is in `_shared`. Another installed package adds one by an entry point of the
-group `turnlog.formats`: its name is the format's, and what it refers to is the value.
+One file here or in `seeds` is one agent, and its name is its registration: a dash on the command line is an underscore
+here. A format too big for one file is a folder of that name. Each has one value, `FORMAT`: see `_contract`. What
+formats share is in `_shared`. Another installed package adds one by an entry point of the group `turnlog.formats`: its
+name is the format's, and what it refers to is the value.
 
 Reading never raises for what is in a file: a problem costs the record it is in, and is reported. Only a file that
 cannot be opened raises. Writing is a pure function of entries; `Writing.place` is all that touches the disk.
@@ -53,11 +53,13 @@ if TYPE_CHECKING:
 def _own() -> dict[str, str]:
     """The modules of our own formats, by their names."""
     modules: dict[str, str] = {}
-    folder = os.path.dirname(__file__)
-    for name in os.listdir(folder):  # not `pkgutil`: it takes longer than to read a session
-        if name[0] != "_" and (name.endswith(".py") or os.path.isfile(f"{folder}/{name}/__init__.py")):
-            module = name.removesuffix(".py")
-            modules[module.replace("_", "-")] = f"{__name__}.{module}"
+    for package in ("", "seeds/"):
+        folder = f"{os.path.dirname(__file__)}/{package}"
+        for name in os.listdir(folder):  # not `pkgutil`: it takes longer than to read a session
+            if name[0] != "_" and (name.endswith(".py") or os.path.isfile(f"{folder}{name}/__init__.py")):
+                module = name.removesuffix(".py")
+                modules[module.replace("_", "-")] = f"{__name__}.{package.replace('/', '.')}{module}"
+    del modules["seeds"]
     return modules
 
 

@@ -173,7 +173,7 @@ class Watching(Struct, frozen=True, kw_only=True):
     apart: tuple[str, ...] = ()
     """The names of folders inside a home in which `find` need not look."""
     stamps: Callable[[str], dict[str, str]] | None = None
-    """A stamp for each session of a database, by its key: it changes when the session does."""
+    """A stamp for each session of a file, by its key: it changes when the session does. May raise `OSError`."""
     sidecars: Callable[[Source], list[str]] | None = None
     """The other files that a session is read from, whose changes count. Unless `by_file`, not those beside its file."""
 

@@ -16,7 +16,7 @@ from turnlog.formats import Format, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._shared.finding import homes_in_workspace
 from turnlog.formats._shared.key import Keys
 from turnlog.interop.folder import files_under, head_of
-from turnlog.interop.value import moment
+from turnlog.interop.value import local_moment
 from turnlog.log.block import Text
 from turnlog.log.entry import Message, Note, Spent
 from turnlog.log.usage import Usage
@@ -54,19 +54,10 @@ def _read(source: Source) -> Reading:
     if chat is None:
         raise FileNotFoundError(f"no chat of {source.key} in {source.path}")
     folder = os.path.dirname(os.path.abspath(source.path))
-    at = _local_time(source.key[:19])
+    at = local_moment(source.key[:19])
     header = SessionHeader(id=source.key, identity=f"{source.key} {folder}", workspace=folder, created=at)
     facts: dict[str, Any] = {}
     return Reading(header=header, steps=_steps(chat, at, facts), facts=facts)
-
-
-def _local_time(text: str) -> datetime | None:
-    """A time of this machine, as aider writes it; None for one that no log takes."""
-    time = moment(text)
-    try:
-        return time and moment(time.replace(tzinfo=None).astimezone())
-    except (ValueError, OverflowError):
-        return None
 
 
 def _steps(chat: str, at: datetime | None, facts: dict[str, Any]) -> Iterator[Step]:
@@ -103,13 +94,6 @@ def _usage(report: re.Match[str]) -> Usage:
     return Usage(new, cache_write_tokens=written, cache_read_tokens=cached, output_tokens=received, cost_micros=cost)
 
 
-def _stamps(path: str) -> dict[str, str]:
-    try:
-        return {key: str(len(chat)) for key, chat in _chats(path).items()}
-    except OSError:
-        return {}
-
-
-_WATCH = Watching(by_file=True, stamps=_stamps)
+_WATCH = Watching(by_file=True, stamps=lambda path: {key: str(len(chat)) for key, chat in _chats(path).items()})
 _HOMES = homes_in_workspace(".aider.chat.history.md")
 FORMAT = Format("aider: a project's chat history", _HOMES, _find, _read, watch=_WATCH)

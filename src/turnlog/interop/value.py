@@ -79,6 +79,15 @@ def moment(value: Any) -> datetime | None:
     return None
 
 
+def local_moment(value: str) -> datetime | None:
+    """A time without a zone, by the clock of this machine. None for one that no log takes."""
+    try:
+        time = moment(value)
+        return time and moment(time.replace(tzinfo=None).astimezone())
+    except (ValueError, OverflowError):
+        return None
+
+
 def from_ms(value: Any) -> datetime | None:
     """The time so many milliseconds after the beginning of 1970; None for one that no log takes."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LATEST_MS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from turnlog.catalog.index.batch import Batch
@@ -191,12 +192,12 @@ class Indexer:
 
     def _is_as_before(self, job: Job) -> bool:
         """Whether a database reports that this session did not change, and only the file looks different."""
-        stamps = format_of(job.source.agent).watch.stamps if job.source is not None else None
-        if stamps is None or job.source is None or not job.source.key:
+        if job.source is None or not job.source.key or (stamps := format_of(job.source.agent).watch.stamps) is None:
             return False
         if job.path not in self._stamps:
-            self._stamps[job.path] = stamps(job.path)
-        job.version = self._stamps[job.path].get(job.source.key, "")
+            with suppress(OSError):  # reading it tells why
+                self._stamps[job.path] = stamps(job.path)
+        job.version = self._stamps.get(job.path, {}).get(job.source.key, "")
         if job.before is None or not job.version or job.version != self._watchlist.version_of(job.before.id):
             return False
         for path, stamp in job.parts.items():
@@ -219,8 +220,7 @@ class Indexer:
             if keys and key not in keys:
                 self._remove(id, is_ours)  # others in the same file can be read, so this one was deleted
                 continue
-            job = self._job(known)
-            if job is not None:
+            if (job := self._job(known)) is not None:
                 jobs.append(job)
         stamp = stamp_of(file.path)
         if stamp is None:

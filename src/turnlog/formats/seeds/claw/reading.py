@@ -14,9 +14,9 @@ from turnlog.formats import Forked, Problem, Reading, Record, SessionHeader, Sou
 from turnlog.formats._shared.blocks import unknown
 from turnlog.formats._shared.origin import UNKNOWN, UnknownRecords
 from turnlog.formats._shared.tally import Tally
-from turnlog.formats.claw import record as files
-from turnlog.formats.claw.message import COUNTERS, EARLY, NAME, UPDATED, input_of, plain_record
-from turnlog.formats.claw.record import ClawRecord, copy_of, of_line, report
+from turnlog.formats.seeds.claw import record as files
+from turnlog.formats.seeds.claw.message import COUNTERS, EARLY, NAME, UPDATED, input_of, plain_record
+from turnlog.formats.seeds.claw.record import ClawRecord, copy_of, of_line, report
 from turnlog.interop.folder import names_in
 from turnlog.interop.jsonline import lines
 from turnlog.interop.patch import deep_patch

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from turnlog.formats import Format, OutputFile, Places, Rendered, Source, Writing
 from turnlog.formats._shared.finding import resume_command
-from turnlog.formats.claw.message import NAME
-from turnlog.formats.claw.reading import read
-from turnlog.formats.claw.record import PARTITION, SAFE_ID, copy_of, is_session, partition_of
-from turnlog.formats.claw.writing import write
+from turnlog.formats.seeds.claw.message import NAME
+from turnlog.formats.seeds.claw.reading import read
+from turnlog.formats.seeds.claw.record import PARTITION, SAFE_ID, copy_of, is_session, partition_of
+from turnlog.formats.seeds.claw.writing import write
 from turnlog.interop.folder import is_plain_file, is_plain_folder, names_in
 from turnlog.interop.place import put_files
 from turnlog.interop.value import fields

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source
 from turnlog.formats._shared.finding import workspace_over
 from turnlog.formats._shared.tally import Tally
-from turnlog.formats.sofos import sessionfile
-from turnlog.formats.sofos.block import block_of, flaw, record_of
-from turnlog.formats.sofos.sessionfile import AGENT
+from turnlog.formats.seeds.sofos import sessionfile
+from turnlog.formats.seeds.sofos.block import block_of, flaw, record_of
+from turnlog.formats.seeds.sofos.sessionfile import AGENT
 from turnlog.interop.folder import is_plain_file
 from turnlog.interop.jsonline import document
 from turnlog.interop.patch import deep_patch

@@ -16,8 +16,8 @@ from uuid import UUID, uuid5
 
 from turnlog.errors import Conflict, Invalid
 from turnlog.formats import OutputFile, Places, Problem, Record, Rendered, Source
-from turnlog.formats.rho.logline import differing_line, kept_line, numbered, seconds
-from turnlog.formats.rho.message import NAME, Json, RhoTally, origin_of
+from turnlog.formats.seeds.rho.logline import differing_line, kept_line, numbered, seconds
+from turnlog.formats.seeds.rho.message import NAME, Json, RhoTally, origin_of
 from turnlog.interop.folder import entries_in, head_of, is_plain_file, is_plain_folder, plain_files_under
 from turnlog.interop.json import decoded
 from turnlog.interop.jsonline import document, lines

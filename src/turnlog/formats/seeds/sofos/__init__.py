@@ -14,9 +14,9 @@ from typing import Any, cast
 from turnlog.errors import Unavailable
 from turnlog.formats import Format, Rendered, Resuming, Source, Writing
 from turnlog.formats._shared.finding import homes_in_workspace
-from turnlog.formats.sofos.reading import read, workspace_of
-from turnlog.formats.sofos.sessionfile import AGENT
-from turnlog.formats.sofos.writing import row_of, write
+from turnlog.formats.seeds.sofos.reading import read, workspace_of
+from turnlog.formats.seeds.sofos.sessionfile import AGENT
+from turnlog.formats.seeds.sofos.writing import row_of, write
 from turnlog.interop.folder import homes_under, is_plain_file, names_in
 from turnlog.interop.json import decode
 from turnlog.interop.jsonline import document

@@ -10,8 +10,8 @@ from turnlog.formats._shared.compactedview import compactions_on, seen_on
 from turnlog.formats._shared.losses import count_unseen, with_losses
 from turnlog.formats._shared.origin import is_of, origin_of
 from turnlog.formats._shared.tally import Tally, lost_facts, stand_in, with_repaired_results
-from turnlog.formats.claw.message import MAX_COUNT, NAME, UPDATED, block_record, message_record, plain_record
-from turnlog.formats.claw.record import file_name
+from turnlog.formats.seeds.claw.message import MAX_COUNT, NAME, UPDATED, block_record, message_record, plain_record
+from turnlog.formats.seeds.claw.record import file_name
 from turnlog.interop.clawjson import with_integers
 from turnlog.interop.patch import apply_deep
 from turnlog.interop.rust import claw, fnv1a64, trimmed

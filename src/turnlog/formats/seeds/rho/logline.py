@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats import Record
-from turnlog.formats.rho.message import Json, digest, to_entry
+from turnlog.formats.seeds.rho.message import Json, digest, to_entry
 from turnlog.interop.rust import compact
 from turnlog.interop.value import as_counter, fields, from_ms
 from turnlog.log.block import Text

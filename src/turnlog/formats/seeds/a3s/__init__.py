@@ -7,9 +7,9 @@ that holds another session, forced or not. A key of a provider is read past and 
 from __future__ import annotations
 
 from turnlog.formats import Format, Resuming, Writing
-from turnlog.formats.a3s.layout import find, homes, place
-from turnlog.formats.a3s.reading import read
-from turnlog.formats.a3s.writing import write
+from turnlog.formats.seeds.a3s.layout import find, homes, place
+from turnlog.formats.seeds.a3s.reading import read
+from turnlog.formats.seeds.a3s.writing import write
 
 _ID = r"[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]{0,199}"
 FORMAT = Format(

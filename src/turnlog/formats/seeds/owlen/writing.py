@@ -12,8 +12,8 @@ from turnlog.formats._shared.compactedview import short_id
 from turnlog.formats._shared.losses import with_losses
 from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import Tally, is_import_note, plain_text, stand_in
-from turnlog.formats.owlen import checkfile
-from turnlog.formats.owlen.checkfile import AGENT, Lists
+from turnlog.formats.seeds.owlen import checkfile
+from turnlog.formats.seeds.owlen.checkfile import AGENT, Lists
 from turnlog.interop.patch import apply_flat
 from turnlog.interop.place import safe_name
 from turnlog.interop.rust import compact, pretty

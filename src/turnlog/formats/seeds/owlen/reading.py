@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._shared.finding import workspace_over
-from turnlog.formats.owlen import checkfile
+from turnlog.formats.seeds.owlen import checkfile
 from turnlog.interop.folder import head_of, is_plain_file, names_in
 from turnlog.interop.json import json_or_text
 from turnlog.interop.jsonline import document

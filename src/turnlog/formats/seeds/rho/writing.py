@@ -15,11 +15,11 @@ from turnlog.formats import Loss, LossWord, OutputFile, Rendered, Transcript
 from turnlog.formats._shared.losses import with_losses
 from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import is_import_note, lost_facts
-from turnlog.formats.rho import logline
-from turnlog.formats.rho.layout import MAX_NAME, chosen_id, is_safe, sidecars, unit_name, workspace_key
-from turnlog.formats.rho.message import NAME, Json, RhoTally, origin_of
-from turnlog.formats.rho.path import NodeMaker, RhoLine, Trail, is_newer, open_calls, reached_by, settled, still_open
-from turnlog.formats.rho.reading import NEWEST
+from turnlog.formats.seeds.rho import logline
+from turnlog.formats.seeds.rho.layout import MAX_NAME, chosen_id, is_safe, sidecars, unit_name, workspace_key
+from turnlog.formats.seeds.rho.message import NAME, Json, RhoTally, is_newer, origin_of
+from turnlog.formats.seeds.rho.path import NodeMaker, RhoLine, Trail, open_calls, reached_by, settled, still_open
+from turnlog.formats.seeds.rho.reading import NEWEST
 from turnlog.interop.json import decode
 from turnlog.interop.records import record_in
 from turnlog.interop.rust import compact

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from turnlog.formats import Format, Rendered, Source, Writing
 from turnlog.formats._shared.finding import homes_in_workspace, workspace_over
-from turnlog.formats.owlen.checkfile import AGENT
-from turnlog.formats.owlen.reading import checkpoint_files, opening, read, workspace_of
-from turnlog.formats.owlen.writing import write
+from turnlog.formats.seeds.owlen.checkfile import AGENT
+from turnlog.formats.seeds.owlen.reading import checkpoint_files, opening, read, workspace_of
+from turnlog.formats.seeds.owlen.writing import write
 from turnlog.interop.folder import head_of, homes_under
 from turnlog.interop.place import Taken, put_files, safe_name
 

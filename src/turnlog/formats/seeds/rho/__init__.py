@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from turnlog.formats import Format, Writing
 from turnlog.formats._shared.finding import resume_command
-from turnlog.formats.rho.layout import find, homes, place
-from turnlog.formats.rho.reading import read
-from turnlog.formats.rho.writing import write
+from turnlog.formats.seeds.rho.layout import find, homes, place
+from turnlog.formats.seeds.rho.reading import read
+from turnlog.formats.seeds.rho.writing import write
 
 FORMAT = Format(
     "rho, versions 1 to 4: files, folders, trees and checkpoints",

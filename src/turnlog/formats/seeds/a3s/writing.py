@@ -10,9 +10,9 @@ from turnlog.formats._shared.compactedview import seen_on
 from turnlog.formats._shared.losses import count_unseen, with_losses
 from turnlog.formats._shared.origin import is_of, origin_of
 from turnlog.formats._shared.tally import Tally, lost_facts, with_repaired_results
-from turnlog.formats.a3s import schema
-from turnlog.formats.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
-from turnlog.formats.a3s.schema import NAME, join, own_record, records_of
+from turnlog.formats.seeds.a3s import schema
+from turnlog.formats.seeds.a3s.layout import BESIDE, CHECKPOINTS, TREE, beside_name, flat_name, new_id, tree_name
+from turnlog.formats.seeds.a3s.schema import NAME, join, own_record, records_of
 from turnlog.interop.rust import F32, pretty
 from turnlog.interop.value import as_counter, as_float, as_list, fields, in_order
 from turnlog.log.block import ToolCall

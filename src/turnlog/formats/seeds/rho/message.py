@@ -24,7 +24,7 @@ from turnlog.interop.value import as_counter, fields
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult, UnknownBlock
 from turnlog.log.context import text_of
 from turnlog.log.digest import sha256
-from turnlog.log.entry import Message
+from turnlog.log.entry import AnyEntry, Message
 from turnlog.log.usage import Usage
 
 NAME = "rho"
@@ -47,6 +47,18 @@ class RhoTally(Tally):
 
 origin_of = partial(shared.origin_of, agent=NAME)
 """What an entry brought along from rho; None for one that never was there."""
+
+
+def is_newer(entry: AnyEntry) -> bool:
+    """Whether it came from rho and says what the first one would refuse."""
+    origin = origin_of(entry)
+    if origin is None:
+        return False
+    if "as" in origin or origin.get("is", "part") != "part":
+        return True
+    if not isinstance(entry, Message):
+        return False
+    return entry.display is not None or any(isinstance(b, (Image, Thinking, UnknownBlock)) for b in entry.blocks)
 
 
 def digest(raw: Json) -> bytes:

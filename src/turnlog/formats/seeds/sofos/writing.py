@@ -11,9 +11,9 @@ from turnlog.formats._shared.compactedview import seen_on, short_id
 from turnlog.formats._shared.losses import with_losses
 from turnlog.formats._shared.origin import is_of
 from turnlog.formats._shared.tally import Tally, is_import_note
-from turnlog.formats.sofos import sessionfile
-from turnlog.formats.sofos.block import record_of
-from turnlog.formats.sofos.sessionfile import AGENT
+from turnlog.formats.seeds.sofos import sessionfile
+from turnlog.formats.seeds.sofos.block import record_of
+from turnlog.formats.seeds.sofos.sessionfile import AGENT
 from turnlog.interop.patch import apply_deep
 from turnlog.interop.rust import pretty, trimmed
 from turnlog.interop.value import as_list, fields, items, text

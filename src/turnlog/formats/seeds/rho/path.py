@@ -11,12 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from turnlog.formats._shared.compactedview import compactions_on
-from turnlog.formats.rho.layout import chosen_id
-from turnlog.formats.rho.logline import NO_COMPACTION, RhoState, message_line, stamp, transition
-from turnlog.formats.rho.message import NOBODY, Json, RhoTally, origin_of, to_messages
-from turnlog.formats.rho.reading import shown_instead
+from turnlog.formats.seeds.rho.layout import chosen_id
+from turnlog.formats.seeds.rho.logline import NO_COMPACTION, RhoState, message_line, stamp, transition
+from turnlog.formats.seeds.rho.message import NOBODY, Json, RhoTally, is_newer, origin_of, to_messages
+from turnlog.formats.seeds.rho.reading import shown_instead
 from turnlog.interop.value import as_counter, as_list, fields
-from turnlog.log.block import Image, Thinking, UnknownBlock
 from turnlog.log.context import spoken, visible
 from turnlog.log.context.toolturn import INTERRUPTED
 from turnlog.log.entry import AnyEntry, Compaction, Custom, Edit, Head, Message
@@ -117,18 +116,6 @@ class Trail:
             kept |= {"patch": {"set": {"usage": usage}}} if usage is not None else {}
             message = replace(message, origin=kept)
         return self._to_lines(message)
-
-
-def is_newer(entry: AnyEntry) -> bool:
-    """Whether it came from rho and says what the first one would refuse."""
-    origin = origin_of(entry)
-    if origin is None:
-        return False
-    if "as" in origin or origin.get("is", "part") != "part":
-        return True
-    if not isinstance(entry, Message):
-        return False
-    return entry.display is not None or any(isinstance(b, (Image, Thinking, UnknownBlock)) for b in entry.blocks)
 
 
 def reached_by(states: list[RhoState]) -> dict[int, RhoState]:
@@ -356,9 +343,8 @@ class NodeMaker:
         parts: list[list[Json]] = []
         id = state.id if state is not None else None
         while id is not None and id in self._made:
-            node = self._made[id]
-            parts.append(node.messages)
-            id = node.parent
+            parts.append(self._made[id].messages)
+            id = self._made[id].parent
         if id is not None:
             seq = next((seq for seq, node in self._closed.items() if node.id == id), 0)
             parts.append([item.json for item in self._trail.history(seq)])

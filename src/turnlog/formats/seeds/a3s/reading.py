@@ -12,7 +12,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from turnlog.formats import Problem, Reading, Record, SessionHeader, Source, Spawn, Step
-from turnlog.formats.a3s import layout, schema
+from turnlog.formats.seeds.a3s import layout, schema
 from turnlog.interop.folder import head_of, is_plain_file, names_in
 from turnlog.interop.json import decoded
 from turnlog.interop.jsonline import MAX_LINE, document

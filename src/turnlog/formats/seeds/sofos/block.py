@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from turnlog.formats._shared.blocks import in_base64, original
 from turnlog.formats._shared.tally import Tally, stand_in
-from turnlog.formats.sofos.sessionfile import AGENT
+from turnlog.formats.seeds.sofos.sessionfile import AGENT
 from turnlog.interop.json import is_deep
 from turnlog.interop.rust import by_key, compact
 from turnlog.interop.value import as_list, fields

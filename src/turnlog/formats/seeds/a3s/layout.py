@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 
 from turnlog.errors import AlreadyExists, Corrupt, Unavailable
 from turnlog.formats import Places, Problem, Rendered, Source
-from turnlog.formats.a3s.schema import NAME
+from turnlog.formats.seeds.a3s.schema import NAME
 from turnlog.interop.folder import head_of, is_plain_file, names_in
 from turnlog.interop.json import decoded
 from turnlog.interop.jsonline import lines

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from turnlog.formats import Jump, Problem, Reading, Record, SessionHeader, Source, Step
 from turnlog.formats._shared.origin import UNKNOWN, UnknownRecords
-from turnlog.formats.rho import logline
-from turnlog.formats.rho.layout import SESSION, beside, chosen_id, id_in, title_in_index
-from turnlog.formats.rho.message import NAME, Json, as_text, digest, origin_of, text_shown, to_entry
+from turnlog.formats.seeds.rho import logline
+from turnlog.formats.seeds.rho.layout import SESSION, beside, chosen_id, id_in, title_in_index
+from turnlog.formats.seeds.rho.message import NAME, Json, as_text, digest, origin_of, text_shown, to_entry
 from turnlog.interop.jsonline import JsonLine, lines
 from turnlog.interop.problem import tell
 from turnlog.interop.records import record_in

@@ -1,0 +1,1 @@
+"""The five agents that Turnlog grew out of, still read and written to the byte."""
