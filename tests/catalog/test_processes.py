@@ -227,7 +227,7 @@ with Catalog(sys.argv[1]) as catalog:
     assert catalog.usage(by="day")
     heavy = ("msgspec", "turnlog.log", "turnlog.store", "turnlog.formats", "turnlog.pricing", "dataclasses", "inspect",
              "asyncio", "pathlib", "json", "genai_prices", "turnlog.session.home", "turnlog.session.session")
-    light = {"turnlog.log", "turnlog.log.digest", "turnlog.log.ids", "turnlog.log.pattern"}  # none loads anything else
+    light = {"turnlog.log", "turnlog.log.digest", "turnlog.log.ids", "turnlog.log.startup"}  # none loads anything else
     print([name for name in sys.modules if name.startswith(heavy) and name not in light])
 """
     with machine.catalog() as catalog:

@@ -181,7 +181,13 @@ def _hints(value: typing.Any) -> dict[str, object]:
     names = {**vars(typing), "tzinfo": tzinfo, **{name: getattr(turnlog, name) for name in turnlog.__all__}}
     names |= {name: object for name in ("Progress", "Tell", "Keep", "Query", "Index", "Feed", "_T")}
     names |= {"_P": typing.ParamSpec("_P")}
-    for other in ("turnlog.rewind.files", "turnlog.store", "turnlog.formats", "turnlog.thread.report"):
+    for other in (
+        "turnlog.rewind.files",
+        "turnlog.store",
+        "turnlog.formats",
+        "turnlog.thread.report",
+        "turnlog.thread.home.newsession",
+    ):
         names |= {key: item for key, item in vars(import_module(other)).items() if isinstance(item, type)}
     for base in getattr(value, "__mro__", ()):
         names |= vars(sys.modules[base.__module__]) if base.__module__.startswith("turnlog") else {}

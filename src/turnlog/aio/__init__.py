@@ -12,15 +12,18 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from types import TracebackType
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from turnlog import session as blocking
 from turnlog.aio.catalog import Catalog
 from turnlog.aio.home import Home
 from turnlog.aio.session import ReadOnlySession, Session
 from turnlog.aio.threads import Threads
-from turnlog.session.opening import Durability, HomeOptions
+from turnlog.session.opening import Durability
 from turnlog.store import Clock
+
+if TYPE_CHECKING:
+    from turnlog.session.opening import HomeOptions
 
 __all__ = ["Catalog", "Home", "ReadOnlySession", "Session", "open"]
 

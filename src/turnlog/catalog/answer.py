@@ -1,11 +1,11 @@
 """What the catalog returns besides sessions: hits, sums, and details of one session. A listing does not import this."""
 
-# Without `annotations` from the future, as in `values`.
+from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
 
 from turnlog.catalog.values import Card, TokenSums
+from turnlog.log.startup import NamedTuple
 
 
 class Hit(NamedTuple):

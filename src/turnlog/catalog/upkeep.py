@@ -25,7 +25,7 @@ from turnlog.log.ids import MARKS
 from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.folder import workspace_path
 from turnlog.machine.location import folder_of
-from turnlog.machine.modules import without_typing_extensions
+from turnlog.machine.modules import quick_imports
 from turnlog.machine.pricelist import stamp
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class LocalUpkeep:
                 set_note(SqliteEngine(db), MARKS_END, now)
 
     def _indexer(self, helper: Helper | None = None) -> Indexer:
-        with without_typing_extensions():
+        with quick_imports():
             from turnlog.catalog.read.indexer import Indexer
 
         return Indexer(self.database, self._location if self._agents else None, self._home, self._progress, helper)
@@ -349,7 +349,7 @@ class LocalUpkeep:
         return self._synced(indexer.read, indexer.read_bytes, indexer.gone)
 
     def _helper(self) -> Helper:
-        with without_typing_extensions():
+        with quick_imports():
             from turnlog.catalog.read.helper import Helper
         return Helper(self._location if self._agents else None)
 

@@ -1,9 +1,10 @@
 """What a listing is made of. Plain tuples: a query loads nothing else."""
 
-# Without `annotations` from the future: a NamedTuple would compile each of them again when it is imported.
+from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+
+from turnlog.log.startup import NamedTuple
 
 
 class TokenSums(NamedTuple):

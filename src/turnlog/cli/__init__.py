@@ -52,10 +52,10 @@ def main() -> None:
         return answer(os.environ["_TURNLOG_COMPLETE"], arguments)
     import gc
 
+    gc.set_threshold(100_000)  # modules and thousands of rows are no garbage, and the process ends soon
     from turnlog.cli.frame.background import start_background_work
     from turnlog.cli.program import run
 
-    gc.set_threshold(100_000)  # modules and thousands of rows are no garbage, and the process ends soon
     code = run(arguments)
     gc.freeze()  # nor does it need to look through everything once more when it ends
     start_background_work()

@@ -11,7 +11,7 @@ from turnlog.cli.frame.commandlist import get_command
 from turnlog.cli.frame.document.request import note_request
 from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import choose_home, home_location
-from turnlog.machine.modules import without_typing_extensions
+from turnlog.machine.modules import quick_imports
 from turnlog.version import __version__
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ def _program(words: tuple[str, ...], version: bool) -> None:
     elif words:
         _start(get_command(words[0]), words[1:])
     else:
-        with without_typing_extensions():
+        with quick_imports():
             from turnlog.cli.overview.dashboard import print_dashboard
         print_dashboard()
 

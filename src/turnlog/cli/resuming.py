@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.foreignproblems import tell_report
 from turnlog.cli.frame.document.writer import print_json
@@ -18,6 +18,7 @@ from turnlog.errors import Invalid, NotFound
 from turnlog.exchange.exporting.resumable import Resumable, at_home, can_go_on
 from turnlog.exchange.keeping.keptfile import KeptFiles
 from turnlog.formats import Source
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import is_shared
 from turnlog.reader.naming.here import newest_cards, tilde

@@ -17,9 +17,8 @@ from msgspec.structs import replace
 from turnlog.interop.json import decode
 from turnlog.interop.jsonline import MAX_LINE, document, lines
 from turnlog.interop.problem import Problem, report, tell
-from turnlog.interop.salvage import salvage
 from turnlog.interop.value import fields, items
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 _CHUNK = 1 << 17
 """As much as stays near the processor until it is decoded."""
@@ -114,6 +113,8 @@ _UNFINISHED = pattern(
 
 def _is_half_written(data: bytes) -> bool:
     """Whether a last line is the beginning of one record: the objects in it are parts of that, and no records."""
+    from turnlog.interop.salvage import salvage
+
     value, damage = salvage(data)
     if not isinstance(value, dict) or [problem.what for problem in damage] != ["the JSON breaks off"]:
         return False
@@ -210,6 +211,8 @@ def record_in(line: bytes) -> dict[str, Any]:
 
 def load_document(path: str, problems: list[Problem], where: str = "") -> Any:
     """The value of a document, as far as it can be read; what is wrong is told of the file that `where` names."""
+    from turnlog.interop.salvage import salvage  # most are lines, and these are whole
+
     data, cut = document(path)
     value, damage = salvage(data)
     for problem in [*cut, *damage]:

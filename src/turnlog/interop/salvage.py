@@ -10,7 +10,7 @@ import msgspec
 from turnlog.interop.json import MAX_DEPTH, decode
 from turnlog.interop.problem import Problem
 from turnlog.log.codec import without_surrogates
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 _MAX_IN_ONE_DOCUMENT = 50
 """So many problems are told of one text."""

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from turnlog.errors import Invalid
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 _ID = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,199}")
 """The ids of all agents have this form. A path does not."""

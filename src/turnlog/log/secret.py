@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 MASK = "[secret]"
 _NAMES = frozenset((

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from turnlog.errors import Invalid
 from turnlog.log.codec import BAD_JSON
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 from turnlog.machine.pricelist import bundled, own, stamp, updated
 
 _PER_MILLION_EXPONENT = -6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from turnlog.errors import Invalid
 from turnlog.machine.environment import default_home
@@ -18,14 +18,17 @@ Durability = Literal["fsync", "flush"]
 DURABILITIES = get_args(Durability)
 
 
-class HomeOptions(TypedDict, total=False):
-    """The options of `turnlog.open`."""
+if TYPE_CHECKING:
+    from typing import TypedDict
 
-    checkpoints: bool
-    max_file_bytes: int
-    quota_bytes: int | None
-    covers_ignored: bool
-    trash_for: timedelta | None
+    class HomeOptions(TypedDict, total=False):
+        """The options of `turnlog.open`."""
+
+        checkpoints: bool
+        max_file_bytes: int
+        quota_bytes: int | None
+        covers_ignored: bool
+        trash_for: timedelta | None
 
 
 def open_home(

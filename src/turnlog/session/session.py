@@ -51,13 +51,13 @@ from turnlog.thread.call.approval import answer, ask, start
 from turnlog.thread.compaction import KeptEnd, applying, check_compaction, compaction
 from turnlog.thread.fact import check_fact
 from turnlog.thread.history import History
-from turnlog.thread.home.newsession import NewSession, SessionFields
 from turnlog.thread.target import Target, rewind_to, seq_of
 
 if TYPE_CHECKING:
     from turnlog.rewind.bracket import Bracket
     from turnlog.rewind.rewinder import Rewinder
     from turnlog.rewind.snapshot import Progress
+    from turnlog.thread.home.newsession import SessionFields
     from turnlog.thread.stream import Live
     from turnlog.wire import Feed
     from turnlog.workspace.restore import Outcome
@@ -373,7 +373,7 @@ class Session(ErasableSession):
         """A new session that continues this one, from its end or from entry `at`. Nothing is copied."""
         with self._history.mutex:
             seq = self._state.seq if at is None else seq_of(at)
-            history = interior(self._home).creator.fork(self._history, seq, name, NewSession(**fields))
+            history = interior(self._home).creator.fork(self._history, seq, name, {**fields})
             return open_for_writing(self._home, history)
 
     def spawn(self, *, call: str | None = None, role: str | None = None, **fields: Unpack[SessionFields]) -> Session:

@@ -6,13 +6,13 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import dropwhile
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from turnlog.log.draft import to_ms
 from turnlog.log.entry import AnyEntry, Set, Start
 from turnlog.log.ids import handle_of
+from turnlog.log.startup import NamedTuple
 
 _CURSOR = "~"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from turnlog.errors import Invalid, NotFound
 from turnlog.log.entry import AnyEntry, Checkpoint, Edit, Entry, Head, Message, Set, Start, Turn, Unknown
 from turnlog.log.fold import State, Undoable
 from turnlog.log.prompt.promptmessage import is_prompt
+from turnlog.log.startup import NamedTuple
 from turnlog.thread.history import History
 
 Target = int | Entry

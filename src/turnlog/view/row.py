@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 from turnlog.log.usage import Usage
 from turnlog.view.filechange import FileChange
 from turnlog.view.number import money, size, used

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
 from turnlog.interop.value import fields
+from turnlog.log.startup import NamedTuple
 
 _MAIN_ARGUMENTS = (
     "command", "cmd", "commands", "script", "code", "pattern", "regex",

@@ -11,7 +11,7 @@ from turnlog.errors import TurnlogError
 from turnlog.interop.base64 import from_base64
 from turnlog.log.block import File, Image
 from turnlog.log.context import Context
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 PDF = "application/pdf"
 PICTURES = frozenset(("image/gif", "image/jpeg", "image/png", "image/webp"))

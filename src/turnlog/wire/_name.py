@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from turnlog.log.digest import sha256
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 _PLAIN = pattern(r"[A-Za-z0-9_-]+")
 _MAPPED = pattern(r"([xh])(\d*)-")

@@ -11,7 +11,7 @@ from turnlog.errors import Invalid
 from turnlog.interop.json import MAX_DEPTH, is_deep
 from turnlog.interop.value import fields, items, json_text
 from turnlog.log.block import WRAPPED
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 from turnlog.wire import RequestBuilder
 
 CHOICES = ("auto", "none", "required")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from turnlog.log.digest import sha256
 from turnlog.log.part import Git
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 _COMMIT = pattern(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REF = pattern(r"refs(?:/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+)+")

@@ -6,7 +6,7 @@ import re
 from datetime import date, datetime, time, timedelta, tzinfo
 
 from turnlog.errors import Invalid
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 _AGO = pattern(r"(\d{1,6})(min|m|h|d|w)")
 _DAY = pattern(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?))?)?")

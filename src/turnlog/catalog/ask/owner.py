@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.columns import path_of
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 from turnlog.machine.process import host_name
 
 if TYPE_CHECKING:

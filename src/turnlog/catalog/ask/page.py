@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.terms import Needle, Term, fold, may_begin_inside
+from turnlog.log.startup import NamedTuple
 
 if TYPE_CHECKING:
     from turnlog.catalog.ask.query import Query

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from turnlog.catalog.ask.moment import moment
 from turnlog.catalog.index.terms import Term
 from turnlog.errors import Invalid
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import NamedTuple, pattern
 
 HELP = """\
 error handling       both words, in any order; upper and lower case are the same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.catalog.answer import Hit
 from turnlog.catalog.ask.filters import active, of_entries, title_condition
@@ -12,6 +12,7 @@ from turnlog.catalog.index.conditions import Condition, either
 from turnlog.catalog.index.keys import SHIFT
 from turnlog.catalog.index.lookup import bounded
 from turnlog.catalog.index.terms import Needle, fold
+from turnlog.log.startup import NamedTuple
 
 if TYPE_CHECKING:
     from turnlog.catalog.ask.query import Query

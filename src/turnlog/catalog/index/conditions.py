@@ -1,8 +1,10 @@
 """Conditions on sessions and entries: values that each engine translates into its SQL."""
 
-# Without `annotations` from the future: a NamedTuple would compile each of them again when it is imported.
+from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from turnlog.log.startup import NamedTuple
 
 
 class Condition(NamedTuple):
@@ -19,19 +21,19 @@ class Condition(NamedTuple):
     column: str = ""
     value: Any = None
 
-    def and_(self, other: "Condition") -> "Condition":
+    def and_(self, other: Condition) -> Condition:
         """Both conditions."""
         return self._with("and", other)
 
-    def or_(self, other: "Condition") -> "Condition":
+    def or_(self, other: Condition) -> Condition:
         """Either condition. An empty one is no alternative."""
         return self._with("or", other)
 
-    def but_not(self, other: "Condition") -> "Condition":
+    def but_not(self, other: Condition) -> Condition:
         """This condition and not `other`; NULL counts as false."""
         return self.and_(Condition("but not", value=other)) if other.op else self
 
-    def _with(self, op: str, other: "Condition") -> "Condition":
+    def _with(self, op: str, other: Condition) -> Condition:
         if not self.op or not other.op:
             return self if self.op else other
         return Condition(op, value=(*(self.value if self.op == op else (self,)), other))

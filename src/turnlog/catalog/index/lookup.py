@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from turnlog.catalog.index.conditions import Condition
 from turnlog.catalog.index.keys import SHIFT
 from turnlog.catalog.index.terms import Term
+from turnlog.log.startup import NamedTuple
 
 
 class EntryMatch(NamedTuple):

@@ -1,9 +1,12 @@
 """Rows of the tables, as they are written; `sqlite/schema.py` says what each column means."""
 
-# Without `annotations` from the future, as in `values`. Rows that are made for each record are plain tuples: to make a
-# named one takes several times as long.
+# Rows that are made for each record are plain tuples: to make a named one takes several times as long.
 
-from typing import NamedTuple, TypedDict
+from __future__ import annotations
+
+from typing import TypedDict
+
+from turnlog.log.startup import NamedTuple
 
 Counts = tuple[int, int, int, int, int, int]
 """The tokens of a request, in the order of `COUNTS`."""

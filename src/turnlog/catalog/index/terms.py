@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import NamedTuple, pattern
 
 LONGEST_WORD = 200
 """The length at which an index truncates words, if it does."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.columns import LARGEST, LATEST, path_of
 from turnlog.catalog.index.sqlite.watchlist import OURS, Stamp
+from turnlog.log.startup import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,22 +22,20 @@ FOLDER, DANGLING, SPECIAL, ABSENT = -1, -2, -3, -4
 """The sizes recorded for what is no file: a folder, a dangling link, a pipe or a device, nothing yet."""
 
 
-class WatchedFile(NamedTuple("WatchedFile", [("id", int), ("path", str)])):  # a call, as in `Stamp`
+class WatchedFile(NamedTuple):
     """A file or folder that was examined before."""
 
-    __slots__ = ()
+    id: int
+    path: str
 
 
-class WatchedFolder:  # a plain class: a named tuple takes a tenth of a millisecond to import
+class WatchedFolder(NamedTuple):
     """A folder that was examined before."""
 
-    __slots__ = ("agent", "home", "id", "path")
-
-    def __init__(self, id: int, agent: str, home: str, path: str) -> None:
-        self.id = id
-        self.agent = agent
-        self.home = home
-        self.path = path
+    id: int
+    agent: str
+    home: str
+    path: str
 
 
 class GrownSession:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.searchresult import print_flat, print_grouped
 from turnlog.cli.fields.hit import HIT
@@ -19,6 +19,7 @@ from turnlog.cli.frame.terminal import screen_width
 from turnlog.cli.pick.catalog import note_pending, open_catalog
 from turnlog.cli.pick.query import filter_hint, in_folder, query_of
 from turnlog.errors import Invalid
+from turnlog.log.startup import NamedTuple
 from turnlog.view.number import count
 from turnlog.view.time import local_second
 from turnlog.view.visible import one_line

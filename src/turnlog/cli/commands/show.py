@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 from turnlog.cli.draw.foreignproblems import tell_problems
 from turnlog.cli.draw.screen import header, this_screen
@@ -26,6 +26,7 @@ from turnlog.log.block import Text, ToolCall, ToolResult
 from turnlog.log.codec import Header, body_text
 from turnlog.log.context.toolturn import pending
 from turnlog.log.entry import AnyEntry, Message
+from turnlog.log.startup import NamedTuple
 from turnlog.reader.opening.opener import OpenedSession
 from turnlog.reader.part import Part, part_of
 from turnlog.thread.reader import SessionReader, history_of

@@ -8,7 +8,7 @@ from importlib import import_module
 from turnlog.cli import commands
 from turnlog.cli.frame.command import Command
 from turnlog.cli.frame.exitcode import UsageError
-from turnlog.machine.modules import without_typing_extensions
+from turnlog.machine.modules import quick_imports
 
 _SUGGESTIONS = {
     "annotate": "blame", "browse": "tui", "choose": "pick", "select": "pick",
@@ -50,7 +50,7 @@ def get_command(name: str) -> Command:
     name = _ALIASES.get(name, name)
     if name not in command_names():
         raise _no_command(name)
-    with without_typing_extensions():
+    with quick_imports():
         return import_module(f"{commands.__name__}.{name}").command
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain
+from typing import Any
 
 from turnlog.exchange.importing.counterpart import open_session
 from turnlog.exchange.origin import Origin
@@ -19,7 +20,6 @@ from turnlog.log.part import Spawned
 from turnlog.log.secret import mask
 from turnlog.thread.history import History
 from turnlog.thread.home.creator import Creator
-from turnlog.thread.home.newsession import NewSession
 from turnlog.thread.reader import SessionReader
 
 _FORK_FIELDS = ("id", "agent", "title", "labels", "hidden", "origin", "at")
@@ -39,7 +39,7 @@ def create_session(
                 shared, examined = _shared(SessionReader(parent), steps)
                 steps = chain(examined, steps)
                 if shared:
-                    fields = NewSession(**{name: getattr(start, name) for name in _FORK_FIELDS})
+                    fields: Any = {name: getattr(start, name) for name in _FORK_FIELDS}
                     fork = creator.fork(parent, shared, header.fork.name, fields)
                     if lies_at_home(source):
                         creator.created_here.note(start)

@@ -11,12 +11,12 @@ from itertools import chain
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from turnlog.exchange.importing.entrybatch import EntryBatch
 from turnlog.exchange.importing.keyedimport import KeyedImport
 from turnlog.exchange.importing.resumestate import ResumeState
 from turnlog.exchange.importing.sourceindex import SourceIndex
-from turnlog.exchange.importing.spending import is_smaller, total_beyond, usage_beyond
 from turnlog.exchange.origin import SOURCE_HEADER, SourceHeader, origin_of
 from turnlog.formats import Jump, Problem, Reading, Record, Source, Step
 from turnlog.log.entry import WIDE_FACTS, Note, Set, Spent
@@ -121,10 +121,11 @@ class Importer:
         """Book what was spent since the last reading, for a source that has only totals."""
         for model, total in self._reading.totals.items():
             booked = self._booked(model, total)
-            if is_smaller(total, booked):
+            cost = 0 if total.cost_micros is None else total.cost_micros - (booked.cost_micros or 0)
+            if booked.beyond(total) != Usage() or cost < 0:
                 what = "its totals are smaller than when it was last read: nothing is taken back"
                 self._batch.problems.append(Problem(what))
-            more = total_beyond(total, booked)
+            more = replace(total.beyond(booked), cost_micros=max(0, cost) or None)
             if more != Usage():
                 at = self._index.latest
                 self._batch.add(Spent(usage=more, model=model or None, why="import", at=at, origin=self._origin))
@@ -135,7 +136,7 @@ class Importer:
             return self._index.booked.get(model, Usage())
         # A single total is that of the whole session, under the model of the day.
         own = self._session.usage().own
-        if self._batch.repeats_own_nodes and usage_beyond(own, total) == Usage():  # it has what was spent here
+        if self._batch.repeats_own_nodes and own.beyond(total) == Usage():  # it has what was spent here
             return own
         return sum(self._index.booked.values(), Usage())
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from turnlog.exchange.importing.entrybatch import EntryBatch
 from turnlog.exchange.importing.resumestate import ResumeState
 from turnlog.exchange.importing.sourceindex import GROWN_ANSWER, SourceIndex, growth_id
-from turnlog.exchange.importing.spending import usage_beyond
 from turnlog.formats import Jump, Problem, Record, ResumePoint, Step
 from turnlog.log.entry import Edit, Message, Spent
 from turnlog.log.identity import content_key, gist, id_of
+from turnlog.log.startup import NamedTuple
 from turnlog.log.usage import Usage
 from turnlog.thread.history import History
 from turnlog.thread.reader import SessionReader
@@ -137,7 +137,7 @@ class KeyedImport:
 
     def _note_spending(self, entry: Message, entry_id: str, booked: Usage) -> None:
         """Note the usage of an answer beyond what is booked of it."""
-        more = usage_beyond(entry.usage or Usage(), booked)
+        more = (entry.usage or Usage()).beyond(booked)
         if more != Usage():
             self._index.late[entry_id] = self._index.late.get(entry_id, Usage()) + more
             request = growth_id(entry_id, len(entry.blocks))  # of a request that comes twice, only the first counts

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
 from turnlog.exchange.importing.counterpart import is_here
 from turnlog.exchange.importing.sessionimport import Imported, import_source
 from turnlog.formats import Problem, Reading, SessionHeader, Source, format_of
+from turnlog.log.startup import NamedTuple
 from turnlog.thread.home.creator import Creator
 
 Progress = Callable[[int, int, Source], None]

@@ -14,7 +14,6 @@ from turnlog.exchange.importing.creation import create_session
 from turnlog.exchange.importing.importer import Importer
 from turnlog.exchange.importing.resumestate import resumed_reading, save_resume_state, stamp_of
 from turnlog.exchange.source import written_at
-from turnlog.exchange.turnlock import one_at_a_time
 from turnlog.formats import Problem, Reading, SessionHeader, Source, Step, format_of, is_known
 from turnlog.log.entry import Child
 from turnlog.log.ids import imported_id
@@ -58,6 +57,8 @@ def import_source(
         history, steps = create_session(creator, source, session_id, reading)
     with closing(history), ExitStack() as lock:
         if history.state.is_relayed and not is_locked:
+            from turnlog.exchange.turnlock import one_at_a_time  # few sessions have hooks
+
             try:
                 lock.enter_context(one_at_a_time(creator.store, session_id))
             except Unavailable as error:

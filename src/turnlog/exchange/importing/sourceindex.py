@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from typing import NamedTuple
 
 from turnlog.exchange.importing.resumestate import ResumeState
 from turnlog.exchange.importing.turnclaim import TurnClaims
 from turnlog.formats import Reading, Source
 from turnlog.log.entry import Alias, AnyEntry, Compaction, Edit, Entry, Head, Message, Spent
 from turnlog.log.identity import key_id
+from turnlog.log.startup import NamedTuple
 from turnlog.log.usage import Usage
 from turnlog.store import derived
 from turnlog.thread.history import History

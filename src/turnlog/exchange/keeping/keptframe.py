@@ -11,7 +11,7 @@ import errno
 import os
 import struct
 from collections.abc import Iterator
-from typing import Annotated, BinaryIO, NamedTuple
+from typing import Annotated, BinaryIO
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,6 +20,7 @@ from turnlog.errors import Corrupt, Unavailable
 from turnlog.interop.proof import proof_of
 from turnlog.log import zstd
 from turnlog.log.digest import sha256
+from turnlog.log.startup import NamedTuple
 
 _HEAD = struct.Struct("<II")
 """The beginning of a frame that readers of zstd skip: its magic number, and its length."""

@@ -8,13 +8,14 @@ exhausting the stack.
 # Without `from __future__ import annotations`, as in `turnlog.log.entry`.
 from array import array
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import UNSET, Struct, convert, field
 from msgspec.json import Decoder
 
 from turnlog.formats import Problem
 from turnlog.interop.value import fields, items, text
+from turnlog.log.startup import NamedTuple
 
 _SAID, _LIVE, _NAMED = 1, 2, 4
 

@@ -23,7 +23,7 @@ from turnlog.interop.records import Moment
 from turnlog.interop.value import fields, items, json_text, text, token_count
 from turnlog.log.block import AnyBlock, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.entry import Message, Stop
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 from turnlog.wire._tool import input_of
 from turnlog.wire.openai.part import REFUSAL
 from turnlog.wire.openai.responses.answer import item_blocks, texts_of

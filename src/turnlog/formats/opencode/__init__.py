@@ -16,7 +16,7 @@ from turnlog.formats.opencode.storage import NAME, in_export, in_storage, is_dat
 from turnlog.interop.folder import head_of, names_in
 from turnlog.interop.json import decoded
 from turnlog.interop.value import fields, items, text
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 
 def _find(path: str) -> Iterator[Source]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolResult
 from turnlog.log.context.nativecompaction import answered_head
 from turnlog.log.context.tokens import Tokens, estimate, tokens_of
 from turnlog.log.entry import Compaction, Custom, Edit, Entry, Message, Role, Uncompact
+from turnlog.log.startup import NamedTuple
 
 
 class StaleSpan(NamedTuple):

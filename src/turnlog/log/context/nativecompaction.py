@@ -7,12 +7,13 @@ the head of the conversation that it answers; without that id, it stands for eve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from turnlog.log.block import Block, Thinking, ToolResult, calls_in
 from turnlog.log.entry import Message
+from turnlog.log.startup import NamedTuple
 
 Stands = Callable[[Thinking, Message], "int | None"]
 """Returns the last `seq` that the compaction in a message stands for; None if it is not valid."""

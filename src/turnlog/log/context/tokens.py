@@ -10,8 +10,8 @@ import msgspec
 from turnlog.log.block import AnyBlock, File, Image, Text, Thinking, ToolCall, ToolResult
 from turnlog.log.context.nativecompaction import Stands, compacted, newest, since
 from turnlog.log.entry import Message
-from turnlog.log.pattern import pattern
 from turnlog.log.plainjson import json_bytes
+from turnlog.log.startup import pattern
 
 BY_TEXT = "text"
 BY_USAGE = "usage+text"

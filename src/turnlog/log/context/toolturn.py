@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from turnlog.log.block import AnyBlock, ToolCall, ToolResult, answered_by, calls_in
 from turnlog.log.entry import Message
+from turnlog.log.startup import NamedTuple
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from turnlog.errors import NotFound
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.environment import user_folder
 from turnlog.machine.folder import current_folder, is_here, workspace_path
 from turnlog.machine.workspacetop import RepositoryTop, has_git, refuses_checkpoints, top_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import NamedTuple
 
 from turnlog.errors import Unsupported
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.environment import existing_cache
 from turnlog.machine.location import key_of
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from turnlog.errors import NotFound, Unavailable
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 from turnlog.machine.folder import workspace_path
 from turnlog.reader.naming.here import newest_cards, sessions_here
 from turnlog.reader.naming.sessionref import OpenCatalog, SessionRef, ref_of

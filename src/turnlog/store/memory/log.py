@@ -6,17 +6,19 @@ import threading
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from turnlog.log.codec import Damage, Flawed, decode
 from turnlog.log.draft import Draft, stamp_drafts, to_ms
 from turnlog.log.entry import AnyEntry, is_fence
 from turnlog.log.erasure.content import Erasure
-from turnlog.log.erasure.line import Eraser
 from turnlog.log.ids import word
 from turnlog.log.written import WrittenLine, bare, entries_of, entry_of
 from turnlog.store import Clock, in_order
-from turnlog.store.broadcast import Delta, LiveText, delta_of
 from turnlog.store.refusal import came_after, ends_elsewhere, entry_id_taken, session_gone
+
+if TYPE_CHECKING:
+    from turnlog.store.broadcast import Delta, LiveText
 
 
 class MemoryLog:
@@ -104,6 +106,8 @@ class MemoryLog:
     def erase(self, erasures: list[Erasure]) -> None:
         """See `EraseEntries.erase`."""
         with self._mutex:
+            from turnlog.log.erasure.line import Eraser
+
             eraser = Eraser(erasures)
             for index, entry in enumerate(self.entries):
                 if not eraser.concerns(entry):
@@ -177,6 +181,8 @@ class MemoryLog:
                 self._inboxes.remove(inbox)
 
     def _take_for(self, inbox: MemoryInbox) -> list[Delta]:
+        from turnlog.store.broadcast import Delta, delta_of  # the session of a viewer has no listeners
+
         with self._mutex:
             for text in self._live:
                 text.refresh()

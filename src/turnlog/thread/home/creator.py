@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
@@ -24,8 +24,10 @@ from turnlog.thread.batch import keep_blobs, refuse_equal_ids
 from turnlog.thread.fact import normalized, with_all
 from turnlog.thread.history import History, loaded
 from turnlog.thread.home.createdhere import CreatedHere
-from turnlog.thread.home.newsession import NewSession, SessionFields
 from turnlog.thread.report import text_fact
+
+if TYPE_CHECKING:
+    from turnlog.thread.home.newsession import NewSession, SessionFields
 
 
 class Creator:

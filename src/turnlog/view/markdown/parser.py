@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 
 _DEEPEST = 8
 _FENCE = pattern(r" {0,3}(`{3,40}|~{3,40})[ \t]{0,8}([^`\n]{0,200})\Z")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 from turnlog.workspace.ignore.pattern import glob_expression
 from turnlog.workspace.systemerror import raise_if_system_error
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 from turnlog.log.digest import sha256
-from turnlog.log.pattern import pattern
+from turnlog.log.startup import pattern
 from turnlog.workspace.ignore.pattern import ignore_patterns
 from turnlog.workspace.tree import FILE, FOLDER, GetTree, Tree
 

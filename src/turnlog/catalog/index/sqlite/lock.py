@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from turnlog.machine.modules import without_typing_extensions
+from turnlog.machine.modules import quick_imports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ _PAUSE_S = 0.05
 
 def locked(path: str, waiting: Callable[[], None] | None) -> Held:
     """Acquire the lock in a file. `waiting` is called repeatedly while another process holds it."""
-    with without_typing_extensions():
+    with quick_imports():
         from turnlog.store.files import disk  # only writers need it
         from turnlog.store.forked import renew_after_fork
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.columns import path_column, path_of
 from turnlog.catalog.index.ending import UNREAD
+from turnlog.log.startup import NamedTuple
 
 if TYPE_CHECKING:
     import sqlite3
@@ -23,22 +24,23 @@ _OF_SESSION = (
 )  # fmt: skip
 
 
-# Calls: with annotations, which are texts here, each class would be compiled on import.
-class Stamp(NamedTuple("Stamp", [("size", int), ("mtime", int), ("inode", int)])):
+class Stamp(NamedTuple):
     """How a file looks from outside."""
 
-    __slots__ = ()
+    size: int
+    mtime: int
+    inode: int
 
 
-class KnownSession(
-    NamedTuple(
-        "KnownSession",
-        [("id", int), ("native", str), ("is_ours", int), ("agent", "str | None"), ("path", str), ("key", str)],
-    )
-):
+class KnownSession(NamedTuple):
     """A session in the index: where it lies."""
 
-    __slots__ = ()
+    id: int
+    native: str
+    is_ours: int
+    agent: str | None
+    path: str
+    key: str
 
 
 class Watchlist:

@@ -1,0 +1,34 @@
+"""What msgspec can do without is not loaded, and is there for whoever asks for it."""
+
+import subprocess
+import sys
+
+
+def run(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+
+
+QUICK = (
+    "import sys\nfrom turnlog.machine.modules import quick_imports\nwith quick_imports():\n    import msgspec, uuid\n"
+)
+
+
+def test_msgspec_loads_neither_of_them():
+    assert run(f"{QUICK}print({{'platform', 'typing_extensions'}} & set(sys.modules))") == "set()"
+
+
+def test_uuid_knows_its_system():
+    assert run(f"{QUICK}print(uuid._LINUX)") == run("import uuid; print(uuid._LINUX)")
+
+
+def test_who_asks_for_more_gets_the_real_one():
+    inside = f"{QUICK}with quick_imports():\n    import platform\n    print(platform.python_version())\n"
+    version = ".".join(map(str, sys.version_info[:3]))
+    assert run(inside).startswith(version)
+    assert run(f"{QUICK}print(uuid.platform.python_version())").startswith(version)
+    assert run(f"{inside}import platform\nprint(platform.__file__)").splitlines()[1].endswith("platform.py")
+
+
+def test_what_was_loaded_before_stays():
+    before = "import platform, sys\nloaded = platform\n"
+    assert run(f"{before}{QUICK}print(sys.modules['platform'] is loaded, uuid.platform is loaded)") == "True True"
