@@ -48,11 +48,11 @@ def plant(mutant: Mutant, src: Path) -> str | None:
     return None
 
 
-def run_tests(src: Path, tests: tuple[str, ...], patience_s: int = _PATIENCE_S) -> tuple[int, str]:
+def run_tests(src: Path, tests: tuple[str, ...], patience_s: int = _PATIENCE_S, workers: int = 0) -> tuple[int, str]:
     """pytest against a copy of the code: its exit code, and its last words."""
     command = [
         sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-x", "-q", "--no-header", "--tb=no",
-        "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={_PATIENCE_S}", *tests,
+        "-n", str(workers), "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={_PATIENCE_S}", *tests,
     ]  # fmt: skip
     paths = [str(src), str(ROOT)]
     try:
@@ -91,7 +91,7 @@ def main() -> int:
         print("no fault has such a name")
         return 1
     tests = tuple(dict.fromkeys(test for mutant in mutants for test in mutant.tests))
-    code, words = run_tests(ROOT / "src", tests, _BEFORE_S)
+    code, words = run_tests(ROOT / "src", tests, _BEFORE_S, chosen.workers)
     if code:
         print(f"the tests fail without any fault: {words}")
         return 1
