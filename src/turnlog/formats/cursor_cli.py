@@ -47,12 +47,12 @@ def _homes(places: Places) -> list[str]:
 
 
 def _find(path: str) -> Iterator[Source]:
-    for place in files_under(path):
-        if os.path.basename(place) == _STORE:
-            if is_database(place, blobs=("id", "data"), meta=("key", "value")) and place == _of_copies(place):
-                yield Source(_NAME, place)
-        elif place.endswith(".jsonl") and _is_transcript(place) and not _stores(_base_of(place), _id_of(place)):
-            yield Source(_NAME, place)
+    for file in files_under(path):
+        if os.path.basename(file) == _STORE:
+            if is_database(file, blobs=("id", "data"), meta=("key", "value")) and file == _of_copies(file):
+                yield Source(_NAME, file)
+        elif file.endswith(".jsonl") and _is_transcript(file) and not _stores(_base_of(file), _id_of(file)):
+            yield Source(_NAME, file)
 
 
 def _id_of(path: str) -> str:
@@ -74,8 +74,8 @@ def _base_of(path: str) -> str:
 def _stores(base: str, id: str) -> list[str]:
     """The databases that are called so: a chat may have been taken along to another folder, and gone on there."""
     chats = os.path.join(base, _CHATS)
-    places = [os.path.join(base, "acp-sessions"), *(os.path.join(chats, name) for name in names_in(chats))]
-    return [place for folder in places if os.path.isfile(place := os.path.join(folder, id, _STORE))]
+    folders = [os.path.join(base, "acp-sessions"), *(os.path.join(chats, name) for name in names_in(chats))]
+    return [file for folder in folders if os.path.isfile(file := os.path.join(folder, id, _STORE))]
 
 
 def _of_copies(path: str) -> str:
@@ -85,8 +85,8 @@ def _of_copies(path: str) -> str:
     stores = _stores(base, _id_of(path)) if base else []
     if len(stores) < 2:
         return path
-    own = [place for place in stores if _hash_of(_summary_of(place)) == place.split(os.sep)[-3]]
-    return (own or sorted(stores, key=lambda place: (-os.stat(place).st_size, place)))[0]
+    own = [store for store in stores if _hash_of(_summary_of(store)) == store.split(os.sep)[-3]]
+    return (own or sorted(stores, key=lambda store: (-os.stat(store).st_size, store)))[0]
 
 
 def _hash_of(about: dict[str, Any]) -> str:

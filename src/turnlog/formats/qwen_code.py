@@ -200,9 +200,9 @@ class _Reader:
             key = self._last
             self._node(f"{key}#hidden", key, Edit(entry=0), {"entry": key})
 
-    def _node(self, key: str, place: str, entry: Any, names: dict[str, str] | None = None) -> None:
-        if place != self._last:
-            self._out.append(Jump(to=place))
+    def _node(self, key: str, parent: str, entry: Any, names: dict[str, str] | None = None) -> None:
+        if parent != self._last:
+            self._out.append(Jump(to=parent))
         self._out.append(Record(entry=entry, key=key, names=names or NONE))
         self._last = key
 
@@ -221,7 +221,7 @@ class _Reader:
         self._hidden(about)
         self._places[arriving.uuid] = self._last
 
-    def _system(self, uuid: str, record: dict[str, Any], place: str, offset: int) -> None:
+    def _system(self, uuid: str, record: dict[str, Any], parent: str, offset: int) -> None:
         kind, payload, at = str(record.get("subtype")), record.get("systemPayload"), moment(record.get("timestamp"))
         about = fields(payload)
         if kind == "custom_title" and text(about.get("customTitle")):
@@ -234,7 +234,7 @@ class _Reader:
                 tokens_before=as_int(info.get("originalTokenCount")), tokens_after=as_int(info.get("newTokenCount")),
                 at=at,
             )  # fmt: skip
-            self._node(uuid, place, entry)
+            self._node(uuid, parent, entry)
             self._places[uuid] = uuid
         elif kind not in _QUIET and kind != "rewind" and payload:
             note = Note(text=kind.replace("_", " "), data=payload, at=at)

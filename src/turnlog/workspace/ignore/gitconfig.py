@@ -58,9 +58,9 @@ class GitConfig(Struct, frozen=True):
         elif not glob.startswith("/"):
             glob = f"**/{glob}"
         expression = re.escape(_bytewise(lead)) + glob_expression(_bytewise(glob))
-        places = (os.path.realpath(self.repository), self.repository)
+        paths = (os.path.realpath(self.repository), self.repository)
         flags = re.DOTALL | (re.IGNORECASE if kind == "gitdir/i" else 0)
-        return any(re.fullmatch(expression, _bytewise(place), flags) for place in places)
+        return any(re.fullmatch(expression, _bytewise(path), flags) for path in paths)
 
 
 def settings(text: str) -> Iterator[tuple[str, str]]:

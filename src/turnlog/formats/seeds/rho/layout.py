@@ -112,8 +112,8 @@ def place(written: Rendered, folder: str, *, force: bool = False) -> str:
         folder = os.path.dirname(os.path.abspath(folder))
     own = os.path.join(folder, workspace)
     with ExitStack() as stack:  # rho holds the lease of a session that it has open, and of one that it removes
-        for place in (own, os.path.join(own, unit)):
-            lease = os.path.join(place, f".{written.id}.active.lock")
+        for locked_folder in (own, os.path.join(own, unit)):
+            lease = os.path.join(locked_folder, f".{written.id}.active.lock")
             busy = Conflict(f"rho has this session open ({lease})", hint="close it there, and try again")
             stack.enter_context(locked(lease, busy, create=False))
         return put_files(written.files, folder, force=force)[0]

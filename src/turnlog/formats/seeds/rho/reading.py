@@ -324,13 +324,13 @@ def _said_now(messages: list[Json], shown: list[Json], digests: set[bytes]) -> i
 def _show(drafts: list[Record], fresh: list[Json], shown: list[Json]) -> None:
     """Where people saw another text than the model, the entry says so, too. `origin` has it to the letter."""
     messages = enumerate(fresh, len(drafts) - len(fresh))
-    spoken = [(place, raw) for place, raw in messages if cast("Message", drafts[place].entry).role != "system"]
+    spoken = [(index, raw) for index, raw in messages if cast("Message", drafts[index].entry).role != "system"]
     if len(spoken) != len(shown):
         return
-    for (place, raw), other in zip(spoken, shown, strict=True):
+    for (index, raw), other in zip(spoken, shown, strict=True):
         text = text_shown(other)
         if raw != other and text is not None:
-            drafts[place] = replace(drafts[place], entry=replace(cast("Message", drafts[place].entry), display=text))
+            drafts[index] = replace(drafts[index], entry=replace(cast("Message", drafts[index].entry), display=text))
 
 
 def _closed(drafts: list[Record], key: str, origin: Json) -> list[Step]:
