@@ -13,7 +13,7 @@ from starlette.routing import Route
 from turnlog.catalog.ask import detail
 from turnlog.reader.part import numbered
 from turnlog.thread.reader import history_of
-from turnlog.view.number import count, dollars, tokens
+from turnlog.view.number import count, tokens
 from turnlog.view.visible import quoted
 from turnlog.web.address import address_of, compare_address
 from turnlog.web.article import articles
@@ -21,7 +21,7 @@ from turnlog.web.element import button, esc, facts, link
 from turnlog.web.frame import page, tabs
 from turnlog.web.outline import outline_around
 from turnlog.web.query import ConversationQuery, query_of
-from turnlog.web.sessionrow import dot
+from turnlog.web.sessionrow import cost_of, dot
 from turnlog.web.viewer import Viewer, name_in, viewer_of
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _facts(viewer: Viewer, viewed: ViewedSession) -> list[str]:
         f'<span title="{esc(card.workspace)}">{esc(PurePath(card.workspace).name)}</span>' if card.workspace else "",
         count(card.turns, "turn"),
         f"{tokens(read)} tokens in, {tokens(written)} out" if read or written else "",
-        dollars(card.cost_micros, is_partial=bool(card.unpriced)) if card.cost_micros else "",
+        cost_of(card, card.cost_micros),
         f"context at most {tokens(peak)}" if peak else "",
         count(compactions, "compaction") if compactions else "",
         *(esc(f"#{tag}") for tag in card.tags),

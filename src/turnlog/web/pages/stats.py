@@ -17,6 +17,7 @@ from turnlog.web.chart import bars, line
 from turnlog.web.element import esc, link, moment, table
 from turnlog.web.frame import page, standing_note, tabs
 from turnlog.web.outline import costs_by_prompt
+from turnlog.web.sessionrow import unpriced
 from turnlog.web.viewer import Viewer, name_in, viewer_of
 
 if TYPE_CHECKING:
@@ -66,19 +67,24 @@ def _numbers(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
 
 
 def _sums(card: Card) -> str:
-    rows = [_row("its own", card.own), _row("of its subagents", card.subagents), _row("inherited", card.inherited)]
+    rows = [
+        _row("its own", card.own, is_partial=bool(card.unpriced)),
+        _row("of its subagents", card.subagents),
+        _row("inherited", card.inherited),
+    ]
     read, cached = card.own.all_input_tokens, card.own.cache_read_tokens
     share = f"<p>{cached / read:.0%} of what was read came from a cache.</p>" if cached else ""
     heads = ("Tokens", "In", "Cache read", "Cache write", "Out", "Cost")
-    return f"<h2>Tokens</h2>{table(heads, [row for row in rows if row], caption='Tokens', right=range(1, 6))}{share}"
+    sums = table(heads, [row for row in rows if row], caption="Tokens", right=range(1, 6))
+    return f"<h2>Tokens</h2>{sums}{share}{unpriced(card.unpriced)}"
 
 
-def _row(name: str, spent: TokenSums) -> tuple[str, ...]:
+def _row(name: str, spent: TokenSums, *, is_partial: bool = False) -> tuple[str, ...]:
     if not any(spent):
         return ()
     cache_write_tokens = spent.cache_write_tokens + spent.cache_write_1h_tokens
     cells = (spent.input_tokens, spent.cache_read_tokens, cache_write_tokens, spent.output_tokens)
-    return esc(name), *(f"{cell:,}" for cell in cells), esc(dollars(spent.cost_micros))
+    return esc(name), *(f"{cell:,}" for cell in cells), esc(dollars(spent.cost_micros, is_partial=is_partial))
 
 
 def _context(viewer: Viewer, card: Card) -> str:
