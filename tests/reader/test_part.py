@@ -147,7 +147,7 @@ def test_places_are_entries_turns_and_labels(tmp_path, monkeypatch: pytest.Monke
         found = checkpoint_at(session, place_of(session, "label:12"))
         assert found is not None
         assert found.seq == kept.seq
-        for word in ("turn:3", "turn:x", "nowhere", "label:nowhere"):
+        for word in ("turn:3", "turn:x", "nowhere", "label:nowhere", str(session.seq + 1)):
             with pytest.raises(NotFound):
                 place_of(session, word)
 
