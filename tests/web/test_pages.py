@@ -331,8 +331,14 @@ def test_nothing_of_what_a_session_says_becomes_part_of_the_page(served: Served)
 
 def test_secrets_are_left_out_where_that_is_asked_for(served: Served):
     secret = "ghp_" + "a1B2c3D4" * 5
-    with turnlog.open(str(served.machine.home)) as home, home.create(id="secret-one", title=f"use {secret}") as session:
+    folder = served.machine.folder / secret
+    folder.mkdir()
+    with (
+        turnlog.open(str(served.machine.home), checkpoints=False) as home,
+        home.create(id="secret-one", title=f"use {secret}", workspace=folder) as session,
+    ):
         session.user(f"my token is {secret}")
+        session.set("tags", [secret])
     assert secret in served.get("/s/secret-one").text
     page = served.get("/s/secret-one", redact="1")
     assert secret not in page.text

@@ -108,13 +108,15 @@ def _head(viewer: Viewer, viewed: ViewedSession, query: ConversationQuery, title
     notes = [] if query.is_redacted else viewer.desk.notes_on(viewed.card)
     notes_html = "".join(f'<p data-testid="note">{esc(note.text)}</p>' for note in notes)
     return (
-        f'<div class="head"><h1>{esc(title)}</h1>{edit}</div>{facts(_facts(viewer, viewed))}{notes_html}'
+        f'<div class="head"><h1>{esc(title)}</h1>{edit}</div>{facts(_facts(viewer, viewed, query))}{notes_html}'
         f"{_actions(viewer, viewed, query)}"
     )
 
 
-def _facts(viewer: Viewer, viewed: ViewedSession) -> list[str]:
+def _facts(viewer: Viewer, viewed: ViewedSession, query: ConversationQuery) -> list[str]:
     card = viewed.card
+    clean = viewed.redactor().text if query.is_redacted else str
+    folder = clean(card.workspace or "")
     read = card.own.all_input_tokens + card.subagents.all_input_tokens
     written = card.own.output_tokens + card.subagents.output_tokens
     peak = viewer.catalog.ask(detail.fullest, card) if card.messages < 5_000 else _peak(viewed)
@@ -123,13 +125,13 @@ def _facts(viewer: Viewer, viewed: ViewedSession) -> list[str]:
         f"{dot(card.state)} {esc(card.state)}" if card.state in ("running", "waiting") else "",
         esc(card.agent or ""),
         esc(card.model or ""),
-        f'<span title="{esc(card.workspace)}">{esc(PurePath(card.workspace).name)}</span>' if card.workspace else "",
+        f'<span title="{esc(folder)}">{esc(PurePath(folder).name)}</span>' if folder else "",
         count(card.turns, "turn"),
         f"{tokens(read)} tokens in, {tokens(written)} out" if read or written else "",
         cost_of(card, card.cost_micros),
         f"context at most {tokens(peak)}" if peak else "",
         count(compactions, "compaction") if compactions else "",
-        *(esc(f"#{tag}") for tag in card.tags),
+        *(esc(f"#{clean(tag)}") for tag in card.tags),
         f"{esc(card.name)}",
     ]
 
