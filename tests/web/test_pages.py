@@ -191,6 +191,29 @@ def test_what_a_prompt_cost_is_the_same_beside_the_conversation_and_in_the_stats
         home.delete("dear-one")
 
 
+def test_what_a_prompt_that_was_left_cost_is_its_own(served: Served):
+    usage = Usage(input_tokens=10, output_tokens=10)
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="twice-one") as session:
+        for number, cost in enumerate((20_000, 70_000, 10_000)):
+            session.user(f"prompt number {number}")
+            session.append(
+                Message(role="assistant", blocks=[Text(text="well")], usage=replace(usage, cost_micros=cost))
+            )
+            if number == 1:
+                session.rewind(to=session.messages()[1].seq)
+    time.sleep(FRESH_S)  # what was spent is asked of the catalog
+    outline = served.get("/s/twice-one/outline", first="0").text
+    assert re.findall(r"(prompt number \d)</a><small>([^<]*)", outline) == [
+        ("prompt number 0", "$0.020"), ("prompt number 2", "$0.010"),
+    ]  # fmt: skip
+    dearest = served.get("/s/twice-one/stats").text.partition("The dearest")[2]
+    assert re.findall(r"(prompt number \d)</a></td><td class=\"right\">([^<]*)", dearest) == [
+        ("prompt number 1", "$0.07"), ("prompt number 0", "$0.02"), ("prompt number 2", "$0.01"),
+    ]  # fmt: skip
+    with turnlog.open(str(served.machine.home)) as home:
+        home.delete("twice-one")
+
+
 def test_a_cost_of_which_a_part_is_unknown_says_so_on_every_page(served: Served):
     usage = Usage(input_tokens=10, output_tokens=10)
     with turnlog.open(str(served.machine.home), checkpoints=False) as home:

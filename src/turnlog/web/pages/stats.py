@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from turnlog.catalog.ask import detail
+from turnlog.thread.outline import PROMPT
 from turnlog.view.number import count, dollars, tokens
 from turnlog.web.address import address_of
 from turnlog.web.chart import bars, line
@@ -50,7 +51,8 @@ def show(request: Request) -> Response:
     with viewed.mutex:
         card, title = viewed.card, viewed.title
         state = (card, viewed.version, viewer.catalog.standing().pending)
-        prompts = [mark.item for mark in viewed.pieces.landmarks() if mark.item.is_prompt]
+        outline = viewed.pieces.outline
+        prompts = [outline.item(index) for index, flags in enumerate(outline.flags) if flags & PROMPT]
     with _MUTEX:
         drawn = _DRAWN.get(viewed)
     if drawn is None or drawn.state != state:  # drawn without the mutex, so that readers of the page do not wait
