@@ -363,9 +363,10 @@ class SessionScreen(FramedScreen):
 
 
 def pattern_of(query: str) -> re.Pattern[str] | None:
-    """What is marked of a query: its words."""
-    words = [term.text for term in words_in(query).every_term if not term.negated]
-    return re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
+    """What is marked of a query: its words. Those of a phrase may have signs between them, as in the search."""
+    terms = [term for term in words_in(query).every_term if not term.negated]
+    words = [(r"[\W_]+" if term.kind == "phrase" else r"\s+").join(map(re.escape, term.text.split())) for term in terms]
+    return re.compile("|".join(words), re.IGNORECASE) if words else None
 
 
 def bar_lines(frame: Frame, height: int) -> list[str]:
