@@ -68,8 +68,8 @@ def conversation_move(session: ReadOnlySession, to_seq: int) -> ConversationMove
     history = history_of(session)
     with history.mutex:
         heads = history.state.head, rewind_to(history, to=to_seq, before=None, turns=None).to
-        now, then = ({node.seq for node in history.path(head) if isinstance(node, Message)} for head in heads)
-    return ConversationMove(len(now - then), len(then - now))
+        current, restored = ({node.seq for node in history.path(head) if isinstance(node, Message)} for head in heads)
+    return ConversationMove(len(current - restored), len(restored - current))
 
 
 class ProposedRewind(NamedTuple):

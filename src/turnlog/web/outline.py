@@ -32,7 +32,6 @@ def outline_around(
     if not marks:
         return '<nav class="outline" aria-label="Outline"></nav>'
     low, high = _near(marks, first)
-    shown = marks[low:high]
     before = marks[high].item.seq if high < len(marks) else None
     prompts = _prompts_in(pieces.outline, marks[low].item.seq, before)
     has_next = before is not None and prompts and prompts[-1] >= before
@@ -40,7 +39,7 @@ def outline_around(
     lines: list[str] = []
     if low:
         lines.append(f'<li class="rest">{link(query.address(at=marks[0].item.seq), f"{low:,} before")}</li>')
-    for item in (mark.item for mark in shown):
+    for item in (mark.item for mark in marks[low:high]):
         label = _line(item, viewed.redacted_label(item) if query.is_redacted else item.label)
         cost = costs.get(item.seq, 0)
         facts = [viewed.file_change_of(item.turn) if item.is_prompt else "", money(cost) if cost else ""]

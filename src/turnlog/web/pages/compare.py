@@ -151,8 +151,8 @@ def _choose(request: Request, viewer: Viewer, name: str) -> Response:
     kin = {card.id, card.fork, card.parent} - {None}
 
     def distance(number: int) -> tuple[bool, bool]:
-        one = others[number]
-        return not kin & {one.id, one.fork, one.parent}, one.workspace != card.workspace
+        other = others[number]
+        return not kin & {other.id, other.fork, other.parent}, other.workspace != card.workspace
 
     nearest = [others[number] for number in sorted(range(len(others)), key=distance)[:_CHOICES]]
     lines = "".join(

@@ -122,8 +122,8 @@ def _costs(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
     size = -(-len(sums) // _BARS)
     columns = [[sum(sums[begin : begin + size])] for begin in range(0, len(sums), size)]
     most = max(row[0] for row in columns)
-    what = "Cost per prompt" if size == 1 else f"Cost per {size} prompts"
-    chart = bars(what, columns, most=dollars(most), first="1", last=f"{len(sums):,}")
+    heading = "Cost per prompt" if size == 1 else f"Cost per {size} prompts"
+    chart = bars(heading, columns, most=dollars(most), first="1", last=f"{len(sums):,}")
     dear = sorted(range(len(sums)), key=lambda index: -sums[index])[:_ROWS]
     rows = [
         (
@@ -134,7 +134,7 @@ def _costs(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
         if sums[index]
     ]
     as_table = table(("Prompt", "Cost"), rows, caption="The dearest prompts", right=(1,))
-    return f"<h2>{what}</h2>{chart}<details><summary>The dearest</summary>{as_table}</details>"
+    return f"<h2>{heading}</h2>{chart}<details><summary>The dearest</summary>{as_table}</details>"
 
 
 def _tools(viewer: Viewer, card: Card) -> str:
