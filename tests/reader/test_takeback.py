@@ -40,6 +40,8 @@ def test_going_back_to_a_branch_that_was_left_is_something_to_do():
         with home.create(id="talk-1") as session:
             seqs = [session.user(f"ask {number}").seq for number in range(6)]
             session.rewind(to=seqs[1])
+            forward = propose(session, str(seqs[4]))
+            assert (forward.leaving, forward.returning, forward.is_empty) == (0, 3, False)
             session.user("another way")
         with home.read("talk-1") as session:
             proposed = propose(session, str(seqs[4]))
