@@ -204,6 +204,11 @@ def test_with_no_checkpoint_that_far_back_only_the_conversation_moves(process: C
     assert done.code == 0
     assert "note: there is no checkpoint that far back, so files stay as they are" in done.out
     assert len(process("show", "--json").json["messages"]) == 1
+    done = process("rewind", str(ask.seq), "--yes")
+    assert "conversation: 1 message back from another branch" in done.out
+    assert len(process("show", "--json").json["messages"]) == 2
+    done = process("rewind", "99999", "--dry-run")
+    assert (done.code, "no entry 99999" in done.err) == (3, True)
     done = process("rewind", "1", "--files", "--yes")
     assert done.code == 3
     assert "no checkpoint at or before entry 1" in done.err

@@ -63,4 +63,18 @@ MUTANTS = [
         "                pass\n",
         ("tests/reader/test_desk.py",),
     ),
+    Mutant(
+        "reader: what comes back from a branch is nothing to do",
+        "reader/takeback.py",
+        "(self.plan.to_do or self.leaving or self.returning)",
+        "(self.plan.to_do or self.leaving)",
+        ("tests/reader/test_takeback.py",),
+    ),
+    Mutant(
+        "reader: only messages are looked for on other branches",
+        "reader/part.py",
+        "    head = _branch_with(session, seq, head)\n",
+        "",
+        ("tests/reader/test_part.py",),
+    ),
 ]

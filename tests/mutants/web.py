@@ -97,4 +97,11 @@ MUTANTS = [
         "path",
         ("tests/web/test_guard.py", "tests/web/test_pages.py"),
     ),
+    Mutant(
+        "web: a prompt pays for the one that was left after it",
+        "web/outline.py",
+        "        if outline.flags[index] & PROMPT:\n",
+        "        if outline.flags[index] & PROMPT and index in outline.path(outline.last):\n",
+        ("tests/web/test_pages.py",),
+    ),
 ]

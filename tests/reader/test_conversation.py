@@ -25,6 +25,7 @@ from turnlog.view.rowmaker import Rows
 SAMPLES: list[AnyEntry] = [
     Message(role="user", blocks=[Text(text="a")]),
     Message(role="user", blocks=[Text(text="a")], display=False),
+    Message(role="assistant", display=False, error={"message": "overloaded"}),
     Message(role="assistant", blocks=[ToolCall(id="c", name="bash", input={"command": "ls"})]),
     Message(role="tool", blocks=[ToolResult(call="c", content="x")], display=False),
     Compaction(replacement=[Message(role="user", blocks=[Text(text="s")])], tokens_before=9),
@@ -154,6 +155,18 @@ def test_only_the_current_title_is_left_out() -> None:
         session.set("title", "Fix the login\n" + "and " * 100)
         assert talk.grow() is not None
         assert talk.entries_shown == whole(session, session.head)
+
+
+def test_a_title_that_was_taken_back_is_shown_where_it_was_set() -> None:
+    with turnlog.open("memory:") as home:
+        session = home.create()
+        asked = session.user("go")
+        titled = session.set("title", "Fix")
+        talk = ConversationPieces(OwnEntries(session), outline_for(session))
+        assert titled.seq not in talk.entries_shown
+        session.unset("title")
+        assert talk.grow() == 1
+        assert talk.entries_shown == whole(session, session.head) == [asked.seq, titled.seq]
 
 
 def test_a_place_inside_a_piece_is_that_piece() -> None:

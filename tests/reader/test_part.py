@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 import turnlog
-from turnlog import Message, Session, ToolCall
+from turnlog import Message, Session, Text, ToolCall
 from turnlog.errors import NotFound
 from turnlog.log.context import text_of
-from turnlog.log.entry import Note
+from turnlog.log.entry import Custom, Note
 from turnlog.reader.part import Part, numbered, part_of
 from turnlog.reader.place import checkpoint_at, place_of, turns_of
 
@@ -87,6 +87,18 @@ def test_another_branch_by_its_end_and_by_what_is_in_it(session: Session):
     assert failed.value.hint == f"there are {session.head}, {left}; `turnlog tree` shows them"
 
 
+@pytest.mark.parametrize("kind", ["custom", "note"])
+def test_whatever_was_left_is_shown_around_itself(session: Session, kind: str):
+    session.user("ask on another way")
+    left = session.append(Custom(kind="k", blocks=[Text(text="left")])) if kind == "custom" else session.note("left")
+    session.assistant("say on another way")
+    session.rewind(to=seq_of(session, "say 2"))
+    session.user("ask again")
+    around = part(session, last=1, at=left.seq)
+    assert left.seq in [entry.seq for entry in around.entries(session)]
+    assert told(session, around) == ["ask on another way", "say on another way"]
+
+
 def test_marks_stand_where_the_conversation_was(session: Session):
     session.note("of the end")
     left = session.head
@@ -147,7 +159,7 @@ def test_places_are_entries_turns_and_labels(tmp_path, monkeypatch: pytest.Monke
         found = checkpoint_at(session, place_of(session, "label:12"))
         assert found is not None
         assert found.seq == kept.seq
-        for word in ("turn:3", "turn:x", "nowhere", "label:nowhere"):
+        for word in ("turn:3", "turn:x", "nowhere", "label:nowhere", str(session.seq + 1)):
             with pytest.raises(NotFound):
                 place_of(session, word)
 

@@ -27,7 +27,7 @@ from turnlog.tui.changelist import ask_plan
 from turnlog.tui.frame import MoveResult
 from turnlog.tui.pagedsession import PagedSession
 from turnlog.tui.screens import reading
-from turnlog.tui.screens.reading import SessionScreen
+from turnlog.tui.screens.reading import SessionScreen, pattern_of
 from turnlog.tui.style import STYLE, bare
 from turnlog.view.visible import width
 
@@ -478,3 +478,29 @@ def test_a_day_at_the_end_of_the_calendar_is_drawn(tmp_path: Path, monkeypatch: 
         frame = PagedSession(desk.open(catalog.find("odd")), STYLE, 40).frame()
         desk.close()
     assert "9999-12-31" in "".join(frame.lines)
+
+
+def test_what_was_found_on_a_branch_that_was_left_is_told_with_the_way_there(machine: Machine):
+    with turnlog.open(str(machine.home), checkpoints=False) as home, home.create(id="parted1") as session:
+        first = session.user("where it begins")
+        left = session.user("a quince on the other way")
+        session.rewind(to=first)
+        session.user("the way that was taken")
+    with Catalog(str(machine.home), agents=True) as catalog:
+        catalog.sync()
+
+    async def body(pilot: Pilot[Any], browser: Browser) -> None:
+        await opened(pilot, browser, "the way that was taken")
+        await until(pilot, lambda: f"`turnlog show parted1 --at {left.seq}`" in lines(browser)[-1])
+
+    drive(machine, body, "quince", size=(120, 24))
+    with turnlog.open(str(machine.home)) as home:
+        home.delete("parted1")
+
+
+@pytest.mark.parametrize("text", ["the login page", "a Login-Page", "login, page 3", "login\npage"])
+def test_a_phrase_is_found_where_the_search_found_it(text: str):
+    pattern = pattern_of('"login page" other')
+    assert pattern is not None
+    assert pattern.search(text)
+    assert not pattern.search("login to a page")

@@ -7,9 +7,12 @@ from turnlog.mcp.passage import EntryText
 from turnlog.view.filechange import FileChange
 from turnlog.view.html.row import HtmlRows
 from turnlog.view.markdown import document
+from turnlog.view.markdown.parser import InlineSpan
 from turnlog.view.row import Attachment, Call, Event, Output, Preamble, Prose, Row, Speaker, Thought
+from turnlog.view.terminal import typeset
 from turnlog.view.terminal.line import lines_of
 from turnlog.view.terminal.typeset import LineStyle
+from turnlog.view.visible import width
 
 CHANGES = [FileChange("a.txt", ["+xone", "+xtwo", "-xold"]), FileChange("b.txt", ["+xthree"])]
 ROWS: list[tuple[Row, list[str]]] = [
@@ -66,3 +69,14 @@ def test_failures_and_files_are_told_apart():
     assert not Event(1, "note", "").is_failure
     assert Output(1, "c", "Read", "a.py", "x = 1").is_file
     assert not Output(1, "c", "Read", "a.py", "no such file", is_error=True).is_file
+
+
+@pytest.mark.parametrize("character", ["漢", "e\u0301"])
+def test_the_work_to_wrap_a_long_word_grows_with_its_length(monkeypatch: pytest.MonkeyPatch, character: str):
+    measured: list[str] = []
+    monkeypatch.setattr(typeset, "width", lambda text: measured.append(text) or width(text))  # pyright: ignore
+    text = character * 20_000
+    lines = list(typeset.wrapped([InlineSpan(text)], LineStyle(), 60))
+    assert "".join(lines) == text
+    assert {width(line) for line in lines[:-1]} == {60}
+    assert sum(map(len, measured)) < 20 * len(text)

@@ -218,6 +218,32 @@ def test_a_short_value_under_the_name_of_a_secret_is_taken_out(value: str):
     assert Redactor().text(f'password = "{value}"') == 'password = "[redacted: password]"'
 
 
+@pytest.mark.parametrize("name", ["Cookie", "set-cookie"])
+def test_a_cookie_in_a_field_is_taken_out_as_in_a_text(name: str):
+    headers = {"headers": {name: "sid=abcDEF123456789; theme=dark"}}
+    assert Redactor().value(headers) == {"headers": {name: "[redacted: cookie]"}}
+    assert Redactor().value({name: "is accepted"}) == {name: "is accepted"}
+
+
+def test_a_value_beside_its_name_is_taken_out_as_under_it():
+    header = {"name": "Cookie", "value": "sid=abcDEF123456789"}
+    redactor = Redactor()
+    redactor.learn_value([header])
+    assert redactor.value([header]) == [{"name": "Cookie", "value": "[redacted: cookie]"}]
+    assert redactor.text("look at sid=abcDEF123456789 now") == "look at [redacted: cookie] now"
+    for other in ({"name": ["Cookie"], "value": "theme"}, {"name": "Cookie", "value": 7}, {"value": "theme"}):
+        assert redactor.value(other) == other
+
+
+@pytest.mark.parametrize("scheme", ["Basic", "token", "Bearer"])
+def test_the_credential_of_a_header_is_found_without_its_scheme(scheme: str):
+    redactor = Redactor()
+    redactor.learn_value({"headers": {"Authorization": f"{scheme} dXNlcjpwYXNzd29yZDEyMw=="}})
+    assert redactor.text("echo dXNlcjpwYXNzd29yZDEyMw== | base64 -d") == (
+        "echo [redacted: authorization header] | base64 -d"
+    )
+
+
 def test_no_field_is_a_hiding_place():
     key = SECRETS["openai"][0]
     picture = base64.b64encode(random.Random(3).randbytes(3000)).decode()

@@ -58,6 +58,12 @@ def test_a_patch_of_codex():
         assert (second.path, second.plus, second.minus) == ("c.py", 1, 0)
 
 
+def test_a_line_of_a_patch_ends_with_its_line_end_alone():
+    patch = "*** Begin Patch\r\n*** Update File: a.c\r\n-x\r\n+a\x0cb\u2028c\r\n*** End Patch\r\n"
+    [change] = changes("apply_patch", {"input": patch})
+    assert (change.path, change.lines) == ("a.c", ["-x", "+a\x0cb\u2028c"])
+
+
 def test_a_file_that_is_written():
     assert changes("Write", {"file_path": "a", "content": "1\n2\n"})[0].lines == ["+1", "+2"]
     assert changes("Read", {"file_path": "a", "content": "1"}) == []

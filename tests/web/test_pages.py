@@ -191,6 +191,89 @@ def test_what_a_prompt_cost_is_the_same_beside_the_conversation_and_in_the_stats
         home.delete("dear-one")
 
 
+def test_what_a_prompt_that_was_left_cost_is_its_own(served: Served):
+    usage = Usage(input_tokens=10, output_tokens=10)
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="twice-one") as session:
+        for number, cost in enumerate((20_000, 30_000, 10_000)):
+            session.user(f"prompt number {number}")
+            session.append(
+                Message(role="assistant", blocks=[Text(text="well")], usage=replace(usage, cost_micros=cost))
+            )
+            if number == 1:
+                session.rewind(to=session.messages()[1].seq)
+    time.sleep(FRESH_S)  # what was spent is asked of the catalog
+    outline = served.get("/s/twice-one/outline", first="0").text
+    assert re.findall(r"(prompt number \d)</a><small>([^<]*)", outline) == [
+        ("prompt number 0", "$0.020"), ("prompt number 2", "$0.010"),
+    ]  # fmt: skip
+    dearest = served.get("/s/twice-one/stats").text.partition("The dearest")[2]
+    assert re.findall(r"(prompt number \d)</a></td><td class=\"right\">([^<]*)", dearest) == [
+        ("prompt number 1", "$0.03"), ("prompt number 0", "$0.02"), ("prompt number 2", "$0.01"),
+    ]  # fmt: skip
+    with turnlog.open(str(served.machine.home)) as home:
+        home.delete("twice-one")
+
+
+def test_a_cost_of_which_a_part_is_unknown_says_so_on_every_page(served: Served):
+    usage = Usage(input_tokens=10, output_tokens=10)
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home:
+        with home.create(id="unpriced-one") as session:
+            session.append(Message(role="assistant", blocks=[Text(text="well")], model="no-such-1", usage=usage))
+        with home.create(id="partly-one") as session:
+            session.append(Message(role="assistant", blocks=[Text(text="well")], model="no-such-1", usage=usage))
+            session.append(
+                Message(role="assistant", blocks=[Text(text="so")], usage=replace(usage, cost_micros=20_000))
+            )
+    for name, cost in (("unpriced-one", "?"), ("partly-one", "$0.02+")):
+        assert f"<li>{cost}</li>" in served.get(f"/s/{name}").text
+        assert f"0 turns · {cost} " in served.get(f"/s/{name}/tree").text
+        stats = served.get(f"/s/{name}/stats").text
+        assert f'<td class="right">{cost}</td>' in stats
+        assert "Without a known price: no-such-1" in stats
+    with turnlog.open(str(served.machine.home)) as home:
+        home.delete("unpriced-one")
+        home.delete("partly-one")
+
+
+def test_what_a_page_leaves_out_is_counted(served: Served):
+    forks = [f"fork-{number:03}" for number in range(302)]
+    usage = Usage(input_tokens=1, output_tokens=1, cost_micros=1)
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="top-one") as session:
+        said = session.user("the beginning")
+        for name in forks:
+            session.fork(at=said.seq, id=name).append(Message(role="assistant", model=name, usage=usage))
+    page = served.get("/s/top-one/tree")
+    assert page.text.count("<li>") == 300
+    assert "3 more sessions of this family are left out here." in page.text
+    for name in (forks[0], forks[-1]):
+        assert f'<a href="/s/{name}" aria-current="page">' in served.get(f"/s/{name}/tree").text
+    assert "… and 2" in served.get("/compare", a="top-one").text
+    assert re.search(r"2\d\d more are left out here; the total has all of them", served.get("/usage", since="").text)
+    with turnlog.open(str(served.machine.home)) as home:
+        for name in [*forks, "top-one"]:
+            home.delete(name)
+
+
+def test_a_page_behind_the_last_one_is_not_an_answer(served: Served):
+    for query in ({"q": "haystack3"}, {}, {"q": "agent:codex"}):
+        page = served.get("/", page="9", **query)
+        assert "There is no page 9 of these sessions" in page.text
+        assert "Nothing fits" not in page.text
+        assert "0 sessions" not in page.text
+        [first] = page.found(r'<a href="([^"]+)">the first page')
+        assert names(served.ask(first).text)
+
+
+def test_every_place_in_a_session_is_found(served: Served):
+    with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="many-one") as session:
+        for _ in range(600):
+            session.user("gooseberry jam")
+    assert json.loads(served.get("/s/many-one/hits", q="gooseberry").body) == list(range(600))
+    with turnlog.open(str(served.machine.home)) as home:
+        home.delete("many-one")
+    time.sleep(FRESH_S)  # no other test shall meet it in the list: it has the most turns
+
+
 def test_common_prompts_that_are_left_out_are_counted(served: Served):
     with turnlog.open(str(served.machine.home), checkpoints=False) as home, home.create(id="common-one") as session:
         for number in range(203):
@@ -272,8 +355,14 @@ def test_nothing_of_what_a_session_says_becomes_part_of_the_page(served: Served)
 
 def test_secrets_are_left_out_where_that_is_asked_for(served: Served):
     secret = "ghp_" + "a1B2c3D4" * 5
-    with turnlog.open(str(served.machine.home)) as home, home.create(id="secret-one", title=f"use {secret}") as session:
+    folder = served.machine.folder / secret
+    folder.mkdir()
+    with (
+        turnlog.open(str(served.machine.home), checkpoints=False) as home,
+        home.create(id="secret-one", title=f"use {secret}", workspace=folder) as session,
+    ):
         session.user(f"my token is {secret}")
+        session.set("tags", [secret])
     assert secret in served.get("/s/secret-one").text
     page = served.get("/s/secret-one", redact="1")
     assert secret not in page.text

@@ -129,15 +129,22 @@ def _branch(session: SessionReader, word: str) -> int:
     )
 
 
+def _branch_with(session: SessionReader, seq: int, head: int) -> int:
+    """A branch that has an entry: this one, if it does. A mark is where the conversation stood when it was made."""
+    history = history_of(session)
+    node = seq if _is_node(session, seq) else history.state_at(seq).head
+    for end in (head, *(branch.head for branch in session.branches())):
+        if not node or any(
+            other.seq == node for other in takewhile(lambda other: other.seq >= node, history.path(end))
+        ):
+            return end
+    return head
+
+
 def _around(session: SessionReader, seq: int, head: int, number: int) -> Part:
     """This many messages on each side of an entry, on a branch that has it."""
+    head = _branch_with(session, seq, head)
     seqs = _messages(session, head)
-    if seq not in seqs and _is_node(session, seq):
-        for branch in session.branches():
-            others = _messages(session, branch.head)
-            if seq in others:
-                head, seqs = branch.head, others
-                break
     index = sum(other < seq for other in seqs)
     first = max(0, index - number)
     end = index + number + (index < len(seqs) and seqs[index] == seq)

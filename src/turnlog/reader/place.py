@@ -95,6 +95,8 @@ def place_of(session: ReadOnlySession, text: str | None) -> Place:
             raise NotFound(f"no turn {rest!r:.80} in session {session.handle}: it has {len(begins)}", hint=_HINT)
         return Place(begins[number], f"before turn {number}")
     if (seq := numbered(text)) is not None:
+        if seq > session.seq:
+            raise NotFound(f"no entry {seq} in session {session.handle}", hint="`turnlog log` shows what there is")
         return Place(seq, f"entry {seq}" if seq else "the beginning")
     label = rest if colon and kind == "label" else text
     for checkpoint in reversed(session.checkpoints()):

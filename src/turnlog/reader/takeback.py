@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.errors import Conflict, NotFound
 from turnlog.log.digest import sha256
+from turnlog.log.entry import Message
 from turnlog.reader.place import checkpoint_at, place_of
 from turnlog.session.interior import interior
 from turnlog.thread.outline import PROMPT
 from turnlog.thread.reader import history_of
+from turnlog.thread.target import rewind_to
+from turnlog.view.number import count
 from turnlog.workspace.plan import Plan, Step
 from turnlog.workspace.tree import path_bytes, path_text
 
@@ -53,6 +56,22 @@ def turns_in(viewed: ViewedSession) -> list[TurnRow]:
     ]
 
 
+class ConversationMove(NamedTuple):
+    """How many messages the conversation leaves behind as a branch, and how many come back from another one."""
+
+    leaving: int = 0
+    returning: int = 0
+
+
+def conversation_move(session: ReadOnlySession, to_seq: int) -> ConversationMove:
+    """How the conversation moves if it continues from an entry: from where it stood as of that."""
+    history = history_of(session)
+    with history.mutex:
+        heads = history.state.head, rewind_to(history, to=to_seq, before=None, turns=None).to
+        current, restored = ({node.seq for node in history.path(head) if isinstance(node, Message)} for head in heads)
+    return ConversationMove(len(current - restored), len(restored - current))
+
+
 class ProposedRewind(NamedTuple):
     """What going back would do, as it is shown before anybody is asked."""
 
@@ -63,6 +82,8 @@ class ProposedRewind(NamedTuple):
     """The entry to go back to; None for an undo or a redo."""
     leaving: int
     """How many messages are left behind as a branch."""
+    returning: int
+    """How many messages come back from another branch."""
     has_files: bool
     """Whether files go back, too."""
     stamp: str
@@ -70,8 +91,17 @@ class ProposedRewind(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing would be done."""
-        return not self.plan.to_do and not self.leaving
+        """Whether nothing would be done. An undo and a redo always do something."""
+        return self.to_seq is not None and not (self.plan.to_do or self.leaving or self.returning)
+
+    @property
+    def conversation_notes(self) -> list[str]:
+        """What happens to the conversation, a sentence each."""
+        leaving, returning = count(self.leaving, "message"), count(self.returning, "message")
+        return [
+            *([f"{leaving} of the conversation stay as a branch."] if self.leaving else []),
+            *([f"{returning} of the conversation come back from another branch."] if self.returning else []),
+        ]
 
 
 def propose(session: ReadOnlySession, target: str, only: list[str] | None = None) -> ProposedRewind:
@@ -81,15 +111,15 @@ def propose(session: ReadOnlySession, target: str, only: list[str] | None = None
         plan = session.plan_undo() if is_undo else session.plan_redo()
         words = f"the last {'rewind' if is_undo else 'undo'} taken back"
         stamp = _stamp(session, None, None, plan)
-        return ProposedRewind(plan=plan, words=words, to_seq=None, leaving=0, has_files=True, stamp=stamp)
+        return ProposedRewind(plan, words, to_seq=None, leaving=0, returning=0, has_files=True, stamp=stamp)
     place = place_of(session, target or None)
     has_files = checkpoint_at(session, place) is not None
     if only and not has_files:
         raise NotFound(f"there is no checkpoint of files at or before {place.words}", hint="see `turnlog checkpoints`")
     plan = session.plan_rewind(place.seq, only=only) if has_files else Plan([], NO_CHECKPOINT)
-    leaving = 0 if only else sum(message.seq > place.seq for message in session.messages())
+    move = ConversationMove() if only else conversation_move(session, place.seq)
     return ProposedRewind(
-        plan=plan, words=place.words, to_seq=place.seq, leaving=leaving, has_files=has_files,
+        plan, place.words, place.seq, move.leaving, move.returning, has_files,
         stamp=_stamp(session, place.seq, only, plan),
     )  # fmt: skip
 

@@ -78,16 +78,12 @@ def ask_plan(home: Home, id: str, target: str, room: int) -> ShownPlan:
         proposed = propose(session, target)
         lines = [
             f"Goes back to {safe(proposed.words)}.",
-            *_plan_notes(proposed.plan, proposed.leaving),
+            *proposed.conversation_notes,
+            *([f"Note: {safe(proposed.plan.note)}"] if proposed.plan.note else []),
             "",
             *_steps(session, proposed.plan, room),
         ]
         return ShownPlan(target, lines, proposed.stamp, is_empty=proposed.is_empty)
-
-
-def _plan_notes(plan: Plan, leaving: int) -> list[str]:
-    lines = [f"{count(leaving, 'message')} of the conversation stay as a branch."] if leaving else []
-    return [*lines, *([f"Note: {safe(plan.note)}"] if plan.note else [])]
 
 
 def _steps(session: ReadOnlySession, plan: Plan, room: int) -> list[str]:

@@ -46,9 +46,9 @@ class PagedSession:
         pieces: list[int] = []
         total, piece, skipped = len(self._pieces), self._top.piece, self._top.line
         while piece < total and len(lines) < self._height:
-            shown = self.cache.lines(piece)[skipped:]
-            lines += shown
-            pieces += [piece] * len(shown)
+            piece_lines = self.cache.lines(piece)[skipped:]
+            lines += piece_lines
+            pieces += [piece] * len(piece_lines)
             piece, skipped = piece + 1, 0
         is_end = piece >= total and len(lines) <= self._height
         if is_end:
@@ -73,8 +73,8 @@ class PagedSession:
         return " ".join([*(f"#{one_line(tag)}" for tag in self.viewed.card.tags), *filter(None, [notes])])
 
     def _line_of_last(self, pieces: list[int]) -> int:
-        shown = len(pieces) - bisect_left(pieces, pieces[-1])
-        return shown if pieces[-1] != self._top.piece else self._top.line + shown
+        line_count = len(pieces) - bisect_left(pieces, pieces[-1])
+        return line_count if pieces[-1] != self._top.piece else self._top.line + line_count
 
     def _fraction(self, place: LinePlace) -> float:
         total = max(1, len(self._pieces))
@@ -186,9 +186,9 @@ class PagedSession:
 
     def unfold(self, pieces: list[int]) -> MoveResult:
         """Show all lines of the first of these pieces that has some folded away; if none has, fold one again."""
-        there = [piece for piece in dict.fromkeys(pieces) if 0 <= piece < len(self._pieces)]
-        folded = (piece for piece in there if not self.cache.is_unfolded(piece) and self.cache.has_fold(piece))
-        piece = next(folded, next(filter(self.cache.is_unfolded, there), None))
+        existing = [piece for piece in dict.fromkeys(pieces) if 0 <= piece < len(self._pieces)]
+        folded = (piece for piece in existing if not self.cache.is_unfolded(piece) and self.cache.has_fold(piece))
+        piece = next(folded, next(filter(self.cache.is_unfolded, existing), None))
         if piece is None:
             return NOWHERE
         self.cache.toggle(piece)

@@ -166,13 +166,13 @@ def ask_preview(catalog: Catalog, name: str, query: str) -> list[Hit]:
 
 def preview_lines(hits: Sequence[Hit], room: int, height: int, style: LineStyle) -> list[str]:
     """As many of the newest places as there is room for, each with who said it."""
-    shown: list[str] = []
+    preview: list[str] = []
     for hit in reversed(hits):
         lines = _place(hit, room, style)
-        if shown and len(shown) + len(lines) > height:
+        if preview and len(preview) + len(lines) > height:
             break
-        shown = lines[:height] + shown
-    return shown
+        preview = lines[:height] + preview
+    return preview
 
 
 def _place(hit: Hit, room: int, style: LineStyle) -> list[str]:

@@ -92,7 +92,7 @@ def _patched(text: str) -> Iterator[FileChange]:
     """The files of a patch as Codex writes it."""
     path = ""
     lines: list[str] = []
-    for line in text.splitlines():
+    for line in text.replace("\r\n", "\n").split("\n"):  # a form feed ends no line
         verb, _, rest = line.removeprefix("*** ").partition(" File: ") if line.startswith("*** ") else ("", "", "")
         if verb in ("Add", "Update", "Delete") and rest:
             if path:

@@ -99,6 +99,8 @@ class Rows:
 
     def _message(self, message: Message) -> Iterator[Row]:
         if message.display is False and message.role != "tool":
+            if message.error is not None:
+                yield Event(message.seq, ERROR, _plain(message.error), message.at)
             return
         is_answer = message.role == "tool" and all(isinstance(block, ToolResult) for block in message.blocks)
         if not is_answer:

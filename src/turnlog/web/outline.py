@@ -6,6 +6,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask import detail
+from turnlog.thread.outline import PROMPT
 from turnlog.view.number import money
 from turnlog.web.element import esc, link
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from turnlog.catalog import Card
     from turnlog.reader.viewing.conversation import ConversationPieces, Landmark
     from turnlog.reader.viewing.viewedsession import ViewedSession
-    from turnlog.thread.outline import OutlineItem
+    from turnlog.thread.outline import Outline, OutlineItem
     from turnlog.web.query import ConversationQuery
     from turnlog.web.viewer import Viewer
 
@@ -31,13 +32,14 @@ def outline_around(
     if not marks:
         return '<nav class="outline" aria-label="Outline"></nav>'
     low, high = _near(marks, first)
-    shown = marks[low:high]
-    prompts = [mark.item.seq for mark in marks[low:] if mark.item.is_prompt][: high - low + 1]
-    costs = costs_by_prompt(viewer, viewed.card, prompts, until=prompts[-1] if prompts and high < len(marks) else None)
+    before = marks[high].item.seq if high < len(marks) else None
+    prompts = _prompts_in(pieces.outline, marks[low].item.seq, before)
+    has_next = before is not None and prompts and prompts[-1] >= before
+    costs = costs_by_prompt(viewer, viewed.card, prompts, until=prompts[-1] if has_next else None)
     lines: list[str] = []
     if low:
         lines.append(f'<li class="rest">{link(query.address(at=marks[0].item.seq), f"{low:,} before")}</li>')
-    for item in (mark.item for mark in shown):
+    for item in (mark.item for mark in marks[low:high]):
         label = _line(item, viewed.redacted_label(item) if query.is_redacted else item.label)
         cost = costs.get(item.seq, 0)
         facts = [viewed.file_change_of(item.turn) if item.is_prompt else "", money(cost) if cost else ""]
@@ -85,10 +87,22 @@ def _line(item: OutlineItem, label: str) -> str:
     return f"{what} {label}".strip()
 
 
+def _prompts_in(outline: Outline, first: int, before: int | None) -> list[int]:
+    """The prompts of every branch from entry `first` on and before another, and the next one after these."""
+    prompts: list[int] = []
+    for index in range(bisect_left(outline.seqs, first), len(outline)):
+        if outline.flags[index] & PROMPT:
+            prompts.append(outline.seqs[index])
+            if before is not None and prompts[-1] >= before:
+                break
+    return prompts
+
+
 def costs_by_prompt(viewer: Viewer, card: Card, prompts: Sequence[int], *, until: int | None = None) -> dict[int, int]:
     """What was spent from each prompt up to the next one, in micro-dollars; the last one ends before entry `until`.
 
-    What was spent before the first prompt was asked for by none of them.
+    These are the prompts of every branch, or one would pay for a prompt that was left. What was spent before the first
+    of them was asked for by none.
     """
     if not prompts:
         return {}

@@ -1,4 +1,4 @@
-"""A session in a list: its state, title, project and cost."""
+"""A session in a list: its state, title, project and cost. What of a cost is unknown is said here for every page."""
 
 from __future__ import annotations
 
@@ -20,12 +20,22 @@ def dot(state: str) -> str:
     return f'<span class="dot {state}" role="img" aria-label="{state}" title="{state}"></span>'
 
 
+def cost_of(card: Card, micros: int) -> str:
+    """A part of what a session cost; empty if nothing was spent. `$1.23+` or `?` if a model has no known price."""
+    is_paid = card.is_indexed and (micros or card.unpriced)
+    return dollars(micros, is_partial=bool(card.unpriced)) if is_paid else ""
+
+
+def unpriced(models: Iterable[str]) -> str:
+    """A note on the models whose cost is unknown; empty if there are none."""
+    names = ", ".join(models)
+    return f'<p class="note">Without a known price: {esc(names)}</p>' if names else ""
+
+
 def session_row(card: Card, *, below: str = "", title: str = "") -> str:
     """One session of a list; `title` and `below` are HTML: the title with marks, and what was found in the session."""
     project = card.workspace.rstrip("/").rpartition("/")[2] if card.workspace else ""
     turns = count(card.turns, "turn") if card.turns else ""
-    is_paid = card.is_indexed and (card.cost_micros or card.unpriced)
-    cost = dollars(card.cost_micros, is_partial=bool(card.unpriced)) if is_paid else ""
     tags = "".join(f"<i>{esc(tag)}</i>" for tag in card.tags)
     name = title or esc(card.heading)
     return (
@@ -33,7 +43,7 @@ def session_row(card: Card, *, below: str = "", title: str = "") -> str:
         f'{dot(card.state)}<a href="{esc(address_of(card.name))}">{name}</a>{tags}'
         f'<span class="agent">{esc(card.agent or "")}</span>'
         f'<span class="project" title="{esc(card.workspace or "")}">{esc(project)}</span>'
-        f'<span class="turns">{turns}</span><span class="cost">{cost}</span>'
+        f'<span class="turns">{turns}</span><span class="cost">{cost_of(card, card.cost_micros)}</span>'
         f'<span class="age">{when(card.updated_ms)}</span>{below}</li>\n'
     )
 

@@ -122,12 +122,12 @@ class ListFollower(Follower):
 
     def _follow(self) -> None:
         catalog = self._streams.desk.catalog
-        version, before = time.time_ns(), None
+        version, previous = time.time_ns(), None
         while not self.is_over:
             rows = catalog.lines()
-            now = ([(row.name, row.updated_ms, row.state, row.title) for row in rows], catalog.standing())
-            version += before is not None and now != before
-            before = now
+            listing = ([(row.name, row.updated_ms, row.state, row.title) for row in rows], catalog.standing())
+            version += previous is not None and listing != previous
+            previous = listing
             self._publish(FollowedState(version, len(rows)))
             self._wake.wait(_LIST_S)
 

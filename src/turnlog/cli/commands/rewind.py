@@ -30,7 +30,7 @@ from turnlog.errors import NotFound
 from turnlog.log.entry import Head
 from turnlog.machine.folder import named_here
 from turnlog.reader.place import Place, checkpoint_at, place_of
-from turnlog.reader.takeback import NO_CHECKPOINT
+from turnlog.reader.takeback import NO_CHECKPOINT, ConversationMove, conversation_move
 from turnlog.session import Home, Session
 from turnlog.view.number import count
 from turnlog.workspace.plan import Plan
@@ -145,13 +145,15 @@ def _plan(session: Session, goal: Place, scope: _Scope) -> PlannedRewind:
         plan=None if checkpoint is None else plan.digest,
         after=session.head,
     )
-    leaving = sum(message.seq > goal.seq for message in session.messages()) if scope.conversation else 0
+    move = conversation_move(session, goal.seq) if scope.conversation else ConversationMove()
     notes = [f"target: {goal.words}"]
-    if leaving:
-        notes.append(f"conversation: {count(leaving, 'message')} left behind as a branch")
+    if move.leaving:
+        notes.append(f"conversation: {count(move.leaving, 'message')} left behind as a branch")
+    if move.returning:
+        notes.append(f"conversation: {count(move.returning, 'message')} back from another branch")
     fields = {"target": goal.seq, "checkpoint": checkpoint.seq if checkpoint else None}
     fields |= {"files": scope.files, "conversation": scope.conversation}
-    return PlannedRewind("rewind", plan, run, notes, fields, moves_conversation=leaving > 0)
+    return PlannedRewind("rewind", plan, run, notes, fields, moves_conversation=any(move))
 
 
 def _check(target: str | None, files: bool, conversation: bool, finish: bool, abort: bool) -> None:

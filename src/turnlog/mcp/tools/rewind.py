@@ -48,7 +48,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
 
 def _shown(library: Library, session: ReadOnlySession, proposed: ProposedRewind) -> dict[str, Any]:
     """The plan in words. Nothing is changed."""
-    plan, leaving, stamp = proposed.plan, proposed.leaving, proposed.stamp
+    plan, leaving, returning, stamp = proposed.plan, proposed.leaving, proposed.returning, proposed.stamp
     line = library.quotes.line
     words, note = line(proposed.words), line(plan.note or "")
     steps = [
@@ -61,6 +61,7 @@ def _shown(library: Library, session: ReadOnlySession, proposed: ProposedRewind)
         left = len(steps) - len(some)
         head = f"Plan for session {session.id}, back to {words}. Nothing was done yet."
         does = [f"{count(leaving, 'message')} left behind as a branch"] if leaving else []
+        does += [f"{count(returning, 'message')} back from another branch"] if returning else []
         more = [f"and {left:,} more paths"] if left else []
         notes = [note] if note else []
         foot = f"If the user agrees: call again with confirm = {stamp}"

@@ -165,9 +165,9 @@ class SessionNames:
         except NotFound as error:
             if is_path(word):
                 return None
-            there = None if word.startswith((".", "/", "~")) else self.foreign(word)
-            if there is not None:
-                return there
+            foreign = None if word.startswith((".", "/", "~")) else self.foreign(word)
+            if foreign is not None:
+                return foreign
             agent, _, native = word.partition(":")  # its agent may not have written anything yet
             imported = [id for id in ids if native and id.startswith(imported_id(agent, native))]
             if len(imported) != 1:

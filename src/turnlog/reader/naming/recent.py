@@ -45,8 +45,10 @@ class RecentSessions:
         if back < len(refs):
             return refs[back]
         where = "" if match is None else f" for {workspace_path('.')}"
-        count = f"there are only {len(refs)}" if refs else "there is none yet"
-        raise NotFound(f"no session {word!r}{where}: {count}", hint="`turnlog ls --all` shows all there are")
+        reason = (
+            f"there are only {len(refs)}" if len(refs) > 1 else "there is only one" if refs else "there is none yet"
+        )
+        raise NotFound(f"no session {word!r}{where}: {reason}", hint="`turnlog ls --all` shows all there are")
 
     def newest(self, most: int, places: Sequence[Place]) -> list[SessionRef]:
         """The newest sessions of the first of these places that has any: so many of them at least, if there are."""

@@ -21,7 +21,7 @@ def follow(
 ) -> Iterator[AnyEntry]:
     """What comes after entry `last`, as soon as it is there. `seconds` is how long to wait; None waits for ever."""
     end = None if seconds is None else time.monotonic() + seconds
-    seen: FileStamps | None = None  # it may have grown since it was read: so it is read once more
+    last_stamps: FileStamps | None = None  # it may have grown since it was read: so it is read once more
     while True:
         left = _PAUSE_S if end is None else min(_PAUSE_S, end - time.monotonic())
         if opened.source is None:
@@ -29,9 +29,9 @@ def follow(
         else:
             if left > 0:
                 time.sleep(left)
-            now = stamp_of(opened.source.path)
-            if now != seen:
-                seen = now
+            stamps = stamp_of(opened.source.path)
+            if stamps != last_stamps:
+                last_stamps = stamps
                 _read_again(opened, warn)
             new = _news(opened.session, last, seconds=0)
         for entry in new:

@@ -121,8 +121,7 @@ class ConversationPieces:
 
     def _walk(self) -> None:
         """Go through what the outline has that was not looked at, as a reader of the whole log would."""
-        outline = self.outline
-        title = one_line(self.source.title or "", LABEL)  # cut as the labels of the outline are
+        outline, self._title = self.outline, self._current_title()
         is_end = self.head == self.source.head
         for index in range(self._seen, len(outline)):
             seq, kind = outline.seqs[index], outline.kinds[index]
@@ -134,11 +133,15 @@ class ConversationPieces:
                 self._left -= self._is_here
             if not self._is_here or not outline.flags[index] & SHOWN:
                 continue
-            if kind == "set" and outline.labels.get(seq) == title:
+            if kind == "set" and outline.labels.get(seq) == self._title:
                 continue  # it only says what stands above the conversation anyway
             self._place(index, seq, kind)
         self._seen = len(outline)
         self._landmarks: list[Landmark] | None = None
+
+    def _current_title(self) -> str:
+        """The title, cut as the labels of the outline are."""
+        return one_line(self.source.title or "", LABEL)
 
     def _place(self, index: int, seq: int, kind: str) -> None:
         is_node = kind in _NODES
@@ -160,13 +163,15 @@ class ConversationPieces:
         """Take in what was appended; gives the first piece that is another or new, None where all is as it was."""
         before, rows_before = len(self.starts), len(self.entries_shown)
         extend_outline(self.outline, self.source)
+        head = self.source.head if self._is_moving else self.head
+        if self._current_title() != self._title:  # what was left out because it said the same is shown now
+            return self._begin_anew(head)
         if self._seen == len(self.outline):
             return None
         new = range(self._seen, len(self.outline))
-        head = self.source.head if self._is_moving else self.head
         last = max(self._path, default=0)
         for index in new:
-            if self.outline.kinds[index] in ("head", "set"):  # how a title is shown depends on the current one
+            if self.outline.kinds[index] == "head":
                 return self._begin_anew(head)
             if self.outline.parents[index] < 0:
                 continue

@@ -49,10 +49,10 @@ class ForeignLog:
     def __init__(self, source: Source, path: str | None = None) -> None:
         self.source = source
         """Where it lies; it is read at `path`, if that is another."""
-        self._there = replace(source, path=path) if path else source
+        self._read_from = replace(source, path=path) if path else source
         self._form = format_of(source.agent)
         self._packer = compressor(-5)  # to read it takes longer than it takes room
-        self._stamps = stamp_of(self._there.path)
+        self._stamps = stamp_of(self._read_from.path)
         self._begin()
         self._take(self._read(), while_wanted)
 
@@ -88,16 +88,16 @@ class ForeignLog:
 
     def _read(self) -> Reading:
         try:
-            return self._form.read(self._there)
+            return self._form.read(self._read_from)
         except OSError as error:
-            raise Unavailable(f"{self._there.path}: {error.strerror or error}") from None
+            raise Unavailable(f"{self._read_from.path}: {error.strerror or error}") from None
 
     def grow(self, pieces: ConversationPieces) -> LogGrowth | None:
         """See `SessionSource`."""
-        now = stamp_of(self._there.path)
-        if now == self._stamps:
+        stamps = stamp_of(self._read_from.path)
+        if stamps == self._stamps:
             return None
-        self._stamps = now
+        self._stamps = stamps
         first = self.read_on()
         return None if first is None else LogGrowth(first, pieces.renew(self.outline, first))
 
@@ -108,10 +108,10 @@ class ForeignLog:
             point, prefix = self._resume
             try:
                 reading = None
-                if proof(self._there.path, point.offset) == prefix:
-                    reading = self._form.growth(self._there, point)
+                if proof(self._read_from.path, point.offset) == prefix:
+                    reading = self._form.growth(self._read_from, point)
             except OSError as error:
-                raise Unavailable(f"{self._there.path}: {error.strerror or error}") from None
+                raise Unavailable(f"{self._read_from.path}: {error.strerror or error}") from None
             head = next((head for step, head in self._trail if step == point.steps), None)
             if point.steps == self._steps:
                 head = self.head
@@ -158,13 +158,13 @@ class ForeignLog:
                     self._steps += 1
                     self._add(self._entry(step, self._steps), packing)
         except OSError as error:
-            raise Unavailable(f"{self._there.path}: {error.strerror or error}") from None
+            raise Unavailable(f"{self._read_from.path}: {error.strerror or error}") from None
         finally:
             self._packs = [pack.result() if isinstance(pack, Future) else pack for pack in self._packs]
         self.title = reading.header.title or self.title
         self.problems = reading.problems
         point = reading.mark
-        self._resume = None if point is None else (point, proof(self._there.path, point.offset))
+        self._resume = None if point is None else (point, proof(self._read_from.path, point.offset))
 
     def _entry(self, step: Step, seq: int) -> AnyEntry:
         if isinstance(step, Jump):

@@ -66,8 +66,8 @@ class ViewedSession:
         from turnlog.reader.viewing.foreignlog import ForeignLog
 
         source = Source(self.card.agent or "", self.card.path, self.card.key)
-        there = self._stack.enter_context(KeptFiles(location).readable(source))
-        return ForeignLog(source, there.path)
+        readable = self._stack.enter_context(KeptFiles(location).readable(source))
+        return ForeignLog(source, readable.path)
 
     @property
     def session(self) -> ReadOnlySession | None:

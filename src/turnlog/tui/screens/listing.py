@@ -71,7 +71,7 @@ class ListScreen(FramedScreen):
         self._query = one_line(query)
         self._opens_when_answered = False
         self._is_asking = False
-        self._found = _Preview("", [])
+        self._current_preview = _Preview("", [])
         self._previewing = ""
         """The key of the preview that was asked for last."""
         self._field = TypedLine("search titles and everything that was said", "field")
@@ -178,8 +178,8 @@ class ListScreen(FramedScreen):
         high = max(1, height - 2 - below)
         self.chosen = max(0, min(self.chosen, len(self.rows) - 1))
         self._top = max(self.chosen - high + 1, min(self._top, self.chosen, max(0, len(self.rows) - high)))
-        shown = self.rows[self._top : self._top + high]
-        lines = list_lines(shown, self.chosen - self._top, room, STYLE, time.time())
+        visible_rows = self.rows[self._top : self._top + high]
+        lines = list_lines(visible_rows, self.chosen - self._top, room, STYLE, time.time())
         self._rows.show(lines or [clip(self._nothing(), room)])
         if is_shown:
             self._draw_preview(room, below)
@@ -221,13 +221,13 @@ class ListScreen(FramedScreen):
         ]
 
     def _draw_preview(self, room: int, below: int) -> None:
-        rule, found = STYLE.paint("─" * room, "dim"), self._found
+        rule, preview = STYLE.paint("─" * room, "dim"), self._current_preview
         if self.row is None:
             self._preview.show([rule])
-        elif found.key == self._preview_key:  # else what is there stays until the answer comes
+        elif preview.key == self._preview_key:  # else what is there stays until the answer comes
             measure = room * 7 // 8  # prose is read with ease, and a step in the list writes less
-            problem = [clip(one_line(found.problem), room)] if found.problem else []
-            self._preview.show([rule, *problem, *preview_lines(found.hits, measure, below - 2, STYLE)])
+            problem = [clip(one_line(preview.problem), room)] if preview.problem else []
+            self._preview.show([rule, *problem, *preview_lines(preview.hits, measure, below - 2, STYLE)])
 
     # ── preview ───────────────────────────────────────────────────────────────────────────────────
 
@@ -244,7 +244,12 @@ class ListScreen(FramedScreen):
     def _ask_preview(self) -> None:
         """Ask for the preview of the chosen session, once."""
         key, row = self._preview_key, self.row
-        if row is None or self.answer is None or not self._shows_preview or key in (self._found.key, self._previewing):
+        if (
+            row is None
+            or self.answer is None
+            or not self._shows_preview
+            or key in (self._current_preview.key, self._previewing)
+        ):
             return
         self._previewing = key
         catalog, query = self.application.catalog, self.answer.asked
@@ -257,7 +262,7 @@ class ListScreen(FramedScreen):
         )
 
     def _previewed(self, preview: _Preview) -> None:
-        self._found, self._previewing = preview, ""
+        self._current_preview, self._previewing = preview, ""
         self.draw()
         self._ask_preview()  # another session may be chosen by now
 

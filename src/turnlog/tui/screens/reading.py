@@ -16,7 +16,7 @@ from turnlog.tui.canvas import Canvas
 from turnlog.tui.errand import Errands
 from turnlog.tui.field import TypedLine
 from turnlog.tui.footline import KeyHint
-from turnlog.tui.frame import ARRIVED, Frame, frame_of_glance
+from turnlog.tui.frame import ARRIVED, Frame, MoveResult, frame_of_glance
 from turnlog.tui.framedscreen import FramedScreen
 from turnlog.tui.pagedsession import Move, PagedSession
 from turnlog.tui.sessionlist import words_in
@@ -95,10 +95,9 @@ class SessionScreen(FramedScreen):
                 paged = PagedSession(viewed, style, height, application.notes_on(viewed.card))
                 paged.finder.pattern = pattern
                 entry = "" if pattern is None else application.newest_place(name, query)
-                if entry and not paged.to_entry(entry).is_found:
-                    paged.find(pattern, -1)
+                result = self._to_entry(paged, entry, pattern) if entry else ARRIVED
                 self.paged = paged
-                return paged.frame()
+                return paged.frame(result)
 
         def glanced() -> Frame | None:
             glance = None if pattern is not None else application.glance(name)
@@ -154,7 +153,15 @@ class SessionScreen(FramedScreen):
         self._is_refreshing, self._cannot_follow = False, True
         self.failed(error)
 
+    def _to_entry(self, paged: PagedSession, entry: str, pattern: re.Pattern[str] | None) -> MoveResult:
+        """Go to the entry that the search found, or else to the same words in another one."""
+        if paged.to_entry(entry).is_found or paged.find(pattern, -1).is_found:
+            return ARRIVED
+        command = f"turnlog show {quoted(self.session_name)} --at {entry}"
+        return MoveResult(message=f"said on a branch that was left: `{command}`")
+
     def _opened(self, frame: Frame) -> None:
+        self._message = frame.result.message or self._message
         self._framed(frame)
         self._resize()  # it may have another size by now
 
@@ -363,9 +370,10 @@ class SessionScreen(FramedScreen):
 
 
 def pattern_of(query: str) -> re.Pattern[str] | None:
-    """What is marked of a query: its words."""
-    words = [term.text for term in words_in(query).every_term if not term.negated]
-    return re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
+    """What is marked of a query: its words. Those of a phrase may have signs between them, as in the search."""
+    terms = [term for term in words_in(query).every_term if not term.negated]
+    words = [(r"[\W_]+" if term.kind == "phrase" else r"\s+").join(map(re.escape, term.text.split())) for term in terms]
+    return re.compile("|".join(words), re.IGNORECASE) if words else None
 
 
 def bar_lines(frame: Frame, height: int) -> list[str]:

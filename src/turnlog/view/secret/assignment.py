@@ -38,6 +38,7 @@ _STATED = re.compile(  # password is …, password for the shop was: …, passwo
 )
 _STATED_AFTER = (" is ", " is:", " was", " wil", " for", " of ", " to ", " on ", " in ", ' "', " '", " `")
 _BEFORE_KEY = ("api ", "access ", "secret ", "auth ", "signing ", "encryption ")
+_COOKIE = re.compile(r"[\w.-]{1,100}=[^\r\n]{6,4096}")
 _TRIES = 4
 _SIGNS = frozenset(":=\"'`\\\t\n")
 
@@ -46,10 +47,13 @@ def named_secret(name: str, value: str) -> str:
     """The kind of secret that a JSON value is because of its name; empty if it is none."""
     if not _is_name(name):
         return ""
-    if _plain(name).endswith("authorization"):
+    plain = _plain(name)
+    if plain.endswith("authorization"):
         credential = value.rpartition(" ")[2]
         return "authorization header" if len(credential) >= 6 and not is_placeholder(credential) else ""
     value = value.strip()
+    if plain in ("cookie", "setcookie") and _COOKIE.match(value):
+        return "cookie"
     if len(value) < SHORTEST or value.startswith(("/", "~", "http")) or any(c.isspace() for c in value):
         return ""
     return "" if is_placeholder(value) else _kind(name)

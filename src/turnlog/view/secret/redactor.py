@@ -58,9 +58,10 @@ class Redactor:
         if isinstance(value, str):
             self._learn_text(value, name)
         elif isinstance(value, dict):
-            for key, item in cast("dict[str, Any]", value).items():
+            fields = cast("dict[str, Any]", value)
+            for key, item in fields.items():
                 self._learn_text(key, "")
-                self.learn_value(item, key)
+                self.learn_value(item, _name_of(key, fields))
         elif isinstance(value, list):
             for run in _runs(cast("list[Any]", value)):
                 if len(run) > 1:
@@ -72,8 +73,8 @@ class Redactor:
         if _is_no_secret(text, name):
             return
         kind = named_secret(name, text)
-        if kind:
-            self._remember(text, kind)
+        if kind:  # a credential may stand elsewhere without the scheme before it
+            self._remember(text.rpartition(" ")[2] if kind == "authorization header" else text, kind)
         for start, end, kind in spots(text):
             self._remember(text[start:end], kind)
         if self._also:
@@ -153,7 +154,7 @@ class Redactor:
             fields = cast("dict[str, Any]", value)
             clean: dict[str, Any] = {}
             for key, item in fields.items():
-                clean[_unused(self._string(key, ""), clean)] = self.value(item, key)
+                clean[_unused(self._string(key, ""), clean)] = self.value(item, _name_of(key, fields))
             return fields if clean == fields else clean
         if isinstance(value, list):
             items = cast("list[Any]", value)
@@ -200,6 +201,12 @@ def in_words(counts: Counter[str]) -> str:
 def _is_no_secret(text: str, name: str) -> bool:
     """Whether that is too short for a secret, or a picture."""
     return len(text) < SHORTEST or (name in _PAYLOADS and len(text) > 256 and _BASE64.fullmatch(text) is not None)
+
+
+def _name_of(key: str, fields: dict[str, Any]) -> str:
+    """The name that a value has: its key, or, as the headers of an HTTP archive have it, the `name` beside `value`."""
+    name = fields.get("name") if key == "value" else None
+    return name if isinstance(name, str) else key
 
 
 def _unused(key: str, names: Collection[str]) -> str:

@@ -20,6 +20,8 @@ _CODES = {
 _PLAIN_MARKS = {"bold": "**", "italic": "*", "strike": "~~", "code": "`"}
 _NARROWEST = 8
 """A column of a table is not made narrower than this."""
+_AHEAD = 2_000
+"""How many characters of a long word are looked at to fill a line, at least: to look at all would be quadratic."""
 
 
 class LineStyle(Struct, frozen=True):
@@ -167,13 +169,16 @@ def wrapped(spans: list[InlineSpan], style: LineStyle, room: int) -> Iterator[st
             line.append(_styled(before, space[1], style))
             used += len(before)
         space = None
-        while used + size > room:
-            part = beginning(text, max(1, room - used)) or next(iter(characters(text)))
+        at, ahead = 0, max(_AHEAD, 8 * room)
+        while used + size > room and at < len(text):
+            stretch = text[at : at + ahead]
+            part = beginning(stretch, max(1, room - used)) or next(iter(characters(stretch)))
             line.append(_styled(part, span, style))
             yield "".join(line)
-            text = text[len(part) :]
-            line, used, size = [], 0, width(text)
-        line.append(_styled(text, span, style))
+            at += len(part)
+            size = width(text[at:]) if len(text) - at < ahead else size - width(part)
+            line, used = [], 0
+        line.append(_styled(text[at:], span, style))
         used += size
     yield "".join(line)
 

@@ -122,6 +122,10 @@ def _turns(name: str, turns: list[TurnRow], number: int) -> str:
         + "</li>"
         for turn in turns[-_TURNS:]
     ]
+    earlier = turns[:-_TURNS][-1:]
+    if earlier:
+        text = f"{earlier[0].number}. and earlier"
+        lines.insert(0, f'<li class="rest">{link(address_of(name, "changes", turn=earlier[0].number), text)}</li>')
     whole = link(address_of(name, "changes", all=1), "The whole session", current=not number)
     return "".join([*lines, f"<li>{whole}</li>"])
 

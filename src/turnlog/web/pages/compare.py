@@ -151,8 +151,8 @@ def _choose(request: Request, viewer: Viewer, name: str) -> Response:
     kin = {card.id, card.fork, card.parent} - {None}
 
     def distance(number: int) -> tuple[bool, bool]:
-        one = others[number]
-        return not kin & {one.id, one.fork, one.parent}, one.workspace != card.workspace
+        other = others[number]
+        return not kin & {other.id, other.fork, other.parent}, other.workspace != card.workspace
 
     nearest = [others[number] for number in sorted(range(len(others)), key=distance)[:_CHOICES]]
     lines = "".join(
@@ -160,6 +160,8 @@ def _choose(request: Request, viewer: Viewer, name: str) -> Response:
         f"<small>{esc(' · '.join(filter(None, (one.agent, one.name))))}</small></li>"
         for one in nearest
     )
+    left_out = len(others) - len(nearest)
+    lines += f"<li>… and {left_out:,} more: <code>turnlog compare A B</code> compares any two</li>" if left_out else ""
     choices = f'<ul class="tree">{lines}</ul>' if lines else '<p data-testid="empty">There is no other session.</p>'
     return page(request, f"Compare {card.heading} · turnlog", f"<h1>Compare {esc(card.heading)} with …</h1>{choices}")
 

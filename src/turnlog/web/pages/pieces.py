@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _MOST = 120
 """The maximum number of pieces in one answer."""
-_HITS = 500
+_HITS = 20_000
+"""The maximum number of places that are found in a session, the newest first."""
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),

@@ -55,15 +55,15 @@ def _planned(request: Request, viewer: Viewer, session: ReadOnlySession) -> str:
             "<code>turnlog rewind --continue</code> finishes it.</p>"
         )
     proposed = propose(session, target)
-    plan, words, leaving = proposed.plan, proposed.words, proposed.leaving
+    plan, words = proposed.plan, proposed.words
     summary = [
         f"<p>{esc(words.capitalize())}.</p>" if proposed.to_seq is None else f"<p>Goes back to {esc(words)}.</p>",
-        f"<p>{count(leaving, 'message')} of the conversation stay as a branch.</p>" if leaving else "",
+        *(f"<p>{note}</p>" for note in proposed.conversation_notes),
         f'<p class="note">{esc(plan.note)}</p>' if plan.note else "",
     ]
     steps = _steps(session, plan)
     confirm = without_script = ""
-    if not viewer.is_read_only:
+    if not viewer.is_read_only and not proposed.is_empty:
         post = address_of(session.handle, "rewind", to=target)
         confirm = button(
             "Do exactly this", "confirm", command=post, plan=proposed.stamp, testid="confirm", kind="confirm"

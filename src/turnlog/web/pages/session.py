@@ -13,7 +13,7 @@ from starlette.routing import Route
 from turnlog.catalog.ask import detail
 from turnlog.reader.part import numbered
 from turnlog.thread.reader import history_of
-from turnlog.view.number import count, dollars, tokens
+from turnlog.view.number import count, tokens
 from turnlog.view.visible import quoted
 from turnlog.web.address import address_of, compare_address
 from turnlog.web.article import articles
@@ -21,7 +21,7 @@ from turnlog.web.element import button, esc, facts, link
 from turnlog.web.frame import page, tabs
 from turnlog.web.outline import outline_around
 from turnlog.web.query import ConversationQuery, query_of
-from turnlog.web.sessionrow import dot
+from turnlog.web.sessionrow import cost_of, dot
 from turnlog.web.viewer import Viewer, name_in, viewer_of
 
 if TYPE_CHECKING:
@@ -108,13 +108,15 @@ def _head(viewer: Viewer, viewed: ViewedSession, query: ConversationQuery, title
     notes = [] if query.is_redacted else viewer.desk.notes_on(viewed.card)
     notes_html = "".join(f'<p data-testid="note">{esc(note.text)}</p>' for note in notes)
     return (
-        f'<div class="head"><h1>{esc(title)}</h1>{edit}</div>{facts(_facts(viewer, viewed))}{notes_html}'
+        f'<div class="head"><h1>{esc(title)}</h1>{edit}</div>{facts(_facts(viewer, viewed, query))}{notes_html}'
         f"{_actions(viewer, viewed, query)}"
     )
 
 
-def _facts(viewer: Viewer, viewed: ViewedSession) -> list[str]:
+def _facts(viewer: Viewer, viewed: ViewedSession, query: ConversationQuery) -> list[str]:
     card = viewed.card
+    clean = viewed.redactor().text if query.is_redacted else str
+    folder = clean(card.workspace or "")
     read = card.own.all_input_tokens + card.subagents.all_input_tokens
     written = card.own.output_tokens + card.subagents.output_tokens
     peak = viewer.catalog.ask(detail.fullest, card) if card.messages < 5_000 else _peak(viewed)
@@ -123,13 +125,13 @@ def _facts(viewer: Viewer, viewed: ViewedSession) -> list[str]:
         f"{dot(card.state)} {esc(card.state)}" if card.state in ("running", "waiting") else "",
         esc(card.agent or ""),
         esc(card.model or ""),
-        f'<span title="{esc(card.workspace)}">{esc(PurePath(card.workspace).name)}</span>' if card.workspace else "",
+        f'<span title="{esc(folder)}">{esc(PurePath(folder).name)}</span>' if folder else "",
         count(card.turns, "turn"),
         f"{tokens(read)} tokens in, {tokens(written)} out" if read or written else "",
-        dollars(card.cost_micros, is_partial=bool(card.unpriced)) if card.cost_micros else "",
+        cost_of(card, card.cost_micros),
         f"context at most {tokens(peak)}" if peak else "",
         count(compactions, "compaction") if compactions else "",
-        *(esc(f"#{tag}") for tag in card.tags),
+        *(esc(f"#{clean(tag)}") for tag in card.tags),
         f"{esc(card.name)}",
     ]
 

@@ -81,7 +81,7 @@ def _results(viewer: Viewer, query: str, parsed: Query, sort: str, number: int) 
         query, results = _search(viewer, query, number)
         total = viewer.catalog.ask(count_listed, query) if results.is_more else results.total
         if not results.sessions:
-            return standing + _nothing(viewer, query)
+            return standing + (_beyond(query, sort, number) if number > 1 else _nothing(viewer, query))
         plus = "+" if results.is_more else ""
         rows = "".join(_found_row(one.card, one.hits, one.more, query, plus) for one in results.sessions)
         return (
@@ -96,6 +96,8 @@ def _results(viewer: Viewer, query: str, parsed: Query, sort: str, number: int) 
     elif sort == "turns":
         cards.sort(key=lambda card: -card.turns)
     page_cards = cards[(number - 1) * _ROWS : number * _ROWS]
+    if not page_cards:
+        return standing + _beyond(query, sort, number)
     rows = "".join(map(session_row, page_cards))
     is_more = number * _ROWS < len(cards)
     return (
@@ -226,6 +228,12 @@ def _nothing(viewer: Viewer, query: str) -> str:
             ways.append(f"<li>without {esc(part)}: {link(_address(rest), count(fits, 'session'))}</li>")
     other_queries = f"<ul>{''.join(ways)}</ul>" if ways else f"<p>{link('/', 'All sessions')}</p>"
     return f'{_count(0)}<div data-testid="empty"><p>Nothing fits <code>{esc(query)}</code>.</p>{other_queries}</div>'
+
+
+def _beyond(query: str, sort: str, number: int) -> str:
+    """A page after the last one: sessions that were on it may be gone."""
+    first = link(_address(query, sort=sort), "the first page")
+    return f'<p data-testid="empty">There is no page {number:,} of these sessions: {first}.</p>'
 
 
 def _empty() -> str:

@@ -11,12 +11,14 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from turnlog.catalog.ask import detail
+from turnlog.thread.outline import PROMPT
 from turnlog.view.number import count, dollars, tokens
 from turnlog.web.address import address_of
 from turnlog.web.chart import bars, line
 from turnlog.web.element import esc, link, moment, table
 from turnlog.web.frame import page, standing_note, tabs
 from turnlog.web.outline import costs_by_prompt
+from turnlog.web.sessionrow import unpriced
 from turnlog.web.viewer import Viewer, name_in, viewer_of
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ def show(request: Request) -> Response:
     with viewed.mutex:
         card, title = viewed.card, viewed.title
         state = (card, viewed.version, viewer.catalog.standing().pending)
-        prompts = [mark.item for mark in viewed.pieces.landmarks() if mark.item.is_prompt]
+        outline = viewed.pieces.outline
+        prompts = [outline.item(index) for index, flags in enumerate(outline.flags) if flags & PROMPT]
     with _MUTEX:
         drawn = _DRAWN.get(viewed)
     if drawn is None or drawn.state != state:  # drawn without the mutex, so that readers of the page do not wait
@@ -66,19 +69,24 @@ def _numbers(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
 
 
 def _sums(card: Card) -> str:
-    rows = [_row("its own", card.own), _row("of its subagents", card.subagents), _row("inherited", card.inherited)]
+    rows = [
+        _row("its own", card.own, is_partial=bool(card.unpriced)),
+        _row("of its subagents", card.subagents),
+        _row("inherited", card.inherited),
+    ]
     read, cached = card.own.all_input_tokens, card.own.cache_read_tokens
     share = f"<p>{cached / read:.0%} of what was read came from a cache.</p>" if cached else ""
     heads = ("Tokens", "In", "Cache read", "Cache write", "Out", "Cost")
-    return f"<h2>Tokens</h2>{table(heads, [row for row in rows if row], caption='Tokens', right=range(1, 6))}{share}"
+    sums = table(heads, [row for row in rows if row], caption="Tokens", right=range(1, 6))
+    return f"<h2>Tokens</h2>{sums}{share}{unpriced(card.unpriced)}"
 
 
-def _row(name: str, spent: TokenSums) -> tuple[str, ...]:
+def _row(name: str, spent: TokenSums, *, is_partial: bool = False) -> tuple[str, ...]:
     if not any(spent):
         return ()
     cache_write_tokens = spent.cache_write_tokens + spent.cache_write_1h_tokens
     cells = (spent.input_tokens, spent.cache_read_tokens, cache_write_tokens, spent.output_tokens)
-    return esc(name), *(f"{cell:,}" for cell in cells), esc(dollars(spent.cost_micros))
+    return esc(name), *(f"{cell:,}" for cell in cells), esc(dollars(spent.cost_micros, is_partial=is_partial))
 
 
 def _context(viewer: Viewer, card: Card) -> str:
@@ -114,8 +122,8 @@ def _costs(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
     size = -(-len(sums) // _BARS)
     columns = [[sum(sums[begin : begin + size])] for begin in range(0, len(sums), size)]
     most = max(row[0] for row in columns)
-    what = "Cost per prompt" if size == 1 else f"Cost per {size} prompts"
-    chart = bars(what, columns, most=dollars(most), first="1", last=f"{len(sums):,}")
+    heading = "Cost per prompt" if size == 1 else f"Cost per {size} prompts"
+    chart = bars(heading, columns, most=dollars(most), first="1", last=f"{len(sums):,}")
     dear = sorted(range(len(sums)), key=lambda index: -sums[index])[:_ROWS]
     rows = [
         (
@@ -126,7 +134,7 @@ def _costs(viewer: Viewer, card: Card, prompts: list[OutlineItem]) -> str:
         if sums[index]
     ]
     as_table = table(("Prompt", "Cost"), rows, caption="The dearest prompts", right=(1,))
-    return f"<h2>{what}</h2>{chart}<details><summary>The dearest</summary>{as_table}</details>"
+    return f"<h2>{heading}</h2>{chart}<details><summary>The dearest</summary>{as_table}</details>"
 
 
 def _tools(viewer: Viewer, card: Card) -> str:

@@ -14,6 +14,7 @@ from turnlog.view.number import count, dollars, tokens
 from turnlog.web.chart import COLOURS, bars, key
 from turnlog.web.element import esc, link, table
 from turnlog.web.frame import page, standing_note
+from turnlog.web.sessionrow import unpriced
 from turnlog.web.viewer import viewer_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def show(request: Request) -> Response:
     days = viewer.catalog.ask(usage_by_two, "day", stack, query=query)
     body = (
         f"<h1>Usage</h1>{standing_note(viewer)}{_choices(by, since)}"
-        f'<p data-testid="usage-total" class="facts">{_total(total)}</p>{_unpriced(total)}'
+        f'<p data-testid="usage-total" class="facts">{_total(total)}</p>{unpriced(total.unpriced)}'
         f"{_chart(days, stack) if days else ''}"
         f"{_table(by, rows, total) if rows else '<p data-testid=empty>Nothing was spent in that time.</p>'}"
     )
@@ -65,12 +66,6 @@ def _total(total: Spending) -> str:
     cost = dollars(total.tokens.cost_micros, is_partial=bool(total.unpriced))
     spent = f"{cost} · {tokens(read)} tokens in, {tokens(total.tokens.output_tokens)} out"
     return f"{spent} · {count(total.requests, 'request')} · {count(total.sessions, 'session')}"
-
-
-def _unpriced(total: Spending) -> str:
-    if not total.unpriced:
-        return ""
-    return f'<p class="note">Without a known price: {esc(", ".join(total.unpriced))}</p>'
 
 
 def _chart(days: dict[str, list[Spending]], stack: str) -> str:
@@ -100,7 +95,10 @@ def _chart(days: dict[str, list[Spending]], stack: str) -> str:
 def _table(by: str, rows: list[Spending], total: Spending) -> str:
     heads = (by.capitalize(), "Cost", "In", "Cached", "Out", "Requests", "Sessions")
     cells = [_cells(row, row.group) for row in (rows[-_ROWS:] if by in PERIODS else rows[:_ROWS])]
-    return table(heads, [*cells, _cells(total, "total")], caption=f"By {by}", right=range(1, 7))
+    html = table(heads, [*cells, _cells(total, "total")], caption=f"By {by}", right=range(1, 7))
+    left_out = len(rows) - len(cells)
+    note = f'<p class="note">{left_out:,} more are left out here; the total has all of them.</p>' if left_out else ""
+    return html + note
 
 
 def _cells(row: Spending, name: str) -> tuple[str, ...]:
