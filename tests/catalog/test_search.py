@@ -392,3 +392,12 @@ def test_a_folder_whose_name_has_its_accents_apart_is_searched(tmp_path: Path):
         with Catalog(home) as catalog:
             assert len(catalog.cards(f"workspace:{apart}")) == 1
             assert len(catalog.search(f"needle workspace:={apart}")) == 1
+
+
+def test_every_file_of_a_session_is_behind_a_commit(monkeypatch: pytest.MonkeyPatch):
+    copies = [Plain(more=(("native", "same"), ("copy_of", "ours"))) for _ in range(2)]
+    inner = [Plain(more=(("native", "inner"), ("parent", "same"))) for _ in range(2)]
+    monkeypatch.setattr("turnlog.blame.commit.sessions_behind", lambda store, revisions: ["ours"])
+    with turnlog.open("memory:") as home:
+        index = Index(fill([*copies, *inner]).engine, lambda: home)
+        assert sorted(index.behind_commits("HEAD")) == [1, 2, 3, 4]
