@@ -32,7 +32,7 @@ def hits_of(
     texts = index.engine.texts(match.id for match in page if match.text is None)
     for match in page:
         card = cards.get(match.session)
-        if card is None:
+        if card is None or match.session not in newest:
             continue  # deleted since the query began
         whole = clean(match.text if match.text is not None else texts.get(match.id, ""))
         text, marks = snippet(whole, needles)

@@ -67,23 +67,29 @@ class ListingColumns:
 
     def __init__(self) -> None:
         self.maker = CardMaker()
-        self.special = f"NOT ({_SIMPLE} AND (updated IS NULL OR updated <= {self.maker.now_ms - LATELY_MS}))"
-        """The condition for sessions with more to show. Instead of a state, these have `_ROW` and their number."""
-        self.lines = f"{_LINE}, CASE WHEN {self.special} THEN '{_ROW}' || id ELSE {_STATE} END"
+        special = f"NOT ({_SIMPLE} AND (updated IS NULL OR updated <= {self.maker.now_ms - LATELY_MS}))"
+        # Sessions with more to show have `_ROW` and their number instead of a state.
+        self.lines = f"{_LINE}, CASE WHEN {special} THEN '{_ROW}' || id ELSE {_STATE} END"
         self.facts = "id, ending, writer, fork, parent, is_hidden, is_archived, damage, problem, tags"
 
     def listing(
-        self, rows: Iterable[tuple[Any, ...]], facts: Callable[[], Iterable[tuple[Any, ...]]]
+        self, rows: Iterable[tuple[Any, ...]], facts: Callable[[list[int]], Iterable[tuple[Any, ...]]]
     ) -> list[ListingRow]:
-        """The rows of a listing, newest first. `facts` returns the facts of special sessions, if there are any."""
+        """The rows of a listing, newest first. `facts` returns the facts of sessions; one that is gone has none."""
         listed: list[ListingRow] = list(map(ListingRow._make, rows))
         listed.sort(key=_newness, reverse=True)  # faster than looking up each row in the order of an index
-        special = [index for index, line in enumerate(listed) if line.state.startswith(_ROW)]
+        special = {
+            index: int(line.state.removeprefix(_ROW))
+            for index, line in enumerate(listed)
+            if line.state.startswith(_ROW)
+        }
         if special:
-            facts_by_id = {row[0]: row[1:] for row in facts()}
-            for index in special:
-                line = listed[index]
-                listed[index] = _special(line, self.maker, *facts_by_id[int(line.state.removeprefix(_ROW))])
+            facts_by_id = {row[0]: row[1:] for row in facts(list(special.values()))}
+            for index, id in special.items():
+                if id in facts_by_id:
+                    listed[index] = _special(listed[index], self.maker, *facts_by_id[id])
+            gone = {index for index, id in special.items() if id not in facts_by_id}  # another process removed them
+            listed = [line for index, line in enumerate(listed) if index not in gone] if gone else listed
         odd = [index for index, line in enumerate(listed) if not isinstance(line.workspace, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
         for index in odd:
             listed[index] = listed[index]._replace(workspace=os.fsdecode(listed[index].workspace))
