@@ -436,3 +436,13 @@ def test_a_session_that_is_removed_between_two_statements_is_left_out():
     assert [row.title for row in rows] == ["there (#x)"]
     hits = search([Index(_Meanwhile(fill(sessions).engine, "max(step)"))], query="zebra", now_ms=NOW)
     assert [hit.card.title for hit in hits] == ["there"]
+
+
+@pytest.mark.parametrize(
+    ("query", "costs"),
+    [("cost:>=3", [3_000_000]), ("cost:>3", []), ("cost:<3", [1_000_000]), ("-cost:>=3", [1_000_000])],
+)
+def test_what_its_subagents_cost_counts_as_in_a_listing(query: str, costs: list[int]):
+    index = fill([Plain(cost=1_000_000, more=(("subagents", "1 0 0 0 2 0 2000000"),)), Plain(cost=1_000_000)])
+    chosen = sessions_shown(index, query, None, everything=False, deleted=False)
+    assert [row.cost_micros for row in index.listing(chosen)] == costs

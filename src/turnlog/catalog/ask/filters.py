@@ -169,7 +169,7 @@ def _of_session(clause: Filter, index: Index) -> Condition:
             return Condition("among", "sessions.id", tuple(index.behind_commits(values[0])))
         case "cost":
             sign, micros = cost_of(values[0])
-            return Condition(sign, "sessions.cost", micros)
+            return Condition(sign, "sessions.all_cost", micros)
         case _:
             kinds = either(*(_KINDS[value] for value in values if value in _KINDS))
             states = frozenset(values).intersection(STATES)

@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.columns import path_of, time_of, tokens, words
+from turnlog.catalog.index.columns import COST, path_of, time_of, tokens, words
 from turnlog.catalog.index.ending import OPEN, UNREAD, WAITING
 from turnlog.catalog.values import Card, ListingRow
 
@@ -32,8 +32,7 @@ _SIMPLE = (
 )
 _LINE = (
     "name, is_ours, coalesce(agent, ''), coalesce(workspace, ''), coalesce(nullif(title, ''), preview), updated, "
-    "turns, cost + CASE subagents WHEN '' THEN 0 "
-    "ELSE CAST(substr(subagents, length(rtrim(subagents, '0123456789')) + 1) AS BIGINT) END, unpriced <> ''"
+    f"turns, {COST}, unpriced <> ''"
 )
 """The fields of a `ListingRow`, except the state."""
 _ROW = "row "

@@ -19,6 +19,11 @@ LARGEST = (1 << 63) - 1
 MOST = 1 << 53
 """The largest number of tokens or milliseconds of one row, so that the sum of a few columns fits as well."""
 _NOTHING = TokenSums()
+COST = (
+    "(sessions.cost + CASE sessions.subagents WHEN '' THEN 0 ELSE "
+    "CAST(substr(sessions.subagents, length(rtrim(sessions.subagents, '0123456789')) + 1) AS BIGINT) END)"
+)
+"""In SQL: the cost of a session and its subagents, as `Card.cost_micros`."""
 
 
 def clean(text: str) -> str:
