@@ -68,6 +68,19 @@ def path_of(value: str | bytes) -> str:
     return value
 
 
+def workspace_column(folder: object) -> str | bytes | None:
+    """The folder that a session names, for a column, with links resolved; None if it is no text that can be a path."""
+    if not isinstance(folder, str) or not folder:
+        return None
+    from turnlog.errors import Invalid
+    from turnlog.machine.folder import workspace_path
+
+    try:
+        return path_column(workspace_path(folder) if folder.startswith("/") and "\0" not in folder else folder)
+    except (Invalid, UnicodeEncodeError):  # half a surrogate pair, which JSON may have
+        return None
+
+
 def ms_of(at: datetime | None) -> int | None:
     """Milliseconds since 1970, within the limits of a column."""
     if at is None:

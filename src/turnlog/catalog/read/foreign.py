@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from turnlog.catalog.index.batch import Batch, IndexedSession
-from turnlog.catalog.index.columns import clean, lines, ms_of, path_column
+from turnlog.catalog.index.columns import clean, lines, ms_of, workspace_column
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.totals import encode_totals
 from turnlog.catalog.read.counts import SessionCounts
@@ -17,7 +17,6 @@ from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, Session
 from turnlog.interop.proof import proof
 from turnlog.log.identity import id_of, key_id
 from turnlog.log.prompt import is_title
-from turnlog.machine.folder import workspace_path
 from turnlog.thread.home.handedover import HandedOver
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def _row(
         "title": clean(title) if title and is_title(title, header.workspace) else None,
         "is_archived": facts.get("archived") is True,
         "is_conversation": counts.messages > 0,
-        "workspace": _workspace(facts.get("workspace")) or _workspace(header.workspace),
+        "workspace": workspace_column(facts.get("workspace")) or workspace_column(header.workspace),
         "created": ms_of(header.created) if header.created is not None else counts.first_ms or last,
         "updated": last,
         "tags": lines(str(tag) for tag in tags) if isinstance(tags, list) else "",  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
@@ -182,14 +181,6 @@ def heading(source: Source, header: SessionHeader) -> SessionRow:
         "origin": clean(f"{source.agent}\n{header.identity or header.id}"),
         "is_hidden": header.hidden,
     }
-
-
-def _workspace(folder: Any) -> str | bytes | None:
-    if not isinstance(folder, str) or not folder:
-        return None
-    if "\0" in folder or not folder.startswith("/"):
-        return path_column(folder)
-    return path_column(workspace_path(folder))
 
 
 def _unreadable_reason(reading: Reading, counts: SessionCounts) -> str:
