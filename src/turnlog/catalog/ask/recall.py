@@ -79,7 +79,7 @@ class _Place(NamedTuple):
 
 def recall(
     indexes: Sequence[Index],
-    query: str,
+    query: str | Query,
     *,
     limit: int,
     offset: int = 0,
