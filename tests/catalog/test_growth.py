@@ -123,3 +123,13 @@ def test_a_torn_end_is_one_place_however_often_it_is_read(machine: Machine, kind
     with machine.catalog() as catalog, machine.fresh() as fresh:
         assert [card.damage for card in catalog.cards()] == [1]
         same(catalog, fresh)
+
+
+def test_a_listing_names_the_reason_once(machine: Machine):
+    path = machine.claude("aaaa", 2)
+    with machine.catalog() as catalog:
+        catalog.sync()
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:3]))
+    with machine.catalog() as catalog:
+        assert [line.title.partition(" (")[2][:8] for line in catalog.lines()] == ["was cut:"]

@@ -117,7 +117,7 @@ def _remarks(
 ) -> list[str]:
     """Remarks on what is special about a session."""
     remarks = [
-        f"cannot be read: {problem}" if problem else "",
+        problem.removeprefix("it "),  # "cannot be read: …" or "was cut: …"
         f"fork of {fork.rpartition('-')[2] if is_ours and fork[:8].isdecimal() else fork[:20]}" if fork else "",
         "subagent" if parent else "",
         "hidden" if is_hidden else "",
