@@ -8,11 +8,12 @@ relative path begins in the current folder.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.moment import moment
 from turnlog.catalog.ask.query import STATES, Filter, Query, cost_of
+from turnlog.catalog.index.columns import EPOCH
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.catalog.index.lookup import TimeSpan
 from turnlog.catalog.index.terms import Term
@@ -21,7 +22,6 @@ from turnlog.errors import Invalid
 if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = {
     "damaged": Condition(">", "sessions.damage", 0).or_(Condition("<>", "sessions.problem", "")),
     "fork": Condition("known", "sessions.fork"),
@@ -41,12 +41,12 @@ def span_of(query: Query, *, now_ms: int, zone: tzinfo | None = None) -> TimeSpa
     """The time span that `since:` and `until:` mean now."""
     since: list[int] = []
     until: list[int] = []
-    now = _EPOCH + timedelta(milliseconds=now_ms)
+    now = EPOCH + timedelta(milliseconds=now_ms)
     for clause in query.filters:
         if clause.name in _OF_TIME:
             is_until = clause.name == "until"
             at = moment(clause.values[0], now=now, zone=zone, is_end=is_until)
-            (until if is_until != clause.negated else since).append(-((_EPOCH - at) // timedelta(milliseconds=1)))
+            (until if is_until != clause.negated else since).append(-((EPOCH - at) // timedelta(milliseconds=1)))
     return TimeSpan(max(since, default=None), min(until, default=None))
 
 

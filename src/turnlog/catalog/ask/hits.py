@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.answer import Hit
+from turnlog.catalog.index.columns import EPOCH
 from turnlog.catalog.index.keys import SHIFT
 from turnlog.catalog.index.terms import Needle
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index
     from turnlog.catalog.index.lookup import EntryMatch, EntryQuery
     from turnlog.catalog.values import Card
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def hits_of(

@@ -188,9 +188,9 @@ class _Near:
             for word in words
             if len(word) > 1
         }
-        there = sorted((count, word) for word, count in counts.items() if count)[:_RAREST]
-        most = max((count for count, _ in there), default=1) + 1
-        return [(word, 1.0 + log(most / count)) for count, word in there]
+        rarest = sorted((count, word) for word, count in counts.items() if count)[:_RAREST]
+        most = max((count for count, _ in rarest), default=1) + 1
+        return [(word, 1.0 + log(most / count)) for count, word in rarest]
 
     def _having(self, query: Query, word: str) -> Iterator[tuple[int, EntryMatch]]:
         term = _near_term(word)

@@ -10,7 +10,7 @@ from turnlog.catalog.values import TokenSums
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 LATEST = (1 << 43) - 1
 """The largest number of milliseconds that fits into the id of a text."""
@@ -87,7 +87,7 @@ def ms_of(at: datetime | None) -> int | None:
         return None
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
-    return min(max((at - _EPOCH) // _MS, 0), LATEST)
+    return min(max((at - EPOCH) // _MS, 0), LATEST)
 
 
 def time_of(ms: int | None) -> datetime | None:
