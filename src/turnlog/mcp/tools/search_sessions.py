@@ -31,7 +31,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     query, limit, offset = arguments["query"], arguments.get("limit", _LIMIT), offset_of(arguments.get("cursor"))
     if not query.strip():
         raise Invalid("query: nothing to look for", hint="an error message, a file, a topic, a question")
-    query, slip = _understood(query)
+    query, remarks = _understood(query)
     hidden = left_out(query, library.own(meta))
     asked = library.scope.narrowed(query, *hidden.filters)
 
@@ -49,7 +49,7 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
         if library.scope.covers(place.hit.card.workspace) and not hidden.has(place.hit.card)
     ]
     rows = [_row(library, page.places[number]) for number in allowed]
-    notes = [*slip, *library.notes()]
+    notes = [*remarks, *library.notes()]
     if page.is_cut:
         notes.append("That is a lot to look through, and only the newest was: another word or since: makes it less.")
 
