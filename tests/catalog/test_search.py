@@ -446,3 +446,9 @@ def test_what_its_subagents_cost_counts_as_in_a_listing(query: str, costs: list[
     index = fill([Plain(cost=1_000_000, more=(("subagents", "1 0 0 0 2 0 2000000"),)), Plain(cost=1_000_000)])
     chosen = sessions_shown(index, query, None, everything=False, deleted=False)
     assert [row.cost_micros for row in index.listing(chosen)] == costs
+
+
+def test_many_stars_are_one_and_take_no_time():
+    index = fill([Plain(title="é" + "a" * 150)])
+    for query, count in ((f"title:é{'*' * 30}b", 0), (f"title:é{'*' * 30}a", 1)):
+        assert index.count(sessions_shown(index, query, None, everything=False, deleted=False)) == count

@@ -259,4 +259,5 @@ def _escaped(text: str) -> str:
 
 def _regex(text: str, one: str = ".") -> str:
     """A pattern as a regular expression; `one` is what `?` stands for."""
+    text = re.sub(r"\*{2,}", "*", text)  # each further star would multiply the time to match
     return "".join(f"{one}*" if char == "*" else one if char == "?" else re.escape(char) for char in text)
