@@ -1,14 +1,17 @@
 """The first look at a machine: what a glance tells is what reading tells, and it needs no format for that."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import turnlog
 from tests.cli.machine import RECORDED
 from turnlog.catalog.glance import heading
+from turnlog.catalog.glance.index import GlanceIndex
 from turnlog.catalog.glance.places import places
 from turnlog.catalog.glance.survey import QUICK, FileSurvey, found_file, row_at
 from turnlog.catalog.index.columns import ms_of
@@ -112,3 +115,26 @@ def test_a_file_with_all_sessions_of_an_agent_is_glanced_at(tmp_path: Path):
     assert [row.agent for row in heading.rows(survey, lambda: False)] == ["aider"]
     known = FileSurvey(places(str(tmp_path / "user"), {}, str(tmp_path)), is_known=lambda path: True)
     assert (known.others, known.size_bytes) == (set(), 0)
+
+
+def test_half_a_surrogate_pair_in_a_file_keeps_no_session_from_the_list(tmp_path: Path):
+    folder = tmp_path / ".claude" / "projects" / "-work"
+    folder.mkdir(parents=True)
+    for name, fields in {
+        "a": {"cwd": "/\ud800"},
+        "b": {"cwd": "\ud800"},
+        "c": {"forkedFrom": {"sessionId": "\ud800"}},
+    }.items():
+        record = {"type": "user", "sessionId": name, "uuid": "1", "parentUuid": None, "message": {"content": "hi"}}
+        (folder / f"{name}.jsonl").write_text(json.dumps({**record, **fields}) + "\n")
+    survey = FileSurvey(places(str(tmp_path), {}, str(tmp_path)))
+    with turnlog.open("memory:") as home:
+        index = GlanceIndex(survey, str(tmp_path), lambda: home, has_main_index=False).index
+        assert {card.id: card.workspace for card in index.cards()} == {"a": None, "b": None, "c": None}
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path):
+    folder = tmp_path / ".claude" / "projects" / "-work"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "a.jsonl")
+    assert FileSurvey(places(str(tmp_path), {}, str(tmp_path))).files == []

@@ -1,5 +1,6 @@
 """Sessions that grow between two readings: what is read in several goes is what is read in one."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,30 @@ def test_what_is_appended_while_a_session_is_read_is_read_once(machine: Machine,
             [card] = catalog.cards()
             assert (card.messages, card.branches) == (6, 1)
             same(catalog, fresh)
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex"])
+def test_a_torn_end_is_one_place_however_often_it_is_read(machine: Machine, kind: str):
+    path: Path = getattr(machine, kind)("aaaa")
+    with path.open("a") as file:
+        file.write('{"type": "user", "mess')
+    for _ in range(3):
+        with machine.catalog() as catalog:
+            assert [card.damage for card in catalog.cards()] == [1]
+        os.utime(path)
+    with path.open("a") as file:
+        file.write("\n")
+    getattr(machine, kind)("aaaa")
+    with machine.catalog() as catalog, machine.fresh() as fresh:
+        assert [card.damage for card in catalog.cards()] == [1]
+        same(catalog, fresh)
+
+
+def test_a_listing_names_the_reason_once(machine: Machine):
+    path = machine.claude("aaaa", 2)
+    with machine.catalog() as catalog:
+        catalog.sync()
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:3]))
+    with machine.catalog() as catalog:
+        assert [line.title.partition(" (")[2][:8] for line in catalog.lines()] == ["was cut:"]

@@ -99,3 +99,21 @@ def test_a_location_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch):
     assert caught.value.hint == "a folder, or one of memory:, postgres:, postgresql:"
     monkeypatch.setenv("TURNLOG_HOME", " ")
     assert default_home().endswith(".turnlog")
+
+
+def test_names_are_completed_from_a_cache_in_a_folder_that_is_not_unicode(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = os.fsdecode(os.fsencode(temporary) + b"/\xff?")
+    try:
+        os.mkdir(folder, 0o700)
+    except OSError:
+        pytest.skip("names have to be Unicode here")
+    monkeypatch.setenv("XDG_CACHE_HOME", folder)
+    home = str(temporary / "home")
+    with turnlog.open(home, checkpoints=False) as opened:
+        opened.create(id="one", title="A title").close()
+    with turnlog.Catalog(home) as catalog:
+        catalog.sync()
+        assert catalog.path.startswith(folder)
+    assert names_beginning(home, "on") == [("one", "A title")]

@@ -1,8 +1,11 @@
 """Search: the same as reading everything, whatever is asked; and what every hit carries."""
 
+import sqlite3
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -14,7 +17,10 @@ from turnlog.catalog import Catalog
 from turnlog.catalog.ask.listing import sessions_shown
 from turnlog.catalog.ask.lookup import session_condition
 from turnlog.catalog.ask.query import parse
+from turnlog.catalog.ask.recall import recall
 from turnlog.catalog.ask.search import search
+from turnlog.catalog.index.conditions import Condition
+from turnlog.catalog.index.engine import Engine
 from turnlog.catalog.index.index import Index
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 from turnlog.catalog.index.sqlite.rowid import Rowids
@@ -392,3 +398,57 @@ def test_a_folder_whose_name_has_its_accents_apart_is_searched(tmp_path: Path):
         with Catalog(home) as catalog:
             assert len(catalog.cards(f"workspace:{apart}")) == 1
             assert len(catalog.search(f"needle workspace:={apart}")) == 1
+
+
+def test_every_file_of_a_session_is_behind_a_commit(monkeypatch: pytest.MonkeyPatch):
+    copies = [Plain(more=(("native", "same"), ("copy_of", "ours"))) for _ in range(2)]
+    inner = [Plain(more=(("native", "inner"), ("parent", "same"))) for _ in range(2)]
+    monkeypatch.setattr("turnlog.blame.commit.sessions_behind", lambda store, revisions: ["ours"])
+    with turnlog.open("memory:") as home:
+        index = Index(fill([*copies, *inner]).engine, lambda: home)
+        assert sorted(index.behind_commits("HEAD")) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("without", ["-foo.bar", '-"foo bar"', "-*oo.b*", "-foo"])
+def test_near_matches_lack_what_must_not_be_there(without: str):
+    index = fill([Plain((Doc("zebra foo.bar"),)), Plain((Doc("zebra"),)), Plain((Doc("quagga"),))])
+    page = recall([index], f"zebra quagga {without}", limit=9)
+    assert [place.hit.entry for place in page.places] == ["e3-1", "e2-1"]
+
+
+class _Meanwhile(SqliteEngine):
+    """Another process removes the first session before a statement that has this in it."""
+
+    def __init__(self, engine: Engine, before: str) -> None:
+        assert isinstance(engine, SqliteEngine)
+        super().__init__(engine.db)
+        self._before = before
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        if self._before in sql:
+            self.db.execute("DELETE FROM sessions WHERE id = 1")
+        return super().rows(sql, values)
+
+
+def test_a_session_that_is_removed_between_two_statements_is_left_out():
+    sessions = [Plain((Doc("zebra"),), title=title, tags=("x",)) for title in ("gone", "there")]
+    rows = Index(_Meanwhile(fill(sessions).engine, "SELECT id, ending")).listing(Condition())
+    assert [row.title for row in rows] == ["there (#x)"]
+    hits = search([Index(_Meanwhile(fill(sessions).engine, "max(step)"))], query="zebra", now_ms=NOW)
+    assert [hit.card.title for hit in hits] == ["there"]
+
+
+@pytest.mark.parametrize(
+    ("query", "costs"),
+    [("cost:>=3", [3_000_000]), ("cost:>3", []), ("cost:<3", [1_000_000]), ("-cost:>=3", [1_000_000])],
+)
+def test_what_its_subagents_cost_counts_as_in_a_listing(query: str, costs: list[int]):
+    index = fill([Plain(cost=1_000_000, more=(("subagents", "1 0 0 0 2 0 2000000"),)), Plain(cost=1_000_000)])
+    chosen = sessions_shown(index, query, None, everything=False, deleted=False)
+    assert [row.cost_micros for row in index.listing(chosen)] == costs
+
+
+def test_many_stars_are_one_and_take_no_time():
+    index = fill([Plain(title="é" + "a" * 150)])
+    for query, count in ((f"title:é{'*' * 30}b", 0), (f"title:é{'*' * 30}a", 1)):
+        assert index.count(sessions_shown(index, query, None, everything=False, deleted=False)) == count

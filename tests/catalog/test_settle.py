@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.catalog.plain import fill
 from turnlog.catalog.index.origin import HOOKED
 from turnlog.catalog.index.reconcile import _changed_pairs, _imports
-from turnlog.catalog.index.settle import _roots, settle
+from turnlog.catalog.index.settle import _roots, _subagents, settle
 from turnlog.catalog.index.sqlite.engine import SqliteEngine
 
 
@@ -88,3 +88,14 @@ def test_a_long_chain_of_forks_takes_one_pass():
     began = time.process_time()
     assert _roots(above, reversed(above))["s20000"] == ("s0", 20_000)
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("counting", [2, 3])
+def test_a_subagent_whose_file_was_copied_is_still_in_the_sum_of_its_parent(counting: int):
+    engine = _engine()
+    _session(engine, 1, "codex:main", "main", 0, agent="codex")
+    for id in (2, 3):
+        spent = "1 0 0 0 2 0 7" if id == counting else ""  # of two copies, one counts
+        _session(engine, id, "codex:sub", "sub", 0, agent="codex", parent="main", own=spent, path=f"/{id}")
+    _subagents(engine)
+    assert list(engine.rows("SELECT subagents FROM sessions WHERE id = 1")) == [("1 0 0 0 2 0 7",)]

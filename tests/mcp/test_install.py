@@ -233,3 +233,40 @@ def test_an_entry_of_another_shape_has_a_status_and_is_not_ours(machine: Machine
     assert status.arguments in ((), ("mcp",))
     with pytest.raises(AlreadyExists):
         machine.install(name)
+
+
+@pytest.mark.parametrize("name", server_names())
+def test_a_home_that_is_no_longer_set_is_taken_out(tmp_path: Path, name: str):
+    machine = Machine(tmp_path)
+    machine.install(name)
+    usual = machine.entry(name)
+    machine.places = machine.places._replace(target_home=str(tmp_path / "elsewhere"))
+    machine.install(name)
+    assert machine.entry(name) != usual
+    machine.places = machine.places._replace(target_home="")
+    machine.install(name)
+    assert machine.entry(name) == usual
+
+
+def test_a_database_that_somebody_wrote_into_our_entry_stays(machine: Machine):
+    machine.install("claude-code")
+    path = machine.path("claude-code")
+    value = json.loads(path.read_text())
+    value["mcpServers"]["turnlog"]["env"] = {"TURNLOG_HOME": "postgresql://there/db"}
+    path.write_text(json.dumps(value))
+    machine.install("claude-code")
+    assert machine.entry("claude-code")["env"] == {"TURNLOG_HOME": "postgresql://there/db"}
+
+
+def test_tools_and_variables_that_somebody_chose_stay(machine: Machine):
+    machine.install("copilot-cli")
+    path = machine.path("copilot-cli")
+    path.write_text(path.read_text().replace('"*"', '"search_sessions"'))
+    machine.install("copilot-cli")
+    assert machine.entry("copilot-cli")["tools"] == ["search_sessions"]
+    machine.install("codex")
+    path = machine.path("codex")
+    path.write_text(path.read_text().replace("env_vars = [", 'env_vars = ["MINE", '))
+    machine.install("codex")
+    assert "MINE" in machine.entry("codex")["env_vars"]
+    assert machine.entry("codex")["env_vars"].count("TURNLOG_HOME") == 1

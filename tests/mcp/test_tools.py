@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import turnlog
 from tests.cli.machine import claude_session
 from tests.mcp.desk import Desk, everything_of
 from turnlog import Text, ToolCall, Usage
+from turnlog.log.ids import handle_of
 from turnlog.mcp import tools as mcp_tools
 from turnlog.mcp.protocol import Refused, encoded
 
@@ -233,6 +235,26 @@ def test_worktrees_belong_to_it_and_what_only_says_so_does_not(person: Path, tmp
     desk.close()
 
 
+def test_it_may_have_any_number_of_worktrees(person: Path, monkeypatch: pytest.MonkeyPatch):
+    trees = [f"{Path.cwd()}-{number:0100}" for number in range(100)]
+    monkeypatch.setattr("turnlog.mcp.scope.worktrees_of", lambda top: trees)
+    there = write("The voucher bug", workspace=trees[-1])
+    desk = Desk()
+    assert desk.sessions("voucher") == [there]
+    assert [row["session"] for row in desk.data("list_sessions")["sessions"]] == [there]
+    assert desk.data("usage")["total"]["sessions"] == 1
+    desk.close()
+
+
+def test_a_session_whose_file_was_copied_can_be_read(desk: Desk, person: Path):
+    path = claude_session(person, str(Path.cwd()), OLD, "The voucher bug")
+    copy = path.parents[1] / "-backup" / path.name
+    copy.parent.mkdir()
+    shutil.copy(path, copy)
+    assert desk.sessions("voucher") == [OLD, OLD]
+    assert desk.data("read_session", session=OLD)["entries"]
+
+
 def test_in_the_home_folder_only_its_own_sessions_are_told_of(person: Path):
     mine = write("The voucher bug", workspace=str(person))
     write("The voucher bug of a project", workspace=str(person / "project"))
@@ -365,6 +387,18 @@ def test_the_session_that_asks_is_left_out(asking: Path, way: str, monkeypatch: 
     named = desk.call("search_sessions", meta=meta, query=f"vouchers session:{OWN}")["structuredContent"]["hits"]
     assert {hit["session"] for hit in named} == {OWN}
     assert desk.data("read_session", session=OWN)["entries"]
+    desk.close()
+
+
+@pytest.mark.parametrize("words", ["session:{}", "id:{}", "session:{handle}", "id:={}", "session:{upper}"])
+def test_the_session_that_asks_is_there_if_it_is_asked_for(person: Path, words: str):
+    own = write("The voucher bug")
+    desk = Desk(client="codex-mcp-client")
+    query = words.format(own, handle=handle_of(own), upper=own.upper())
+    for tool, rows in (("search_sessions", "hits"), ("list_sessions", "sessions")):
+        asked = desk.call(tool, meta={"threadId": own}, query=f"voucher {query}")["structuredContent"]
+        assert [row["session"] for row in asked[rows]] == [own], tool
+        assert desk.call(tool, meta={"threadId": own}, query="voucher")["structuredContent"][rows] == []
     desk.close()
 
 

@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         "a copy stays hidden although its original is gone",
         "catalog/index/copies.py",
-        "        is_repeat = there is not None and not there.is_deleted\n",
+        "        is_repeat = original is not None and not original.is_deleted\n",
         "        is_repeat = True\n",
         (COPIES,),
     ),

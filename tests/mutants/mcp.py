@@ -17,15 +17,15 @@ MUTANTS = [
     Mutant(
         "mcp: what a query says is not narrowed",
         "mcp/scope.py",
-        "return str(asked.within(*own, *more))",
-        "return str(asked.within(*more))",
+        "return asked.within(*own, *more)",
+        "return asked.within(*more)",
         (SERVED,),
     ),
     Mutant(
         "mcp: the session that asks is found",
         "mcp/caller.py",
-        'return [Filter("session", hidden, negated=True)] if hidden else [], skips_calls',
-        "return [], skips_calls",
+        'return [Filter("session", self.sessions, negated=True)] if self.sessions else []',
+        "return []",
         (SERVED,),
     ),
     Mutant(

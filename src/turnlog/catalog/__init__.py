@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar
 
     from turnlog.catalog.answer import FoundPage, Hits, Spending
+    from turnlog.catalog.ask.query import Query
     from turnlog.session import Home
     from turnlog.store.capability import TableConnection
 
@@ -253,7 +254,7 @@ class Catalog:
     @serialized
     def cards(
         self,
-        query: str = "",
+        query: str | Query = "",
         *,
         workspace: str | os.PathLike[str] | None = None,
         everything: bool = False,
@@ -377,7 +378,7 @@ class Catalog:
     @serialized
     def usage(
         self,
-        query: str = "",
+        query: str | Query = "",
         *,
         by: str = "day",
         workspace: str | os.PathLike[str] | None = None,

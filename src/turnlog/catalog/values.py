@@ -79,7 +79,7 @@ class Card(NamedTuple):
     damage: int
     """How many places in it cannot be read."""
     problem: str
-    """Why the session cannot be read at all; else empty."""
+    """Why the session cannot be read at all, or that its file was cut; else empty."""
     size_bytes: int
     is_conversation: bool
     """Whether the session has messages; false if it has only `turnlog run` or `turnlog checkpoint`."""

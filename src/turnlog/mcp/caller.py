@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnlog.catalog.ask.query import Filter, parse
 from turnlog.errors import NotFound
-from turnlog.log.ids import imported_id
+from turnlog.log.ids import handle_of, imported_id
 from turnlog.machine.environment import environment
 from turnlog.machine.folder import workspace_path
 from turnlog.mcp.offer import NAME, offered
@@ -104,19 +104,32 @@ def is_of_ours(tool: str) -> bool:
     return tool in _OWN or (NAME in tool and tool.endswith(tuple(_TOOLS)))
 
 
-def left_out(query: str, own: list[str]) -> tuple[list[Filter], bool]:
-    """The filters that leave out the caller's own session, and whether calls of our tools are left out, too.
+class LeftOut(NamedTuple):
+    """What an answer leaves out of what the caller did itself, unless its query asks for it."""
 
-    What the query asks for is not left out.
-    """
-    asked = parse(query).every_filter
-    named = [value for one in asked if one.name == "session" and not one.negated for value in one.values]
-    hidden = tuple(
-        id for id in own if not any(id.startswith(value.rpartition(":")[2].removeprefix("=")) for value in named)
-    )
-    tools = [value for one in asked if one.name == "tool" and not one.negated for value in one.values]
-    skips_calls = not any(is_of_ours(value) or NAME in value for value in tools)
-    return [Filter("session", hidden, negated=True)] if hidden else [], skips_calls
+    sessions: tuple[str, ...]
+    """The ids of the caller's own session."""
+    calls: bool
+    """Whether the calls of our tools are left out."""
+
+    @property
+    def filters(self) -> list[Filter]:
+        """The filters that leave out the session."""
+        return [Filter("session", self.sessions, negated=True)] if self.sessions else []
+
+    def has(self, card: Card) -> bool:
+        """Whether a session is the caller's own, or a subagent of it."""
+        return card.id in self.sessions or card.parent in self.sessions
+
+
+def left_out(query: str, own: list[str]) -> LeftOut:
+    """What is left out of the answer to a query of the session with these ids."""
+    asked = [clause for clause in parse(query).every_filter if not clause.negated]
+    named = [value for clause in asked if clause.name in ("session", "id") for value in clause.values]
+    begins = tuple(value.rpartition(":")[2].removeprefix("=").lower() for value in named)
+    sessions = tuple(id for id in own if not any(name.lower().startswith(begins) for name in (id, handle_of(id))))
+    tools = [value for clause in asked if clause.name == "tool" for value in clause.values]
+    return LeftOut(sessions, not any(is_of_ours(value) or NAME in value for value in tools))
 
 
 def is_call(match: EntryMatch) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnlog.errors import AlreadyExists, Invalid, TurnlogError, Unsupported
-from turnlog.interop.value import fields
+from turnlog.interop.value import as_list, fields
 from turnlog.machine.edit import FileEdit, edit_without_us, imprint_of, restored
 from turnlog.machine.environment import environment, user_folder
 from turnlog.machine.imprint import Imprints
@@ -182,12 +182,27 @@ def _refuse_others(text: str, entry: Entry | None, agent: ServerAgent, path: str
 
 
 def _merged(entry: Entry, wanted: Entry) -> Entry:
-    """Our entry, with the fields that the user added to it."""
+    """Our entry, with the fields that the user added to it, and the tools and variables that the user chose."""
     merged = {**entry, **wanted}
     for name in _ENVIRONS:
-        if name in entry or name in wanted:
-            merged[name] = {**fields(entry.get(name)), **fields(wanted.get(name))}
+        if name in merged:
+            before = fields(entry.get(name))
+            kept = {key: value for key, value in before.items() if key != HOME or not _is_folder(value)}
+            merged[name] = {**kept, **fields(wanted.get(name))}
+            if before and not merged[name]:
+                del merged[name]  # it had nothing but our home
+    if "tools" in entry:
+        merged["tools"] = entry["tools"]
+    if "env_vars" in wanted:
+        ours = wanted["env_vars"]
+        added = [one for one in as_list(entry.get("env_vars")) if one not in ours and one != HOME]
+        merged["env_vars"] = [*ours, *added]
     return merged
+
+
+def _is_folder(home: object) -> bool:
+    """Whether a home is in a folder: such a home was written here by us. What names a database never is."""
+    return isinstance(home, str) and "://" not in home
 
 
 def _with_entry(text: str, entry: Entry, agent: ServerAgent) -> str:

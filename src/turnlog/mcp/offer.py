@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,17 @@ def _about(schema: dict[str, Any], text: str) -> dict[str, Any]:
     return {**schema, "description": text}
 
 
-_TOOLS: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
-    "search_sessions": (
+class _Tool(NamedTuple):
+    """A tool as it is described to a model."""
+
+    title: str
+    description: str
+    properties: dict[str, Any]
+    required: tuple[str, ...]
+
+
+_TOOLS = {
+    "search_sessions": _Tool(
         "Search past sessions",
         "Find where something was said or done in past sessions of any agent: a question, an error message, code, a "
         "file. One line a hit; pass its session and entry to read_session. Places with all words come first, then "
@@ -46,7 +55,7 @@ _TOOLS: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
         },
         ("query",),
     ),
-    "read_session": (
+    "read_session": _Tool(
         "Read a session",
         "Read a session as text, from its beginning, or around or after an entry. Long tool output is folded; around "
         "an entry with limit 1 gives all of it, page by page.",
@@ -58,7 +67,7 @@ _TOOLS: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
         },
         ("session",),
     ),
-    "list_sessions": (
+    "list_sessions": _Tool(
         "List sessions",
         "The newest sessions: handle, agent, title, when, turns, cost.",
         {
@@ -68,7 +77,7 @@ _TOOLS: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
         },
         (),
     ),
-    "list_changes": (
+    "list_changes": _Tool(
         "List file changes",
         "What a turn of a session changed in files, by whatever means; or, for a path, which turn of which session "
         "wrote each of its lines.",
@@ -80,7 +89,7 @@ _TOOLS: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
         },
         (),
     ),
-    "usage": (
+    "usage": _Tool(
         "Tokens and cost",
         "What sessions used: tokens, and dollars at API prices.",
         {
@@ -89,7 +98,7 @@ _TOOLS: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
         },
         (),
     ),
-    "rewind": (
+    "rewind": _Tool(
         "Rewind a session",
         "Take the files and the conversation of a session back to before a turn. The first call only shows the plan, "
         "and its id in structuredContent.plan. Show the plan to the user; if they agree, call again with the same "
@@ -111,21 +120,21 @@ def offered(*, allow_rewind: bool) -> list[dict[str, Any]]:
 
 
 def _offer(name: str) -> dict[str, Any]:
-    title, description, properties, required = _TOOLS[name]
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if required:
-        schema["required"] = list(required)
+    tool = _TOOLS[name]
+    schema: dict[str, Any] = {"type": "object", "properties": tool.properties, "additionalProperties": False}
+    if tool.required:
+        schema["required"] = list(tool.required)
     is_reading = name != "rewind"
-    hints: dict[str, Any] = {"title": title, "readOnlyHint": is_reading, "openWorldHint": False}
+    hints: dict[str, Any] = {"title": tool.title, "readOnlyHint": is_reading, "openWorldHint": False}
     if not is_reading:
         hints |= {"destructiveHint": True, "idempotentHint": False}
-    return {"name": name, "description": description, "inputSchema": schema, "annotations": hints}
+    return {"name": name, "description": tool.description, "inputSchema": schema, "annotations": hints}
 
 
 def wrong_with(name: str, arguments: Mapping[str, Any]) -> str:
     """The error in the arguments for a tool; empty if there is none."""
-    _, _, properties, required = _TOOLS[name]
-    for key in required:
+    properties = _TOOLS[name].properties
+    for key in _TOOLS[name].required:
         if key not in arguments:
             return f"{key} is missing: {properties[key]['description']}"
     for key, value in arguments.items():

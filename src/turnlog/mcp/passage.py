@@ -80,16 +80,17 @@ class EntryText:
             fold = folded(text.split("\n"), HEAD, TAIL)
             yield from (_clipped(line) for line in fold.head)
             if fold.hidden:
-                yield f"… {count(fold.hidden, 'more line')}, {len(text):,} characters in all: {self._how}"
+                yield f"… {count(fold.hidden, 'more line')}, {len(text):,} characters in all: {self._hint}"
             yield from (_clipped(line) for line in fold.tail)
 
     def _shortened(self, text: str) -> str:
         if len(text) <= 2 * _LONGEST + 200:
             return text
-        return f"{text[:_LONGEST]}\n… {len(text) - 2 * _LONGEST:,} more characters: {self._how}\n{text[-_LONGEST:]}"
+        return f"{text[:_LONGEST]}\n… {len(text) - 2 * _LONGEST:,} more characters: {self._hint}\n{text[-_LONGEST:]}"
 
     @property
-    def _how(self) -> str:
+    def _hint(self) -> str:
+        """The arguments of `read_session` that give all of the entry."""
         return f"around {self.seq}, limit 1"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnlog.errors import Invalid, NotFound
 
@@ -20,22 +20,34 @@ Read all of it with read_session (go on with the cursor to its end), and list_ch
 Then write, in at most a page: the goal; what is done, with the files; decisions and their reasons; what was tried and
 did not work; what is open, and the very next step; commands to build and test. No secrets. Quote entry numbers for what
 matters."""
+
+
+class _Prompt(NamedTuple):
+    """A prompt with one argument."""
+
+    description: str
+    argument: str
+    about_argument: str
+    text: str
+
+
 _PROMPTS = {
-    "recall": (
-        "Find what was done before about something",
-        "topic",
-        "What to look for: an error, a file, a decision",
-        _RECALL,
+    "recall": _Prompt(
+        "Find what was done before about something", "topic", "What to look for: an error, a file, a decision", _RECALL
     ),
-    "handover": ("What the next agent has to know of a session", "session", "The id of the session", _HANDOVER),
+    "handover": _Prompt("What the next agent has to know of a session", "session", "The id of the session", _HANDOVER),
 }
 
 
 def offered_prompts() -> list[dict[str, Any]]:
     """The descriptions of all prompts."""
     return [
-        {"name": name, "description": about, "arguments": [{"name": key, "description": what, "required": True}]}
-        for name, (about, key, what, _) in _PROMPTS.items()
+        {
+            "name": name,
+            "description": prompt.description,
+            "arguments": [{"name": prompt.argument, "description": prompt.about_argument, "required": True}],
+        }
+        for name, prompt in _PROMPTS.items()
     ]
 
 
@@ -43,9 +55,9 @@ def filled(name: Any, arguments: Any) -> dict[str, Any]:
     """A prompt with its argument filled in."""
     if not isinstance(name, str) or name not in _PROMPTS:
         raise NotFound(f"no prompt {name!r:.80}: {', '.join(_PROMPTS)}")
-    about, key, _, text = _PROMPTS[name]
-    value = arguments.get(key) if isinstance(arguments, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    prompt = _PROMPTS[name]
+    value = arguments.get(prompt.argument) if isinstance(arguments, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(value, str) or not value.strip():
-        raise Invalid(f"the prompt {name} needs {key}")
-    content = {"type": "text", "text": text.format(value=value.strip())}
-    return {"description": about, "messages": [{"role": "user", "content": content}]}
+        raise Invalid(f"the prompt {name} needs {prompt.argument}")
+    content = {"type": "text", "text": prompt.text.format(value=value.strip())}
+    return {"description": prompt.description, "messages": [{"role": "user", "content": content}]}

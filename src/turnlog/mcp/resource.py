@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from turnlog.errors import NotFound
+from turnlog.mcp.caller import left_out
 from turnlog.mcp.page import READING_BYTES
 from turnlog.mcp.passage import EntryTexts
 from turnlog.mcp.protocol import encoded
@@ -40,8 +41,7 @@ TEMPLATES = [
 
 def listed(library: Library) -> list[dict[str, Any]]:
     """The newest sessions in the scope."""
-    own = library.own({})
-    cards = [card for card in sessions(library, "", own, []) if card.id not in own]
+    cards = sessions(library, "", left_out("", library.own({})))
     return [
         {
             "uri": f"turnlog://session/{quote(card.id, safe='')}",

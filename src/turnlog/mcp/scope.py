@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from turnlog.catalog.ask.query import Filter, parse
+from turnlog.catalog.ask.naming import AmbiguousName
+from turnlog.catalog.ask.query import Filter, Query, parse
 from turnlog.errors import Invalid, NotFound
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.machine.workspacetop import refuses_checkpoints
@@ -44,12 +45,12 @@ class Scope:
             return not self.folders
         return workspace in self.folders or (not self._is_alone and any(is_in(workspace, one) for one in self.folders))
 
-    def narrowed(self, query: str, *more: Filter) -> str:
+    def narrowed(self, query: str, *more: Filter) -> Query:
         """The query, limited to the scope: its own filters can only narrow it further."""
         asked = parse(query)
         values = tuple(f"={one}" for one in self.folders) if self._is_alone else self.folders
         own = (Filter("workspace", values),) if values else ()
-        return str(asked.within(*own, *more))
+        return asked.within(*own, *more)
 
     def session(self, catalog: Catalog, name: str) -> Card:
         """The session of that name. Raises `NotFound` also for one outside of the scope."""
@@ -77,5 +78,8 @@ class Scope:
 def _found(catalog: Catalog, name: str) -> Card | None:
     try:
         return catalog.find(name)
+    except AmbiguousName as error:
+        originals = [card for card in error.cards if card.copy_of != card.id]
+        return originals[0] if len(originals) == 1 else None  # the others are copies of its file
     except NotFound:
         return None

@@ -128,7 +128,7 @@ class Server:
     def _resources(self, params: dict[str, Any]) -> dict[str, Any]:
         from turnlog.mcp.resource import listed
 
-        return {"resources": self._asked(lambda: listed(self.library))}
+        return {"resources": self._or_refused(lambda: listed(self.library))}
 
     def _templates(self, params: dict[str, Any]) -> dict[str, Any]:
         from turnlog.mcp.resource import TEMPLATES
@@ -141,7 +141,7 @@ class Server:
         uri = params.get("uri")
         if not isinstance(uri, str) or not uri.isprintable():
             raise Refused(INVALID_PARAMS, "uri is missing, or is none")
-        return {"contents": self._asked(lambda: read(self.library, uri), RESOURCE_NOT_FOUND, {"uri": uri})}
+        return {"contents": self._or_refused(lambda: read(self.library, uri), RESOURCE_NOT_FOUND, {"uri": uri})}
 
     def _prompts(self, params: dict[str, Any]) -> dict[str, Any]:
         from turnlog.mcp.prompt import offered_prompts
@@ -151,10 +151,10 @@ class Server:
     def _prompt(self, params: dict[str, Any]) -> dict[str, Any]:
         from turnlog.mcp.prompt import filled
 
-        return self._asked(lambda: filled(params.get("name"), params.get("arguments") or {}))
+        return self._or_refused(lambda: filled(params.get("name"), params.get("arguments") or {}))
 
-    def _asked(self, ask: Any, missing: int = INVALID_PARAMS, data: Any = None) -> Any:
-        """The answer; an error becomes one of the protocol."""
+    def _or_refused(self, ask: Any, missing: int = INVALID_PARAMS, data: Any = None) -> Any:
+        """The result of `ask`; an error of ours becomes one of the protocol."""
         from turnlog.errors import Invalid, NotFound, TurnlogError
 
         try:

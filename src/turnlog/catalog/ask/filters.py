@@ -8,11 +8,12 @@ relative path begins in the current folder.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.ask.moment import moment
 from turnlog.catalog.ask.query import STATES, Filter, Query, cost_of
+from turnlog.catalog.index.columns import EPOCH
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.catalog.index.lookup import TimeSpan
 from turnlog.catalog.index.terms import Term
@@ -21,7 +22,6 @@ from turnlog.errors import Invalid
 if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = {
     "damaged": Condition(">", "sessions.damage", 0).or_(Condition("<>", "sessions.problem", "")),
     "fork": Condition("known", "sessions.fork"),
@@ -41,12 +41,12 @@ def span_of(query: Query, *, now_ms: int, zone: tzinfo | None = None) -> TimeSpa
     """The time span that `since:` and `until:` mean now."""
     since: list[int] = []
     until: list[int] = []
-    now = _EPOCH + timedelta(milliseconds=now_ms)
+    now = EPOCH + timedelta(milliseconds=now_ms)
     for clause in query.filters:
         if clause.name in _OF_TIME:
             is_until = clause.name == "until"
             at = moment(clause.values[0], now=now, zone=zone, is_end=is_until)
-            (until if is_until != clause.negated else since).append(-((_EPOCH - at) // timedelta(milliseconds=1)))
+            (until if is_until != clause.negated else since).append(-((EPOCH - at) // timedelta(milliseconds=1)))
     return TimeSpan(max(since, default=None), min(until, default=None))
 
 
@@ -169,7 +169,7 @@ def _of_session(clause: Filter, index: Index) -> Condition:
             return Condition("among", "sessions.id", tuple(index.behind_commits(values[0])))
         case "cost":
             sign, micros = cost_of(values[0])
-            return Condition(sign, "sessions.cost", micros)
+            return Condition(sign, "sessions.all_cost", micros)
         case _:
             kinds = either(*(_KINDS[value] for value in values if value in _KINDS))
             states = frozenset(values).intersection(STATES)
@@ -259,4 +259,5 @@ def _escaped(text: str) -> str:
 
 def _regex(text: str, one: str = ".") -> str:
     """A pattern as a regular expression; `one` is what `?` stands for."""
+    text = re.sub(r"\*{2,}", "*", text)  # each further star would multiply the time to match
     return "".join(f"{one}*" if char == "*" else one if char == "?" else re.escape(char) for char in text)

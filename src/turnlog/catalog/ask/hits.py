@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.answer import Hit
+from turnlog.catalog.index.columns import EPOCH
 from turnlog.catalog.index.keys import SHIFT
 from turnlog.catalog.index.terms import Needle
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from turnlog.catalog.index.index import Index
     from turnlog.catalog.index.lookup import EntryMatch, EntryQuery
     from turnlog.catalog.values import Card
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def hits_of(
@@ -32,7 +31,7 @@ def hits_of(
     texts = index.engine.texts(match.id for match in page if match.text is None)
     for match in page:
         card = cards.get(match.session)
-        if card is None:
+        if card is None or match.session not in newest:
             continue  # deleted since the query began
         whole = clean(match.text if match.text is not None else texts.get(match.id, ""))
         text, marks = snippet(whole, needles)

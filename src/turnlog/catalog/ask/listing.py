@@ -13,7 +13,7 @@ from turnlog.machine.folder import workspace_path
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from turnlog.catalog.ask.query import Filter
+    from turnlog.catalog.ask.query import Filter, Query
     from turnlog.catalog.index.index import Index
 
 LEFT_OUT = {
@@ -32,7 +32,7 @@ CONVERSATION = Condition("is", "sessions.is_conversation")
 
 
 def sessions_shown(
-    index: Index, query: str, workspace: str | os.PathLike[str] | None, *, everything: bool, deleted: bool
+    index: Index, query: str | Query, workspace: str | os.PathLike[str] | None, *, everything: bool, deleted: bool
 ) -> Condition:
     """The sessions that match a query, without those that are hidden unless asked for."""
     condition = IN_TRASH if deleted else Condition("not", "sessions.is_deleted").and_(NOT_MARKS)

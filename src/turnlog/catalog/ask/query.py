@@ -137,8 +137,10 @@ class Query(NamedTuple):
         )
 
 
-def parse(text: str) -> Query:
-    """Parse a query. Raises `Invalid` if it cannot be understood."""
+def parse(text: str | Query) -> Query:
+    """Parse a query, unless that is done. Raises `Invalid` if it cannot be understood."""
+    if isinstance(text, Query):
+        return text
     if len(text) > MAX_LENGTH:
         raise Invalid(f"a query of {len(text)} characters", hint=f"at most {MAX_LENGTH}")
     _refuse_surrogates(text)

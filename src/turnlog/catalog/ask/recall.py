@@ -11,7 +11,7 @@ from turnlog.catalog.answer import RecalledPage, RecalledPlace
 from turnlog.catalog.ask.hits import hits_of
 from turnlog.catalog.ask.listing import now_ms
 from turnlog.catalog.ask.lookup import entry_queries
-from turnlog.catalog.ask.page import matching
+from turnlog.catalog.ask.page import matching, read_page
 from turnlog.catalog.ask.query import Query, parse
 from turnlog.catalog.ask.titles import title_hits
 from turnlog.catalog.index.terms import Needle, Term
@@ -79,7 +79,7 @@ class _Place(NamedTuple):
 
 def recall(
     indexes: Sequence[Index],
-    query: str,
+    query: str | Query,
     *,
     limit: int,
     offset: int = 0,
@@ -157,7 +157,7 @@ class _Near:
         self._indexes, self._lookups, self._skips = indexes, lookups, skips
 
     def places(self, query: Query, sessions_before: set[tuple[int, int]]) -> list[_Place]:
-        """The best place of each session that is not in `known`, best session first."""
+        """The best place of each session that is not in `sessions_before`, best session first."""
         words = self._rarest(query)
         best: dict[tuple[int, int], dict[int, tuple[EntryMatch, list[str]]]] = {}
         for word, _ in words:
@@ -188,16 +188,16 @@ class _Near:
             for word in words
             if len(word) > 1
         }
-        there = sorted((count, word) for word, count in counts.items() if count)[:_RAREST]
-        most = max((count for count, _ in there), default=1) + 1
-        return [(word, 1.0 + log(most / count)) for count, word in there]
+        rarest = sorted((count, word) for word, count in counts.items() if count)[:_RAREST]
+        most = max((count for count, _ in rarest), default=1) + 1
+        return [(word, 1.0 + log(most / count)) for count, word in rarest]
 
     def _having(self, query: Query, word: str) -> Iterator[tuple[int, EntryMatch]]:
         term = _near_term(word)
         negated = tuple(one for one in query.terms if one.negated)
         for number, (index, lookup) in enumerate(zip(self._indexes, self._lookups, strict=True)):
-            for match in index.engine.entries(lookup._replace(terms=(term, *negated)), limit=_LOOKED_AT):
-                yield number, match
+            page = read_page(index, lookup._replace(terms=(term, *negated)), _LOOKED_AT)
+            yield from ((number, match._replace(text=None)) for match in page.matches)
 
 
 def _near_term(word: str) -> Term:

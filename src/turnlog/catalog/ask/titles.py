@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from turnlog.catalog.answer import Hit
 from turnlog.catalog.ask.filters import active, of_entries, title_condition
-from turnlog.catalog.ask.hits import EPOCH, resume_command
+from turnlog.catalog.ask.hits import resume_command
+from turnlog.catalog.index.columns import EPOCH
 from turnlog.catalog.index.conditions import Condition, either
 from turnlog.catalog.index.keys import SHIFT
 from turnlog.catalog.index.lookup import bounded

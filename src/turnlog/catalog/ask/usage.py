@@ -46,7 +46,7 @@ _UNIX_EPOCH = 719_163  # as a day of `date`
 def usage(
     indexes: Sequence[Index],
     *,
-    query: str = "",
+    query: str | Query = "",
     by: str = "day",
     workspace: str | None = None,
     timezone: tzinfo | None = None,
@@ -109,7 +109,7 @@ def _dearest(spending: Spending) -> tuple[int, str]:
 
 def _grouped(
     indexes: Sequence[Index],
-    query: str,
+    query: str | Query,
     kinds: tuple[str, ...],
     workspace: str | None,
     zone: tzinfo | None,

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from turnlog.catalog.glance import claude_code, codex, gemini_cli
 from turnlog.catalog.glance.ends import SessionGlance, stem_of
-from turnlog.catalog.index.columns import clean, path_column
+from turnlog.catalog.index.columns import clean, path_column, workspace_column
 from turnlog.catalog.index.ending import UNREAD
 from turnlog.catalog.index.lookup import bounded
 from turnlog.catalog.index.rows import GlanceRow
 from turnlog.catalog.index.sqlite.watchlist import OURS
 from turnlog.log.prompt import is_title
-from turnlog.machine.folder import workspace_path
 
 QUICK = {"claude-code": claude_code, "codex": codex, "gemini-cli": gemini_cli}
 _DEEPEST = 12
@@ -27,6 +26,7 @@ _MOST = 50_000
 _SHOWN, _NEAR = 120, 80
 """How many of the newest sessions are examined: of all, and of this folder."""
 _FITTING = 100
+_workspace_column = lru_cache(maxsize=1024)(workspace_column)
 _ASIDE = "agent-"
 """The beginning of the names of subagents' files, which no listing shows."""
 
@@ -124,7 +124,8 @@ class FileSurvey:
                     status = entry.stat()
                 except OSError:
                     continue
-                files_here.append((status.st_mtime_ns, agent, folder, name, status.st_size))
+                if S_ISREG(status.st_mode):  # a pipe would be waited for
+                    files_here.append((status.st_mtime_ns, agent, folder, name, status.st_size))
         except OSError:
             return below
         finally:
@@ -193,24 +194,16 @@ def row_of_glance(file: FoundFile, session: SessionGlance, key: str = "") -> Gla
         agent=file.agent,
         path=path_column(file.path),
         key=key,
-        workspace=_workspace(session.workspace),
+        workspace=_workspace_column(session.workspace),
         title=clean(title) if title and is_title(title, session.workspace) else None,
         preview=clean(session.preview),
         created=session.created_ms if session.created_ms is not None else updated,
         updated=updated,
-        fork=session.fork,
-        parent=session.parent,
+        fork=session.fork and clean(session.fork),
+        parent=session.parent and clean(session.parent),
         is_hidden=session.is_hidden,
         is_deleted=False,
         is_conversation=True,
         size=file.size,
         ending=UNREAD,
     )
-
-
-@lru_cache(maxsize=1024)
-def _workspace(folder: str | None) -> str | bytes | None:
-    if not folder:
-        return None
-    is_path = folder.startswith("/") and "\0" not in folder
-    return path_column(workspace_path(folder) if is_path else folder)

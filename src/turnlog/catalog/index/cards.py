@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from turnlog.catalog.index.columns import path_of, time_of, tokens, words
+from turnlog.catalog.index.columns import COST, path_of, time_of, tokens, words
 from turnlog.catalog.index.ending import OPEN, UNREAD, WAITING
 from turnlog.catalog.values import Card, ListingRow
 
@@ -32,8 +32,7 @@ _SIMPLE = (
 )
 _LINE = (
     "name, is_ours, coalesce(agent, ''), coalesce(workspace, ''), coalesce(nullif(title, ''), preview), updated, "
-    "turns, cost + CASE subagents WHEN '' THEN 0 "
-    "ELSE CAST(substr(subagents, length(rtrim(subagents, '0123456789')) + 1) AS BIGINT) END, unpriced <> ''"
+    f"turns, {COST}, unpriced <> ''"
 )
 """The fields of a `ListingRow`, except the state."""
 _ROW = "row "
@@ -67,23 +66,29 @@ class ListingColumns:
 
     def __init__(self) -> None:
         self.maker = CardMaker()
-        self.special = f"NOT ({_SIMPLE} AND (updated IS NULL OR updated <= {self.maker.now_ms - LATELY_MS}))"
-        """The condition for sessions with more to show. Instead of a state, these have `_ROW` and their number."""
-        self.lines = f"{_LINE}, CASE WHEN {self.special} THEN '{_ROW}' || id ELSE {_STATE} END"
+        special = f"NOT ({_SIMPLE} AND (updated IS NULL OR updated <= {self.maker.now_ms - LATELY_MS}))"
+        # Sessions with more to show have `_ROW` and their number instead of a state.
+        self.lines = f"{_LINE}, CASE WHEN {special} THEN '{_ROW}' || id ELSE {_STATE} END"
         self.facts = "id, ending, writer, fork, parent, is_hidden, is_archived, damage, problem, tags"
 
     def listing(
-        self, rows: Iterable[tuple[Any, ...]], facts: Callable[[], Iterable[tuple[Any, ...]]]
+        self, rows: Iterable[tuple[Any, ...]], facts: Callable[[list[int]], Iterable[tuple[Any, ...]]]
     ) -> list[ListingRow]:
-        """The rows of a listing, newest first. `facts` returns the facts of special sessions, if there are any."""
+        """The rows of a listing, newest first. `facts` returns the facts of sessions; one that is gone has none."""
         listed: list[ListingRow] = list(map(ListingRow._make, rows))
         listed.sort(key=_newness, reverse=True)  # faster than looking up each row in the order of an index
-        special = [index for index, line in enumerate(listed) if line.state.startswith(_ROW)]
+        special = {
+            index: int(line.state.removeprefix(_ROW))
+            for index, line in enumerate(listed)
+            if line.state.startswith(_ROW)
+        }
         if special:
-            facts_by_id = {row[0]: row[1:] for row in facts()}
-            for index in special:
-                line = listed[index]
-                listed[index] = _special(line, self.maker, *facts_by_id[int(line.state.removeprefix(_ROW))])
+            facts_by_id = {row[0]: row[1:] for row in facts(list(special.values()))}
+            for index, id in special.items():
+                if id in facts_by_id:
+                    listed[index] = _special(listed[index], self.maker, *facts_by_id[id])
+            gone = {index for index, id in special.items() if id not in facts_by_id}  # another process removed them
+            listed = [line for index, line in enumerate(listed) if index not in gone] if gone else listed
         odd = [index for index, line in enumerate(listed) if not isinstance(line.workspace, str)]  # pyright: ignore[reportUnnecessaryIsInstance]
         for index in odd:
             listed[index] = listed[index]._replace(workspace=os.fsdecode(listed[index].workspace))
@@ -112,7 +117,7 @@ def _remarks(
 ) -> list[str]:
     """Remarks on what is special about a session."""
     remarks = [
-        f"cannot be read: {problem}" if problem else "",
+        problem.removeprefix("it "),  # "cannot be read: …" or "was cut: …"
         f"fork of {fork.rpartition('-')[2] if is_ours and fork[:8].isdecimal() else fork[:20]}" if fork else "",
         "subagent" if parent else "",
         "hidden" if is_hidden else "",

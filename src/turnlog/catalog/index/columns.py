@@ -10,7 +10,7 @@ from turnlog.catalog.values import TokenSums
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 LATEST = (1 << 43) - 1
 """The largest number of milliseconds that fits into the id of a text."""
@@ -19,6 +19,11 @@ LARGEST = (1 << 63) - 1
 MOST = 1 << 53
 """The largest number of tokens or milliseconds of one row, so that the sum of a few columns fits as well."""
 _NOTHING = TokenSums()
+COST = (
+    "(sessions.cost + CASE sessions.subagents WHEN '' THEN 0 ELSE "
+    "CAST(substr(sessions.subagents, length(rtrim(sessions.subagents, '0123456789')) + 1) AS BIGINT) END)"
+)
+"""In SQL: the cost of a session and its subagents, as `Card.cost_micros`."""
 
 
 def clean(text: str) -> str:
@@ -63,13 +68,26 @@ def path_of(value: str | bytes) -> str:
     return value
 
 
+def workspace_column(folder: object) -> str | bytes | None:
+    """The folder that a session names, for a column, with links resolved; None if it is no text that can be a path."""
+    if not isinstance(folder, str) or not folder:
+        return None
+    from turnlog.errors import Invalid
+    from turnlog.machine.folder import workspace_path
+
+    try:
+        return path_column(workspace_path(folder) if folder.startswith("/") and "\0" not in folder else folder)
+    except (Invalid, UnicodeEncodeError):  # half a surrogate pair, which JSON may have
+        return None
+
+
 def ms_of(at: datetime | None) -> int | None:
     """Milliseconds since 1970, within the limits of a column."""
     if at is None:
         return None
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
-    return min(max((at - _EPOCH) // _MS, 0), LATEST)
+    return min(max((at - EPOCH) // _MS, 0), LATEST)
 
 
 def time_of(ms: int | None) -> datetime | None:

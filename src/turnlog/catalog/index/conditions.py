@@ -10,11 +10,11 @@ from turnlog.log.startup import NamedTuple
 class Condition(NamedTuple):
     """A condition; without an `op` it is empty, and always holds.
 
-    `op` is a comparison of a column with the value (`=`, `<>`, `<`, `<=`, `>`, `>=`), or one of these: `is`, `not` (a
-    flag), `known`, `unknown` (null), `in` (a few values), `among` (any number of rows), `like` (one of several
-    patterns, upper and lower case are the same), `begins` (with that, to the letter), `regexp`, `touches` (an entry
-    whose files are so), `has` (a session with entries that are wanted); `and`, `or`, `but not`, with conditions for
-    values.
+    `op` is a comparison of a column with the value (`=`, `<>`, `<`, `<=`, `>`, `>=`), or one of these: `is`, `not` (the
+    column is a flag), `known`, `unknown` (null), `in` (a few values), `among` (any number of rows), `like` (one of
+    several patterns; upper and lower case are the same), `begins` (with the value; case matters), `regexp`, `touches`
+    (an entry with a file for which the value, a condition, holds), `has` (a session with an entry that the value, a
+    lookup, finds); `and`, `or`, `but not`, whose values are conditions.
     """
 
     op: str = ""

@@ -57,14 +57,14 @@ def repeated_by_copies(db: Engine) -> dict[int, Repeated]:
     repeated: dict[int, Repeated] = {}
     for id, _, carried in rows:
         of, spent = copies[id].of, copies[id].spent
-        there = originals.get(of[0])
-        is_repeat = there is not None and not there.is_deleted
+        original = originals.get(of[0])
+        is_repeat = original is not None and not original.is_deleted
         owed = {
             f"copied {of[one.of].session} {one.at} {one.model}": one
             for one in spent
-            if one.of < len(of) and not any(original in originals for original in of[: one.of + 1])
+            if one.of < len(of) and not any(each in originals for each in of[: one.of + 1])
         }
-        name = there.name if there is not None else of[0].session
+        name = original.name if original is not None else of[0].session
         repeated[id] = Repeated(name, carried if is_repeat else -1, is_repeat and id not in longer, owed)
     return repeated
 

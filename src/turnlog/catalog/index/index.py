@@ -55,8 +55,8 @@ class Index:
         sql, values = where(self.engine, sessions)
         columns = ListingColumns()
         rows = self.engine.rows(f"SELECT {columns.lines} FROM {self._sessions} WHERE {sql}", values)
-        facts = f"SELECT {columns.facts} FROM {self._sessions} WHERE {sql} AND {columns.special}"
-        return columns.listing(rows, lambda: self.engine.rows(facts, values))
+        facts = f"SELECT {columns.facts} FROM {self._sessions} WHERE {self.engine.among_numbers('id')}"
+        return columns.listing(rows, lambda ids: self.engine.rows(facts, (ids,)))
 
     def ids(self) -> list[str]:
         """The ids of all sessions."""
@@ -112,12 +112,15 @@ class Index:
         if self._home is None:
             raise Invalid(f"commit:{revisions:.80} needs a home with checkpoints", hint="ask a catalog of a home")
         ours = ("", *sessions_behind(interior(self._home()).store, revisions))
-        sessions = self._named(Condition("in", "sessions.native", ours).or_(Condition("in", "sessions.copy_of", ours)))
-        return [*sessions.values(), *self._named(Condition("in", "sessions.parent", ("", *sessions))).values()]
+        sessions = self._natives(
+            Condition("in", "sessions.native", ours).or_(Condition("in", "sessions.copy_of", ours))
+        )
+        return [*sessions, *self._natives(Condition("in", "sessions.parent", ("", *sessions.values())))]
 
-    def _named(self, sessions: Condition) -> dict[str, int]:
+    def _natives(self, sessions: Condition) -> dict[int, str]:
+        """The ids of these sessions, by row: several files may have a session of one id."""
         sql, values = where(self.engine, sessions)
-        return dict(self.engine.rows(f"SELECT native, id FROM {self._sessions} WHERE {sql}", values))
+        return dict(self.engine.rows(f"SELECT id, native FROM {self._sessions} WHERE {sql}", values))
 
     def spending(self, asked: SpendingQuery) -> list[tuple[Any, ...]]:
         """For each session, day and model: requests, millionths of micro-dollars, unpriced requests, token counts."""

@@ -35,7 +35,7 @@ class Paid(NamedTuple):
     why: str | None = None
 
 
-class _Known(msgspec.Struct):
+class _CachedPrices(msgspec.Struct):
     """The cached prices, and their version."""
 
     stamp: str
@@ -46,20 +46,20 @@ class Prices:
     """The cached prices, and those that this run had to look up."""
 
     def __init__(self, db: Engine) -> None:
-        known_before = get_note(db, PRICES)
+        encoded = get_note(db, PRICES)
         self._terms: dict[str, list[Terms]] = {}
-        self._found: dict[tuple[str, date], Tariff | None] = {}
+        self._tariffs: dict[tuple[str, date], Tariff | None] = {}
         """The tariffs that hold for a whole day, in millionths of micro-dollars."""
         self._stamp = stamp()
         self._is_unsaved = True
-        self.is_outdated = known_before is not None
+        self.is_outdated = encoded is not None
         """Whether the sums were made with other prices than those of now."""
         try:
-            before = msgspec.json.decode(known_before, type=_Known) if known_before is not None else None
+            cached = msgspec.json.decode(encoded, type=_CachedPrices) if encoded is not None else None
         except (msgspec.DecodeError, msgspec.ValidationError):
-            before = None
-        if before is not None and before.stamp == self._stamp:
-            self._terms, self._is_unsaved, self.is_outdated = before.terms, False, False
+            cached = None
+        if cached is not None and cached.stamp == self._stamp:
+            self._terms, self._is_unsaved, self.is_outdated = cached.terms, False, False
 
     @property
     def stamp(self) -> str:
@@ -73,13 +73,13 @@ class Prices:
         if paid.usage == NOTHING:
             return 0
         key = paid.model, (at if at.tzinfo is UTC else at.astimezone(UTC)).date()
-        if key in self._found:
-            tariff = self._found[key]
+        if key in self._tariffs:
+            tariff = self._tariffs[key]
         else:
             terms = self._terms_of(paid.model, at)
             tariff = None if terms.tariff is None else _in_picos(terms.tariff)
             if terms.hold(at):
-                self._found[key] = tariff
+                self._tariffs[key] = tariff
         price = None if tariff is None else tariff.price(paid.usage, is_total=paid.is_of_several)
         return None if price is None else min(round(price.dollars), LARGEST)
 
@@ -93,9 +93,9 @@ class Prices:
             self._is_unsaved = True
         return price_terms
 
-    def add(self, known: bytes) -> None:
+    def add(self, encoded: bytes) -> None:
         """Add prices that another process looked up."""
-        other = msgspec.json.decode(known, type=_Known)
+        other = msgspec.json.decode(encoded, type=_CachedPrices)
         if other.stamp == self._stamp:
             for model, terms in other.terms.items():
                 new = [one for one in terms if one not in self._terms.get(model, ())]
@@ -105,7 +105,7 @@ class Prices:
     def remember(self, db: Engine) -> None:
         """Store the prices for the next run. Inside a transaction."""
         if self._is_unsaved:
-            set_note(db, PRICES, msgspec.json.encode(_Known(self._stamp, self._terms)))
+            set_note(db, PRICES, msgspec.json.encode(_CachedPrices(self._stamp, self._terms)))
             set_note(db, PRICES_OF, self._stamp)
 
     def recompute(self, db: Engine, *, only_unpriced: bool = False) -> set[int]:

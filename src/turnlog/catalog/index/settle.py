@@ -305,7 +305,8 @@ def _subagents(db: Engine) -> None:
     own: dict[str, list[int]] = {}
     for _, is_ours, agent, native, parent, spent, _ in rows:
         mine = _name(is_ours, agent, native)
-        own[mine] = [int(word) for word in spent.split()]
+        numbers = [int(word) for word in spent.split()] or [0] * 7
+        own[mine] = [a + b for a, b in zip(own.get(mine, [0] * 7), numbers, strict=True)]  # files may be copied
         if parent is not None:
             children.setdefault(_name(is_ours, agent, parent), []).append(mine)
     for id, is_ours, agent, native, _, _, before in rows:
@@ -317,8 +318,7 @@ def _subagents(db: Engine) -> None:
                 continue
             seen.add(name)
             waiting += children.get(name, ())
-            if own[name]:
-                total = [a + b for a, b in zip(total, own[name], strict=True)]
+            total = [a + b for a, b in zip(total, own[name], strict=True)]
         text = " ".join(map(str, total)) if any(total) else ""
         if text != before:
             changed.append((text, id))

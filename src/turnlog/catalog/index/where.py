@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from turnlog.catalog.index.columns import COST
 from turnlog.catalog.index.conditions import Clause, Condition
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine
 
 _EXPRESSIONS = {
+    "sessions.all_cost": COST,
     "sessions.shown": "coalesce(nullif(sessions.title, ''), sessions.preview)",
     "sessions.began": "coalesce(sessions.created, sessions.updated)",
     "docs.is_repeat": "docs.step <= sessions.repeats",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from turnlog.catalog.index.batch import Batch, IndexedSession
-from turnlog.catalog.index.columns import clean, lines, ms_of, path_column
+from turnlog.catalog.index.columns import clean, lines, ms_of, workspace_column
 from turnlog.catalog.index.sqlite.watchlist import Stamp
 from turnlog.catalog.index.totals import encode_totals
 from turnlog.catalog.read.counts import SessionCounts
@@ -17,7 +17,6 @@ from turnlog.formats import Format, Jump, Problem, Reading, ResumePoint, Session
 from turnlog.interop.proof import proof
 from turnlog.log.identity import id_of, key_id
 from turnlog.log.prompt import is_title
-from turnlog.machine.folder import workspace_path
 from turnlog.thread.home.handedover import HandedOver
 
 if TYPE_CHECKING:
@@ -51,10 +50,9 @@ def read_session(
     saved, reading = _begin(form, source, stamp, before)
     start = 0 if saved is None else saved.steps
     intake = Intake(batch, session, start=start, is_new=before is None)
-    damage = _Damage(reading.problems)
+    damage = _Damage(reading.problems, 0 if saved is None else saved.damage)
     if saved is not None:
-        intake.counts = SessionCounts.thaw(saved.counts)
-        intake.at, damage.count = saved.at, saved.damage
+        intake.counts, intake.at = SessionCounts.thaw(saved.counts), saved.at
     created = ms_of(reading.header.created)
     intake.copied = reading.header.copied
     if intake.copied is None and form.write is not None:
@@ -62,7 +60,7 @@ def read_session(
     intake.default_at = created if created is not None else stamp.mtime // 1_000_000
     recent = _steps(reading, intake, damage, start, can_grow=form.growth is not None)
     intake.finish()
-    mark = _resume_point(source, reading, recent, stamp)
+    mark = _resume_point(source, reading, recent, stamp, damage)
     title = reading.header.title
     if title is None and saved is not None and before is not None:
         title = before.title  # the title may be in the part that was not read again
@@ -85,17 +83,21 @@ def _begin(
 class _Damage:
     """Counts unreadable places. Text that was decoded with replacements does not count."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[Problem], before: int) -> None:
         self._problems = problems
         self._seen = 0
-        self.count = 0
+        self._before = self._count = before
 
     def now(self) -> int:
         """The number of unreadable places so far."""
         if len(self._problems) > self._seen:
-            self.count += sum(problem.offset is not None for problem in self._problems[self._seen :])
+            self._count += sum(problem.offset is not None for problem in self._problems[self._seen :])
             self._seen = len(self._problems)
-        return self.count
+        return self._count
+
+    def until(self, offset: int) -> int:
+        """The number of those before an offset: what follows it, such as a torn last line, is read again."""
+        return self._before + sum(one.offset is not None and one.offset < offset for one in self._problems)
 
 
 def _steps(
@@ -121,16 +123,20 @@ def _steps(
     return dict(recent)
 
 
-def _resume_point(source: Source, reading: Reading, recent: dict[int, tuple[Any, ...]], stamp: Stamp) -> bytes | None:
+def _resume_point(
+    source: Source, reading: Reading, recent: dict[int, tuple[Any, ...]], stamp: Stamp, damage: _Damage
+) -> bytes | None:
     mark = reading.mark
     recent_mark = recent.get(mark.steps) if mark is not None else None
     if mark is None or recent_mark is None:
         return None
-    counts, damage, at = recent_mark
+    counts, so_far, at = recent_mark
+    if mark.offset:  # 0 in a database
+        so_far = damage.until(mark.offset)
     prefix = proof(source.path, mark.offset)
     try:
         return msgspec.msgpack.encode(
-            _SavedReading(mark.offset, mark.steps, mark.state, counts, damage, at, stamp.size, prefix)
+            _SavedReading(mark.offset, mark.steps, mark.state, counts, so_far, at, stamp.size, prefix)
         )
     except (TypeError, OverflowError, UnicodeEncodeError):
         return None  # it is read whole next time
@@ -157,7 +163,7 @@ def _row(
         "title": clean(title) if title and is_title(title, header.workspace) else None,
         "is_archived": facts.get("archived") is True,
         "is_conversation": counts.messages > 0,
-        "workspace": _workspace(facts.get("workspace")) or _workspace(header.workspace),
+        "workspace": workspace_column(facts.get("workspace")) or workspace_column(header.workspace),
         "created": ms_of(header.created) if header.created is not None else counts.first_ms or last,
         "updated": last,
         "tags": lines(str(tag) for tag in tags) if isinstance(tags, list) else "",  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
@@ -182,14 +188,6 @@ def heading(source: Source, header: SessionHeader) -> SessionRow:
         "origin": clean(f"{source.agent}\n{header.identity or header.id}"),
         "is_hidden": header.hidden,
     }
-
-
-def _workspace(folder: Any) -> str | bytes | None:
-    if not isinstance(folder, str) or not folder:
-        return None
-    if "\0" in folder or not folder.startswith("/"):
-        return path_column(folder)
-    return path_column(workspace_path(folder))
 
 
 def _unreadable_reason(reading: Reading, counts: SessionCounts) -> str:

@@ -182,8 +182,8 @@ class Indexer:
             job = jobs.get((known.path, known.key, agent)) or self._job(known)
             if job is not None:
                 jobs[job.key], job.is_unread = job, True
-        for source, place in self._gone.only_kept() if self._gone is not None else ():
-            job = kept_job(source, place, self._watchlist.source(source.agent, source.path, source.key))
+        for source, kept_path in self._gone.only_kept() if self._gone is not None else ():
+            job = kept_job(source, kept_path, self._watchlist.source(source.agent, source.path, source.key))
             jobs[job.key] = job
         for job in jobs.values():
             if job.source is not None and not job.is_kept:

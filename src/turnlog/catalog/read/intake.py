@@ -135,10 +135,10 @@ def saved_reading(kind: type[_T], before: IndexedSession | None, stamp: Stamp) -
     if before is None or before.resume_point is None or before.inode != stamp.inode:
         return None
     try:
-        kept = msgspec.msgpack.decode(before.resume_point, type=kind)
+        saved = msgspec.msgpack.decode(before.resume_point, type=kind)
     except (msgspec.DecodeError, msgspec.ValidationError):
         return None
-    return kept if SessionCounts.can_thaw(kept.counts) else None
+    return saved if SessionCounts.can_thaw(saved.counts) else None
 
 
 def shrank(stamp: Stamp, before: IndexedSession | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from turnlog.mcp.caller import left_out
+from turnlog.mcp.caller import LeftOut, left_out
 from turnlog.mcp.page import SEARCH_BYTES, fitted, minute, offset_of, result
 from turnlog.mcp.quote import QUOTED
 from turnlog.reader.naming.shortname import short_names
@@ -25,12 +25,11 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
         arguments.get("limit", _LIMIT),
         offset_of(arguments.get("cursor")),
     )
-    own = library.own(meta)
-    hidden, _ = left_out(query, own)
-    cards = listed(library, query, own, hidden)
+    hidden = left_out(query, library.own(meta))
+    cards = listed(library, query, hidden)
     page = cards[offset : offset + limit]
     rows = [_row(library, *pair) for pair in zip(page, short_names(page, library.catalog.ids()), strict=True)]
-    notes = [*library.notes(), *(["Your own session is left out."] if hidden else [])]
+    notes = [*library.notes(), *(["Your own session is left out."] if hidden.sessions else [])]
 
     def make(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         left = max(0, len(cards) - offset - len(rows))
@@ -47,14 +46,10 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     return fitted(rows, make, SEARCH_BYTES)
 
 
-def listed(library: Library, query: str, own: Sequence[str], hidden: Sequence[Any]) -> list[Card]:
+def listed(library: Library, query: str, hidden: LeftOut) -> list[Card]:
     """The sessions in the scope, without the one that asks."""
-    cards = library.catalog.cards(library.scope.narrowed(query, *hidden))
-    return [
-        card
-        for card in cards
-        if library.scope.covers(card.workspace) and not (hidden and {card.id, card.parent} & {*own})
-    ]
+    cards = library.catalog.cards(library.scope.narrowed(query, *hidden.filters))
+    return [card for card in cards if library.scope.covers(card.workspace) and not hidden.has(card)]
 
 
 def _row(library: Library, card: Card, handle: str) -> dict[str, Any]:

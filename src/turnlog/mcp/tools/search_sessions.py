@@ -31,13 +31,12 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
     query, limit, offset = arguments["query"], arguments.get("limit", _LIMIT), offset_of(arguments.get("cursor"))
     if not query.strip():
         raise Invalid("query: nothing to look for", hint="an error message, a file, a topic, a question")
-    query, slip = _understood(query)
-    own = library.own(meta)
-    hidden, without_calls = left_out(query, own)
-    asked = library.scope.narrowed(query, *hidden)
+    query, remarks = _understood(query)
+    hidden = left_out(query, library.own(meta))
+    asked = library.scope.narrowed(query, *hidden.filters)
 
     def ask() -> RecalledPage:
-        skips, clean = is_call if without_calls else skip_none, library.quotes.passage
+        skips, clean = is_call if hidden.calls else skip_none, library.quotes.passage
         return library.catalog.ask(recall, asked, limit=limit, offset=offset, skips=skips, clean=clean)
 
     page = ask()
@@ -45,10 +44,12 @@ def call(library: Library, arguments: dict[str, Any], meta: dict[str, Any]) -> d
         library.catalog.refresh(at_once=True)  # it may have been said a moment ago
         page = ask()
     allowed = [
-        number for number, place in enumerate(page.places) if _is_visible(library, place.hit, own if hidden else [])
+        number
+        for number, place in enumerate(page.places)
+        if library.scope.covers(place.hit.card.workspace) and not hidden.has(place.hit.card)
     ]
     rows = [_row(library, page.places[number]) for number in allowed]
-    notes = [*slip, *library.notes()]
+    notes = [*remarks, *library.notes()]
     if page.is_cut:
         notes.append("That is a lot to look through, and only the newest was: another word or since: makes it less.")
 
@@ -80,11 +81,6 @@ def _understood(query: str) -> tuple[str, list[str]]:
             raise
         return " ".join(words), [f"Taken as plain words: {one_line(error.message)}."]
     return query, []
-
-
-def _is_visible(library: Library, hit: Hit, own: Sequence[str]) -> bool:
-    """Whether a session is in the scope, and no subagent of the one that asks."""
-    return library.scope.covers(hit.card.workspace) and hit.card.parent not in own
 
 
 def entry_of(hit: Hit) -> int | str:

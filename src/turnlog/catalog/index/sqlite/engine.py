@@ -150,8 +150,8 @@ class SqliteEngine:
             self.db.execute(
                 "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
             )
-            asked = "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ?"
-            words = self.db.execute(asked, (letter, letter + "\U0010ffff")).fetchall()
+            sql = "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ?"
+            words = self.db.execute(sql, (letter, letter + "\U0010ffff")).fetchall()
             self._terms.clear()
             self._terms[state] = words
         return self._terms[state]
@@ -200,20 +200,20 @@ def _times(span: TimeSpan, before: int | None) -> tuple[str, tuple[int, ...]]:
     from turnlog.catalog.index.lookup import bounded
     from turnlog.catalog.index.sqlite.rowid import LAST, first_at
 
-    asked = ["TRUE"]
+    conditions = ["TRUE"]
     within: list[int] = []
     if span.since is not None:
         since = bounded(span.since)
-        asked.append("{0} >= ? AND docs.at >= ?")
+        conditions.append("{0} >= ? AND docs.at >= ?")
         within += first_at(since), since
     ends = [span.until] if span.until is not None else []
     if before is not None:
         ends.append((before - 1 >> SHIFT) + 1)
     if ends:
         until = bounded(min(ends))
-        asked.append(f"{{0}} <= ? + {LAST} AND docs.at < ?")
+        conditions.append(f"{{0}} <= ? + {LAST} AND docs.at < ?")
         within += first_at(until - 1), until
-    return " AND ".join(asked), tuple(within)
+    return " AND ".join(conditions), tuple(within)
 
 
 def _json_array(values: list[int] | list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from urllib.parse import quote
 
@@ -20,7 +21,7 @@ def names_in(path: str, start: str, most: int) -> list[tuple[str, str]] | None:
     except UnicodeEncodeError:
         return []  # bytes that are not UTF-8: no name has them
     try:
-        database = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=_WAIT_S)
+        database = sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro", uri=True, timeout=_WAIT_S)
         try:
             rows = database.execute(_NAMES, (len(start), start, most)).fetchall()
         finally:
