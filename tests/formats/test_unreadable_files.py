@@ -8,8 +8,9 @@ import io
 import json
 import os
 import shutil
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,36 @@ def test_it_costs_only_the_session_in_it(agent: str, sample: Path, tmp_path: Pat
         with unreadable(path):
             list(format_of(agent).find(str(copy)))
             read_each(agent, sources, path)
+
+
+class Blocked(Exception):
+    """A pipe was waited for."""
+
+
+def give_up(number: int, frame: object) -> None:
+    raise Blocked
+
+
+@pytest.mark.parametrize(("agent", "sample"), SAMPLES, ids=lambda given: getattr(given, "name", given))
+def test_nobody_waits_for_a_pipe_in_its_place(agent: str, sample: Path, tmp_path: Path) -> None:
+    copy = tmp_path / sample.name
+    shutil.copytree(sample, copy) if sample.is_dir() else shutil.copy(sample, copy)
+    files = [path for path in copy.rglob("*") if path.is_file()] if copy.is_dir() else [copy]
+    before = signal.signal(signal.SIGALRM, give_up)
+    try:
+        for path in sorted(files, key=lambda path: path.stat().st_size)[:MOST]:
+            sources = list(format_of(agent).find(str(copy)))
+            path.unlink()
+            os.mkfifo(path)
+            signal.alarm(5)
+            list(format_of(agent).find(str(copy)))
+            for source in sources:
+                with suppress(OSError):
+                    list(format_of(agent).read(source).steps)
+            signal.alarm(0)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_names_of_codex_sessions_that_cannot_be_read_cost_the_names(tmp_path: Path) -> None:

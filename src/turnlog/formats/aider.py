@@ -15,7 +15,7 @@ from typing import Any
 from turnlog.formats import Format, Reading, Record, SessionHeader, Source, Step, Watching
 from turnlog.formats._shared.finding import homes_in_workspace
 from turnlog.formats._shared.key import Keys
-from turnlog.interop.folder import files_under, head_of
+from turnlog.interop.folder import at_once, files_under, head_of
 from turnlog.interop.value import local_moment
 from turnlog.log.block import Text
 from turnlog.log.entry import Message, Note, Spent
@@ -39,7 +39,7 @@ def _find(path: str) -> Iterator[Source]:
 
 def _chats(path: str) -> dict[str, str]:
     """Each chat by the time when it began, with a number if several began then."""
-    with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
+    with open(path, encoding="utf-8", errors="replace", newline="\n", opener=at_once) as file:
         _, *pieces = _START.split(file.read())
     chats: dict[str, str] = {}
     for time, chat in zip(pieces[::2], pieces[1::2], strict=True):

@@ -41,10 +41,15 @@ def is_plain_folder(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 
 
+def at_once(path: str, flags: int) -> int:
+    """For `open`: a pipe in the place of a file is opened at once, and is empty. Nobody waits for who may write."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def head_of(path: str, size: int = 1 << 16) -> bytes | None:
     """The beginning of a file; None if it cannot be read."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=at_once) as file:
             return file.read(size)
     except OSError:
         return None

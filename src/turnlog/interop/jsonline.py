@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, cast
 
 from msgspec import Struct
 
+from turnlog.interop.folder import at_once
 from turnlog.interop.problem import Problem
 from turnlog.log import zstd
 
@@ -35,7 +36,7 @@ def lines(path: str, *, limit: int = MAX_LINE, start: int = 0) -> Iterator[JsonL
     A file with `.zst` at the end of its name is decompressed on the way, up to what may come out of one of its size:
     the last line says so where more would.
     """
-    with open(path, "rb") as raw:
+    with open(path, "rb", opener=at_once) as raw:
         bounds = _Unpacked(raw) if path.endswith(".zst") else None
         file = raw if bounds is None else cast("BinaryIO", io.BufferedReader(bounds, _CHUNK))
         offset = _skipped(file, start) if bounds is not None else file.seek(start)
@@ -105,7 +106,7 @@ class _Unpacked(io.RawIOBase):
 
 def document(path: str, *, limit: int = MAX_LINE) -> tuple[bytes, list[Problem]]:
     """A whole file, or as much of it as is allowed."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=at_once) as file:
         data = file.read(limit + 1)
     if len(data) <= limit:
         return data, []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
+from turnlog.interop.folder import at_once
+
 _PIECE = 4096
 
 
@@ -12,7 +14,7 @@ def proof(path: str, size: int) -> bytes:
 
     It is unchanged as long as the file only grows.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=at_once) as file:
         return proof_of(file, size)
 
 

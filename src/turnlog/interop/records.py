@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from turnlog.interop.folder import at_once
 from turnlog.interop.json import decode
 from turnlog.interop.jsonline import MAX_LINE, document, lines
 from turnlog.interop.problem import Problem, report, tell
@@ -58,7 +59,7 @@ def typed_records(
     """
     decode_line = decode_line or _decode
     if not path.endswith(".zst"):
-        with open(path, "rb", buffering=_CHUNK) as file:
+        with open(path, "rb", buffering=_CHUNK, opener=at_once) as file:
             read = file.readline
             file.seek(start)
             while data := read(_MOST):
@@ -196,7 +197,7 @@ def objects_in(value: Any, what: str, problems: list[Problem], *, offset: int | 
 
 def record_at(path: str, offset: int) -> dict[str, Any]:
     """The record that begins there, once more; empty if it lies in a damaged line."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=at_once) as file:
         file.seek(offset)
         return record_in(file.readline())
 

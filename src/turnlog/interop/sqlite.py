@@ -6,6 +6,7 @@ file. What one value may be, and how much work and how many rows a file may take
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -15,6 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Struct
+
+from turnlog.interop.folder import at_once
 
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises; its messages may quote bytes of the file."""
@@ -118,6 +121,8 @@ class ForeignDatabase:
 @contextmanager
 def opened(path: str, *, wait_s: float = 5) -> Generator[ForeignDatabase]:
     """A database to read from. Raises one of `ERRORS`, or `OSError`."""
+    if not os.path.isfile(path):  # SQLite waits for what writes into a pipe
+        raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
     budget = _budget_of(path)
     base = _connected(path, budget, wait_s)
     try:
@@ -163,7 +168,7 @@ def _guarded(base: sqlite3.Connection, budget: _Budget) -> sqlite3.Connection:
 def is_database(path: str, **tables: Sequence[str]) -> bool:
     """Whether a file is SQLite and has these tables with these columns, stored."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=at_once) as file:
             if file.read(16) != b"SQLite format 3\0":
                 return False
         with opened(path) as base:

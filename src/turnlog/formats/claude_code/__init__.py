@@ -13,7 +13,7 @@ from turnlog.formats._shared.key import UUIDS
 from turnlog.formats._shared.transcript import written_by
 from turnlog.formats.claude_code.heading import CHAIN
 from turnlog.formats.claude_code.reading import ClaudeState, read
-from turnlog.interop.folder import files_under
+from turnlog.interop.folder import at_once, files_under
 from turnlog.interop.jsonline import lines
 from turnlog.interop.records import first_records, record_in
 from turnlog.interop.value import as_int, fields
@@ -63,7 +63,7 @@ _SIDE = b'"isSidechain":true'
 def _has(path: str, wanted: bytes) -> bool:
     """Whether a file has those bytes anywhere: a look that is much faster than at each line."""
     try:
-        with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as view:
+        with open(path, "rb", opener=at_once) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as view:
             return view.find(wanted) >= 0
     except (OSError, ValueError):
         return False  # gone meanwhile, or empty

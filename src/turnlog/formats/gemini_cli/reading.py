@@ -26,6 +26,7 @@ from turnlog.formats.gemini_cli.chat import Chat, Patch, id_of
 from turnlog.formats.gemini_cli.content import GeminiAnswerLine, GeminiUserLine, digest, meaning, prompt
 from turnlog.formats.gemini_cli.lists import ListedMessage, ListItem, ListTrie
 from turnlog.interop.copied import MARK, copied_in
+from turnlog.interop.folder import at_once
 from turnlog.interop.overlap import overlap
 from turnlog.interop.records import objects_in
 from turnlog.interop.value import EPOCH, fields, moment, text
@@ -68,7 +69,7 @@ def _root(folder: str) -> str | None:
     """The project's folder, which the program notes two levels up."""
     for _ in range(3):
         try:
-            with open(os.path.join(folder, ".project_root"), encoding="utf-8") as file:
+            with open(os.path.join(folder, ".project_root"), encoding="utf-8", opener=at_once) as file:
                 return text(file.read(4096).strip())
         except (OSError, UnicodeDecodeError):
             folder = os.path.dirname(folder)

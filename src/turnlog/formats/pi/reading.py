@@ -21,6 +21,7 @@ from turnlog.formats._shared.origin import UnknownRecords
 from turnlog.formats.pi import message as said
 from turnlog.formats.pi.message import PiMessageLine, PiToolResult, decode_line, message_of_line, usage_of
 from turnlog.interop.copied import copied_in
+from turnlog.interop.folder import at_once
 from turnlog.interop.problem import report
 from turnlog.interop.records import rows, typed_records
 from turnlog.interop.value import as_int, fields, moment, text
@@ -185,7 +186,7 @@ class _Reader:
         """The key of a node. Most are never asked for, so it is made from the line once more."""
         if node in self._kept:
             return self._kept[node]
-        with open(self._source.path, "rb") as file:
+        with open(self._source.path, "rb", opener=at_once) as file:
             file.seek(self._offsets[node])
             data = file.readline()
         try:

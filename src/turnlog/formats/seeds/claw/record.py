@@ -13,7 +13,7 @@ from msgspec import Struct
 from turnlog.formats import Problem
 from turnlog.formats._shared.finding import workspace_over
 from turnlog.interop.clawjson import BOM, decode
-from turnlog.interop.folder import head_of
+from turnlog.interop.folder import at_once, head_of
 from turnlog.interop.jsonline import JsonLine, document, lines
 from turnlog.interop.problem import tell
 from turnlog.interop.rust import fnv1a64, fnv1a64_hex
@@ -124,7 +124,7 @@ def report(problems: list[Problem], what: str, at: ClawRecord | JsonLine | None 
 
 def whole_object(path: str, problems: list[Problem]) -> dict[str, Any] | None:
     """The older form, in which the file is one object with all messages in it."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=at_once) as file:
         head = file.read(_GLANCE).removeprefix(BOM)
     if not _OBJECT.match(head) or _META.match(head.lstrip().partition(b"\n")[0]):
         return None
