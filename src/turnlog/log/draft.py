@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from turnlog.errors import Invalid
 from turnlog.log.block import AnyBlock, Block, File, Image, ToolResult
-from turnlog.log.codec import CHECKSUM, MAX_LINE, UNSTAMPED, EncodedBody, Flawed, decode, encode_body, seal, strict
+from turnlog.log.codec import CHECKSUM, MAX_LINE, STAMPS, EncodedBody, Flawed, decode, encode_body, seal, strict
 from turnlog.log.entry import AnyEntry, Entry, Head, Message, Ref, Set, Unknown, is_wide
 from turnlog.log.field import shape
 from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, offload, used_blobs
@@ -23,6 +23,12 @@ STOPS = ("end", "tool_use", "length", "aborted", "error")
 MAX_DEPTH = 200
 MAX_ID = 1024
 _STAMP_ROOM = 512
+UNSTAMPED: dict[str, Any] = {
+    name: default
+    for name, default in zip(Entry.__struct_fields__, Entry.__struct_defaults__, strict=True)
+    if name in STAMPS and name != "id"
+}
+"""The values of the stamps of an entry that is not in a log yet."""
 _SCALARS = frozenset((str, int, bool, type(None)))
 """Types of which JSON can hold every value; numbers beyond 64 bits are refused by the encoder."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -243,6 +249,8 @@ def _check_message(message: Message) -> bool:
         raise Invalid(f"there is no stop reason {message.stop!r}", hint=f"one of {', '.join(STOPS)}")
     if message.usage is not None:
         _check_usage(message.usage)
+    if message.began_at is not None:
+        to_ms(message.began_at)
     return _check_blocks(message.blocks, no_results=role in ("user", "system"))
 
 

@@ -6,6 +6,7 @@ Code that checks, renumbers, offloads or collects reads these, so a new field ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, cast, get_args, get_origin
 
@@ -58,6 +59,8 @@ Facts = Annotated[dict[str, Any], AnyJson(deeper=2), Lengthy()]
 StateJson = Annotated[Any, AnyJson(deeper=4), Recomputed()]
 HeadJson = Annotated[Any, AnyJson(), HoldsHead()]
 LongText = Annotated[str, Lengthy()]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with a time zone."""
 EntryRef = Annotated[int, NamesEntry()]
 Number = Annotated[int, NamesNone()]
 BlobRef = Annotated[str, RefersToBlob()]
@@ -79,6 +82,11 @@ class Shape(Struct, frozen=True):
     usages: tuple[str, ...]
     lengthy: tuple[str, ...]
     recomputed: tuple[str, ...]
+
+
+def in_utc(at: datetime | None) -> datetime | None:
+    """Return a time with a time zone: UTC, if it has none."""
+    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
 @cache
