@@ -1,6 +1,7 @@
 """Entries to lines and back: nothing is lost, and nothing that was changed goes unnoticed."""
 
 import json
+import time
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -264,3 +265,14 @@ def test_a_seq_that_no_store_can_hold_gives_no_entry():
 def test_the_beginning_of_a_request_needs_a_time_zone():
     with pytest.raises(Invalid, match="no time zone"):
         prepare(Message(role="assistant", began_at=AT.replace(tzinfo=None)))
+
+
+def test_a_torn_line_full_of_quotes_is_looked_at_only_once():
+    """The time grows with its length, not with the square of it: that took minutes."""
+    entry = with_checksum(b'{"type":"note","id":"n","seq":5')
+    torn = b'{"type":"message","seq":4,"blocks":[{"type":"text","text":"' + rb'say \"x\" ' * 16_000
+    began = time.monotonic()
+    [(at, length, note)] = salvage(torn + entry)
+    assert (at, length, note.seq) == (len(torn), len(entry), 5)
+    assert time.monotonic() - began < 10
+    assert salvage(torn + rb'\",' + entry + b'"}') == []
