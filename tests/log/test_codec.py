@@ -270,9 +270,9 @@ def test_the_beginning_of_a_request_needs_a_time_zone():
 def test_a_torn_line_full_of_quotes_is_looked_at_only_once():
     """The time grows with its length, not with the square of it: that took minutes."""
     entry = with_checksum(b'{"type":"note","id":"n","seq":5')
-    torn = b'{"type":"message","seq":4,"blocks":[{"type":"text","text":"' + rb'say \"x\" ' * 16_000
+    torn = b'{"type":"message","seq":4,"blocks":[{"type":"text","text":"' + rb"say \"x\" " * 16_000
     began = time.monotonic()
     [(at, length, note)] = salvage(torn + entry)
     assert (at, length, note.seq) == (len(torn), len(entry), 5)
     assert time.monotonic() - began < 10
-    assert salvage(torn + rb'\",' + entry + b'"}') == []
+    assert salvage(torn + rb"\"," + entry + b'"}') == []

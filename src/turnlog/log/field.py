@@ -73,6 +73,8 @@ class Shape(Struct, frozen=True):
     """Fields that must be JSON, and the depth at which each begins."""
     numbers: tuple[str, ...]
     """Fields that must be whole numbers."""
+    texts: tuple[str, ...]
+    """Fields that hold text, or lists or dicts of text."""
     parts: tuple[str, ...]
     """Fields with lists of blocks, or of messages and references."""
     inner: tuple[str, ...]
@@ -99,6 +101,7 @@ def shape(cls: type[Struct]) -> Shape:
     return Shape(
         json=tuple((name, -_deeper(declared)) for name, declared in types.items() if _is_checked(declared)),
         numbers=tuple(name for name, declared in types.items() if int in _within(declared)),
+        texts=tuple(name for name, declared in types.items() if str in _within(declared)),
         parts=parts,
         inner=tuple(name for name, structs in held.items() if structs and name not in parts and Usage not in structs),
         refers=bool(referring),
