@@ -43,6 +43,7 @@ UNSTAMPED: dict[str, Any] = {
 """The values of the stamps of an entry that is not in a log yet."""
 _SCALARS = frozenset((str, int, bool, type(None)))
 """Types of which JSON can hold every value."""
+_TEXT_TYPES = frozenset((str, type(None)))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS = (datetime(1000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
@@ -234,14 +235,13 @@ def _check_fields(value: Struct) -> None:
         item = getattr(value, name)
         if type(item) is float:
             raise Invalid(f"{name} is {item}, which is no whole number")
-    for name in kind.texts:
-        item = getattr(value, name)
-        if item is not None and type(item) is not str:
-            _refuse_bytes(item, name)
+    if kind.has_lists or not _TEXT_TYPES.issuperset(map(type, kind.texts(value))):
+        for name in kind.text_names:
+            _refuse_bytes(getattr(value, name), name)
     for name in kind.inner:
         _check_inner(getattr(value, name))
-    if isinstance(value, (Entry, Block)) and value.unknown:
-        _check_unknown(value)
+    if kind.has_unknown and cast("Entry | Block", value).unknown:
+        _check_unknown(cast("Entry | Block", value))
 
 
 def _refuse_bytes(value: Any, where: str) -> None:
