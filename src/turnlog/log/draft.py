@@ -213,8 +213,8 @@ def _check(entry: Entry) -> bool:
         return _check_message(entry) or refers
     kind = shape(type(entry))
     refers = kind.refers or refers
-    if isinstance(entry, Custom):
-        _check_role(entry.role)
+    if isinstance(entry, Custom) and entry.role not in ROLES:
+        raise _no_role(entry.role)
     for name in kind.usages:
         usage = getattr(entry, name)
         if usage is not None:
@@ -290,14 +290,14 @@ def _check_parts(parts: list[Any]) -> bool:
     return _check_blocks(parts) or refers
 
 
-def _check_role(role: str) -> None:
-    if role not in ROLES:
-        raise Invalid(f"there is no role {role!r}", hint=f"one of {', '.join(ROLES)}")
+def _no_role(role: object) -> Invalid:
+    return Invalid(f"there is no role {role!r}", hint=f"one of {', '.join(ROLES)}")
 
 
 def _check_message(message: Message) -> bool:
     role = message.role
-    _check_role(role)
+    if role not in ROLES:
+        raise _no_role(role)
     if message.stop is not None and message.stop not in STOPS:
         raise Invalid(f"there is no stop reason {message.stop!r}", hint=f"one of {', '.join(STOPS)}")
     if message.usage is not None:
