@@ -1,6 +1,7 @@
 """Entries to lines and back: nothing is lost, and nothing that was changed goes unnoticed."""
 
 import json
+import time
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.log.entries import entries, filled, line_of, messages
 from turnlog import Compaction, Message, Note, Ref, Text, Usage
-from turnlog.log.codec import CHECKSUM, Flawed, StrictDecoder, Unreadable, decode, is_verified, salvage
+from turnlog.errors import Invalid
+from turnlog.log.codec import CHECKSUM, Flawed, StrictDecoder, Unreadable, decode, is_verified, salvage, with_checksum
 from turnlog.log.draft import prepare, to_ms, to_text
 from turnlog.log.entry import (
     ENTRIES,
@@ -244,3 +246,33 @@ def test_what_is_refused_is_refused_in_the_same_words(line: bytes):
         return type(caught.value), str(caught.value)
 
     assert told(StrictDecoder(few=1).decode) == told(msgspec.json.Decoder(AnyEntry).decode)
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+@pytest.mark.parametrize("kind", ["note", "later"])
+def test_a_time_without_a_zone_is_in_utc(kind, is_sealed):
+    text = b'{"type":"%b","id":"n","seq":1,"at":"2026-11-15T07:00:12.345","clock":"2026-11-15T07:00:11"' % kind.encode()
+    item = decode(with_checksum(text) if is_sealed else text + b"}")
+    entry = item.entry if isinstance(item, Flawed) else item
+    assert (entry.at, entry.clock) == (AT, AT.replace(second=11, microsecond=0))
+
+
+def test_a_seq_that_no_store_can_hold_gives_no_entry():
+    with pytest.raises(Unreadable):
+        decode(with_checksum(b'{"type":"note","id":"n","seq":9223372036854775808'))
+
+
+def test_the_beginning_of_a_request_needs_a_time_zone():
+    with pytest.raises(Invalid, match="no time zone"):
+        prepare(Message(role="assistant", began_at=AT.replace(tzinfo=None)))
+
+
+def test_a_torn_line_full_of_quotes_is_looked_at_only_once():
+    """The time grows with its length, not with the square of it: that took minutes."""
+    entry = with_checksum(b'{"type":"note","id":"n","seq":5')
+    torn = b'{"type":"message","seq":4,"blocks":[{"type":"text","text":"' + rb"say \"x\" " * 16_000
+    began = time.monotonic()
+    [(at, length, note)] = salvage(torn + entry)
+    assert (at, length, note.seq) == (len(torn), len(entry), 5)
+    assert time.monotonic() - began < 10
+    assert salvage(torn + rb"\"," + entry + b'"}') == []

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from msgspec import Raw, Struct
 
-from turnlog import Compaction, Edit, Invalid, Message, Note, Set, Text, ToolCall
+from turnlog import Compaction, Custom, Edit, Invalid, Message, Note, Set, Text, ToolCall, ToolResult
 from turnlog.log.block import BLOCKS, Block, Image, UnknownBlock
 from turnlog.log.draft import prepare
-from turnlog.log.entry import ENTRIES, AnyEntry, Checkpoint, Entry, Head, Intent, Node, Quiet, Ref, Start
+from turnlog.log.entry import ENTRIES, AnyEntry, Changed, Checkpoint, Entry, Head, Intent, Node, Quiet, Ref, Start
 from turnlog.log.field import AnyJson, Json, NamesEntry, NamesNone, change, field_types
 from turnlog.log.part import Fork, Git, Root
 from turnlog.log.payload import used_blobs
@@ -160,3 +160,55 @@ def test_facts_may_be_as_deep_where_they_are_carried_as_where_they_were_set():
     prepare(Set(key="k", value=value, all={"title": value}))
     with pytest.raises(Invalid):
         prepare(Set(key="k", value=[[value]]))
+
+
+BYTES = b"a secret"
+
+
+@pytest.mark.parametrize("data", [BYTES, bytearray(BYTES), memoryview(BYTES)], ids=["bytes", "bytearray", "memoryview"])
+def test_bytes_in_the_place_of_text_are_refused(data):
+    """The encoder would write them in base64, and nobody would notice."""
+    for entry in (
+        Message(role="user", blocks=[Text(text=data)]),
+        Message(role="user", blocks=[Image(media_type=data)]),
+        Message(role="tool", blocks=[ToolResult(call="c", content=[Text(text=data)])]),
+        Message(role="assistant", model=data),
+        Compaction(replacement=[Message(role="user", blocks=[Text(text=data)])]),
+        Edit(entry=1, blocks=[Text(text=data)]),
+        Note(text=data),
+        Start(labels={"team": data}),
+        Changed(paths=[data]),
+        Checkpoint(roots=[Root(name="workspace", path=data, tree="sha256:0")]),
+    ):
+        with pytest.raises(Invalid, match=r"no text|not JSON"):
+            prepare(entry)
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [("seq", b"5"), ("role", b'"tool"'), ("type", b'"note"'), ("c", b'"0"'), ("x", b"{no"), ("x", b"1}{")],
+)
+def test_an_unknown_field_takes_the_place_of_no_other(name, raw):
+    with pytest.raises(Invalid, match=r"later version|not JSON"):
+        prepare(Message(role="user", unknown={name: Raw(raw)}))
+    if name not in ("seq", "role", "c"):
+        with pytest.raises(Invalid, match=r"later version|not JSON"):
+            prepare(Message(role="user", blocks=[Text(text="x", unknown={name: Raw(raw)})]))
+
+
+@pytest.mark.parametrize(
+    "json", ["no", '{"type":"later"}],"seq":9,"x":[{"type":"text","text":"x"}', "[]", "5", '"\udcff"']
+)
+def test_a_block_of_a_later_version_is_an_object(json):
+    with pytest.raises(Invalid):
+        prepare(Message(role="user", blocks=[UnknownBlock(kind="later", json=json)]))
+
+
+def test_a_custom_entry_has_a_role_that_there_is():
+    with pytest.raises(Invalid, match="no role"):
+        prepare(Custom(kind="k", role="nobody", blocks=[Text(text="x")]))
+
+
+def test_a_blob_that_a_message_names_is_one_that_it_needs():
+    entry, _ = prepare(Message(role="user", blob="sha256:" + "0" * 64, raw="sha256:" + "1" * 64))
+    assert entry.blobs == ["sha256:" + "0" * 64, "sha256:" + "1" * 64]

@@ -134,3 +134,8 @@ def test_a_result_with_blocks_of_the_wrong_kind_is_refused():
     for content in (("text",), 5, None, (ToolResult(call="d", content=(5,)),)):
         with pytest.raises(Invalid, match=r"is not a block|blocks are a list"):
             prepare(Message(role="tool", blocks=[ToolResult(call="c", content=content)]))
+
+
+def test_what_is_no_digest_in_an_edited_line_leaves_the_stand_in():
+    edited = Message(role="user", blob="nonsense", blobs=["nonsense"], blocks=[Text(text="short …", blob="sha256:1")])
+    assert restore(edited, {}.__getitem__) == edited

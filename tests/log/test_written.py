@@ -1,5 +1,6 @@
 """Entries with their lines: every entry gets its own line, whatever else is in the log, in bounded memory."""
 
+import time
 import tracemalloc
 from collections import deque
 
@@ -46,3 +47,12 @@ def test_many_lines_without_an_entry_are_not_held(bad):
     finally:
         tracemalloc.stop()
     assert peak < 4 << 20
+
+
+def test_a_line_that_thousands_of_entries_share_is_looked_at_once():
+    """A tool that takes the ends of all lines away leaves such a log. The time grew with the square of the entries."""
+    alone = [line(seq) for seq in range(1, 5001)]
+    began = time.monotonic()
+    items = [item for item in placed_lines(rows(b"".join(alone))) if not isinstance(item, Damage)]
+    assert [text for _, _, text in items] == alone
+    assert time.monotonic() - began < 20

@@ -21,6 +21,7 @@ from turnlog.log.entry import Head, Message, Set
 from turnlog.log.zstd import unpacked
 from turnlog.session.interior import interior
 from turnlog.session.readonly import ReadOnlySession
+from turnlog.store import derived
 from turnlog.store.files.disk import Disk
 
 SECRET = "ZQ-only-once"
@@ -72,6 +73,33 @@ def test_what_was_said_is_gone_and_its_place_stays(home: turnlog.Home):
     assert session.damage == []
     session.user("and on")
     assert said(home.read(session.id))[-1] == "and on"
+
+
+@pytest.mark.parametrize("odd", [5, b"a key", None, "caf\udce9"])
+def test_who_and_why_are_text_and_what_is_not_harms_no_later_erasure(home: turnlog.Home, odd: object):
+    session = home.create()
+    first, second = session.user("first"), session.user("second")
+    with pytest.raises(Invalid, match="Unicode text"):
+        session.erase(first, reason=odd)  # type: ignore[arg-type]
+    if odd is not None:
+        with pytest.raises(Invalid, match="Unicode text"):
+            session.erase(first, by=odd)  # type: ignore[arg-type]
+    session.erase(second)
+    assert said(home.resume(session.id)) == ["first", "[erased]"]
+    assert len(session.erasures()) == 1
+
+
+@pytest.mark.parametrize("name", ["a\0b", "".join(map(chr, range(0x4E00, 0x6000)))], ids=["NUL", "long"])
+def test_a_fact_with_an_odd_name_is_gone_wherever_it_is_repeated(home: turnlog.Home, name: str):
+    session = home.create()
+    session.user("one")
+    fact = session.set(name, SECRET)
+    session.user("two")
+    session.rewind(turns=1)
+    session.erase(fact)
+    assert SECRET not in str(list(home.read(session.id).entries()))
+    [erasures] = derived.erasures(interior(home).store).values()
+    assert {one.part for one in erasures} == {"", f"fact:{name}"}
 
 
 def test_the_receipt_names_what_a_fork_repeats_as_it_is_there(home: turnlog.Home):

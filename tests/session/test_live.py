@@ -345,8 +345,13 @@ def test_a_stream_that_cannot_be_asked_meanwhile_is_not_shown_and_still_appended
 def test_a_frame_fits_into_one_write():
     from turnlog.store.broadcast import LiveText
 
-    for most in (select.PIPE_BUF, 512):
-        live = LiveText("x" * 20, lambda: [("thinking", "\x01" * 5_000), ("text", "😀" * 5_000)])
+    for most, id in (
+        (select.PIPE_BUF, "x" * 20),
+        (512, "x" * 20),
+        (select.PIPE_BUF, "x" * 1024),
+        (7_860, "\x01" * 1024),
+    ):
+        live = LiveText(id, lambda: [("thinking", "\x01" * 5_000), ("text", "😀" * 5_000)])
         live.refresh()
         frames = list(live.frames_for("one", most))
         assert max(map(len, frames)) < most

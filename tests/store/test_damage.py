@@ -564,3 +564,26 @@ def test_damage_does_not_hide_in_a_listing_of_many(tmp_path):
     with turnlog.open(tmp_path) as home:
         assert sorted(info.id for info in home.sessions()) == [f"s{index}" for index in range(10)]
         assert [info.is_readable for info in sorted(home.sessions(), key=lambda i: i.id)] == [False, True] * 5
+
+
+@pytest.mark.parametrize("repeated", [None, 3], ids=["joined", "joined, and a line moved"])
+def test_lines_that_were_joined_can_be_examined_and_repaired_wherever_they_are(log, repeated):
+    """In a batch too: the damage of a line is named before the entries that share it, in both directions."""
+    for index in range(len(log.lines) - 1):
+        lines = [line for _, line in log.lines]
+        lines[index : index + 2] = [lines[index][:-1] + lines[index + 1]]
+        if repeated is not None:
+            lines.insert(max(0, index - 1), log.lines[-repeated][1])
+        log.put(b"".join(lines))
+        places = {(type(item), item.offset) for item in log.damage()}
+        readable = log.read()
+        assert log.read(reverse=True) == readable[::-1]
+        survey = log.store().examine(log.id, lambda entry: None)
+        assert [region.kind for region in survey.regions].count("spliced") == 1
+        for region in survey.regions:
+            assert region.length > 0
+            assert (Damage, region.offset) in places
+            assert region.newer is None or region.older < region.newer
+        log.store().repair(log.id, without=())
+        left = [entry for entry in log.read() if entry.type != "note" or not entry.text.startswith("repaired")]
+        assert left == readable

@@ -1,6 +1,8 @@
 """Listings: right whatever a log's first, last and telling lines look like, and never in anybody's way."""
 
 import os
+import re
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 
 import turnlog
 from turnlog import Message, Note, Set, Text
+from turnlog.log.codec import CHECKSUM, with_checksum
 from turnlog.session.interior import interior
 from turnlog.store import derived, files
 from turnlog.store.files.disk import Disk
@@ -100,6 +103,37 @@ def test_lines_that_somebody_moved_do_not_hide_the_title(home):
     with open(path_of(home), "wb") as file:
         file.write(b"\n" * 500 + data)
     assert row(home).title == "second"
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+@pytest.mark.parametrize(
+    ("pattern", "edited"),
+    [
+        (rb'"wide":\d+', b'"wide":-5'),
+        (rb'"wide":\d+', b'"wide":9223372036854775808'),
+        (rb'"wide":\d+,', b""),
+        (rb'Z"', b'"'),
+        (rb'"at":"[^"]*"', b'"at":"9999-12-31T23:59:59-14:00"'),
+    ],
+)
+def test_a_last_line_with_odd_stamps_hides_no_session_and_no_title(home, pattern, edited, is_sealed):
+    home.create(id="other")
+    session = home.create(id="s", title="first")
+    session.set("title", "second")
+    session.user("two")
+    session.close()
+    path = Path(path_of(home))
+    *lines, last, _ = path.read_bytes().split(b"\n")
+    last = re.sub(pattern, edited, last, count=1)
+    path.write_bytes(b"\n".join([*lines, with_checksum(last[:-CHECKSUM]) if is_sealed else last, b""]))
+    for text in ("three", "four"):
+        with turnlog.open(interior(home).store.folder) as fresh:
+            titles = {info.id: info.title for info in fresh.sessions()}
+            assert titles.keys() == {"other", "s"}
+            if is_sealed:
+                return  # a checksum that matches was made on purpose: what it says of the title may be wrong
+            assert titles["s"] == "second"
+            assert fresh.resume("s").user(text).at <= datetime.now(UTC)
 
 
 def test_links_pipes_and_folders_in_the_folder_are_not_followed(home, tmp_path):

@@ -272,3 +272,9 @@ def test_live_text_of_other_tenants_goes_on_when_one_is_dropped(home: turnlog.Ho
         assert next(source).text == " and after"
     source.close()
     listener.close()
+
+
+@pytest.mark.parametrize("name", ["x" * 10_000, "\udcff"])
+def test_an_error_about_a_tenant_speaks_of_no_session(tmp_path: Path, name: str):
+    with turnlog.open(tmp_path / "home") as home, pytest.raises(Invalid, match="no tenant can be called"):
+        home.drop_tenant(name)

@@ -91,6 +91,11 @@ def test_the_estimate_is_a_number_that_names_its_method():
     assert repr(estimate.tokens) == "Tokens(100, 'usage+text')"
 
 
+def test_more_reasoning_than_output_is_no_negative_size():
+    context = Context([said("hi", usage=Usage(input_tokens=90, output_tokens=5, reasoning_tokens=1000))])
+    assert context.tokens == 90
+
+
 def test_a_usage_reported_before_a_compaction_is_not_believed():
     s = session()
     s.user("a" * 4000)

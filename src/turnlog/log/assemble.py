@@ -93,12 +93,13 @@ class _Batch:
             parts = [Damage(line.offset, line.length, "unfinished", line.entry.seq) for line in self.lines]
         if self.damage:
             parts += self.damage
-            parts.sort(key=_offset, reverse=self.back)
+            parts.sort(key=_position, reverse=self.back)
         return iter(parts)
 
 
-def _offset(item: EntryAt | Damage) -> int:
-    return item.offset if isinstance(item, Damage) else item[0]
+def _position(item: EntryAt | Damage) -> tuple[int, bool]:
+    """Return the sort key of an item: a line's damage comes before the entries that share the line."""
+    return (item.offset, False) if isinstance(item, Damage) else (item[0], True)
 
 
 def _voids(following: _SeenLine | None, offset: int) -> bool:
@@ -189,6 +190,8 @@ class _Order:
         older, newer = (self.second, self.first) if self.back else (self.first, self.second)
         below, above = (beyond, self.bound) if self.back else (self.bound, beyond)
         left = older if older.entry.seq < above else newer if newer.entry.seq > below else None
+        self.out += self.damage  # now: an entry may share the damaged line, and comes after its damage
+        self.damage = []
         for line in (self.first, self.second):
             if line is not left:
                 self.out.append(_misplaced(line))

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from turnlog.log.block import BLOCKS, AnyBlock, Block, UnknownBlock
 from turnlog.log.entry import ENTRIES, AnyEntry, Entry, Message, Ref, Unknown
 from turnlog.log.erasure.content import stand_in, stripped
-from turnlog.log.field import shape
+from turnlog.log.field import in_utc, shape
 from turnlog.log.plainjson import encode, flat
 
 MAX_LINE = 16 << 20
@@ -28,6 +28,7 @@ CHECKSUM = 16
 decode_raws = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
+_decode_time = msgspec.json.Decoder(datetime | None).decode
 _decode_block = msgspec.json.Decoder(AnyBlock).decode
 BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for bytes that are not what was asked for, in JSON as in MessagePack."""
@@ -78,13 +79,10 @@ class Header(Struct, gc=False):
     critical: bool = False
 
 
-_STAMPS = {*Header.__struct_fields__, "unverified", "c"} - {"turn", "critical"}
-UNSTAMPED: dict[str, Any] = {
-    name: default
-    for name, default in zip(Entry.__struct_fields__, Entry.__struct_defaults__, strict=True)
-    if name in _STAMPS and name != "id"
-}
-"""The values of the stamps of an entry that is not in a log yet."""
+STAMPS = {*Header.__struct_fields__, "unverified", "c"} - {"turn", "critical"}
+"""The fields of a line that are not the caller's."""
+_TIMES = ("at", "clock")
+"""The stamps that are times. They are in UTC, even where an edited line lacks the `Z`."""
 decode_header = msgspec.json.Decoder(Header).decode
 
 
@@ -135,7 +133,7 @@ class EncodedBody(NamedTuple):
 def encode_body(entry: Entry) -> EncodedBody:
     """Return the JSON of a draft."""
     if isinstance(entry, Unknown):
-        fields = {k: v for k, v in decode_raws(entry.json.encode()).items() if k not in _STAMPS}
+        fields = {k: v for k, v in decode_raws(entry.json.encode()).items() if k not in STAMPS}
         body = encode({"type": entry.kind, "id": entry.id, **fields})
         return EncodedBody(body, 8 + len(encode(entry.kind)), False)
     if entry.void:
@@ -198,7 +196,7 @@ def decode(line: bytes) -> AnyEntry | Flawed:
             return _flawed(line)
         if entry.void:
             return stand_in(entry)
-        return entry if entry.seq > 0 else _lenient(body + b"}")
+        return entry if 0 < entry.seq < 1 << 63 else _lenient(body + b"}")
     return _flawed(line)
 
 
@@ -250,9 +248,7 @@ def _flawed(line: bytes) -> AnyEntry | Flawed:
 
 
 def _why_not_json(line: bytes) -> str:
-    if b"\0" in line:
-        return "nul"
-    return "torn" if line.startswith(b'{"type":"') else "garbled"
+    return "nul" if b"\0" in line else "torn" if line.startswith(b'{"type":"') else "garbled"
 
 
 def without_surrogates(value: Any) -> Any:
@@ -288,6 +284,7 @@ def _lenient(text: bytes) -> AnyEntry:
         except BAD_JSON:
             pass  # a known field holds an unknown value: the whole entry is kept as unknown
     stamps = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "type"}
+    stamps |= {name: in_utc(stamps[name]) for name in _TIMES}
     try:
         blobs = _decode_names(fields.get("blobs", Raw(b"[]")))
     except BAD_JSON:
@@ -299,6 +296,7 @@ def _build(cls: type[Entry] | type[Block], fields: dict[str, Raw]) -> Any:
     declared = set(cls.__struct_fields__) - {"unknown"}
     own = {name: raw for name, raw in fields.items() if name in declared or name == "type"}
     unknown = {name: raw.copy() for name, raw in fields.items() if name not in own}
+    own |= {name: Raw(encode(in_utc(_decode_time(own[name])))) for name in _TIMES if name in own}
     parts: dict[str, Any] = {}
     for name in shape(cls).parts:
         if name in own and bytes(own[name])[:1] == b"[":
@@ -377,14 +375,14 @@ def salvage(line: bytes) -> list[tuple[int, int, AnyEntry]]:
     return entries
 
 
-_STRING = rb'"(?:[^"\\]|\\.)*"'
+_STRING = rb'"(?:[^"\\]+|\\.)*+("?)'  # also one that does not end: to look for its end from every quote takes minutes
 
 
 def _takes_a_value(torn: bytes) -> bool:
     """Whether a value could come next after this incomplete JSON text."""
     import re
 
-    rest = re.sub(_STRING, b"0", torn, flags=re.DOTALL)
+    rest = re.sub(_STRING, lambda string: b"0" if string[1] else b'"', torn, flags=re.DOTALL)
     if b'"' in rest:
         return False  # it ends inside a string
     if rest[-1:] != b",":

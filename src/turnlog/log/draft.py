@@ -11,9 +11,21 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from turnlog.errors import Invalid
-from turnlog.log.block import AnyBlock, Block, File, Image, ToolResult
-from turnlog.log.codec import CHECKSUM, MAX_LINE, UNSTAMPED, EncodedBody, Flawed, decode, encode_body, seal, strict
-from turnlog.log.entry import AnyEntry, Entry, Head, Message, Ref, Set, Unknown, is_wide
+from turnlog.log.block import AnyBlock, Block, File, Image, ToolResult, UnknownBlock
+from turnlog.log.codec import (
+    BAD_JSON,
+    CHECKSUM,
+    MAX_LINE,
+    STAMPS,
+    EncodedBody,
+    Flawed,
+    Unreadable,
+    decode,
+    encode_body,
+    seal,
+    strict,
+)
+from turnlog.log.entry import AnyEntry, Custom, Entry, Head, Message, Ref, Set, Unknown, is_wide
 from turnlog.log.field import shape
 from turnlog.log.payload import LINE_GOAL, PAYLOAD_LIMIT, Blobs, keep_bytes, offload, used_blobs
 from turnlog.log.usage import Usage
@@ -23,8 +35,15 @@ STOPS = ("end", "tool_use", "length", "aborted", "error")
 MAX_DEPTH = 200
 MAX_ID = 1024
 _STAMP_ROOM = 512
+UNSTAMPED: dict[str, Any] = {
+    name: default
+    for name, default in zip(Entry.__struct_fields__, Entry.__struct_defaults__, strict=True)
+    if name in STAMPS and name != "id"
+}
+"""The values of the stamps of an entry that is not in a log yet."""
 _SCALARS = frozenset((str, int, bool, type(None)))
-"""Types of which JSON can hold every value; numbers beyond 64 bits are refused by the encoder."""
+"""Types of which JSON can hold every value."""
+_TEXT_TYPES = frozenset((str, type(None)))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS = (datetime(1000, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
@@ -53,7 +72,10 @@ class Draft(Struct, frozen=True, gc=False):
         """
         line = seal(self.body, self.start, stamps)
         if not self.is_known:
-            entry = decode(line[:-1])
+            try:
+                entry = decode(line[:-1])
+            except Unreadable as why:
+                raise Invalid(f"an entry that could not be read back: {why.kind}") from None
             if isinstance(entry, Flawed):
                 raise Invalid(f"an entry that could not be read back: {entry.kind}")
             return line, entry
@@ -186,10 +208,13 @@ def _check(entry: Entry) -> bool:
     if type(entry.id) is not str or not 0 < len(entry.id) <= MAX_ID:
         raise Invalid(f"the entry id {entry.id!r:.80} is not a text of 1 to {MAX_ID} characters")
     _check_fields(entry)
+    refers = entry.blob is not None or entry.raw is not None
     if isinstance(entry, Message):
-        return _check_message(entry)
+        return _check_message(entry) or refers
     kind = shape(type(entry))
-    refers = kind.refers or entry.blob is not None or entry.raw is not None
+    refers = kind.refers or refers
+    if isinstance(entry, Custom) and entry.role not in ROLES:
+        raise _no_role(entry.role)
     for name in kind.usages:
         usage = getattr(entry, name)
         if usage is not None:
@@ -210,8 +235,38 @@ def _check_fields(value: Struct) -> None:
         item = getattr(value, name)
         if type(item) is float:
             raise Invalid(f"{name} is {item}, which is no whole number")
+    if kind.has_lists or not _TEXT_TYPES.issuperset(map(type, kind.texts(value))):
+        for name in kind.text_names:
+            _refuse_bytes(getattr(value, name), name)
     for name in kind.inner:
         _check_inner(getattr(value, name))
+    if kind.has_unknown and cast("Entry | Block", value).unknown:
+        _check_unknown(cast("Entry | Block", value))
+
+
+def _refuse_bytes(value: Any, where: str) -> None:
+    """Refuse bytes in the place of text: the encoder would write them in base64."""
+    items = cast("dict[Any, Any]", value).values() if isinstance(value, dict) else value
+    for item in cast("list[Any]", items) if isinstance(value, (list, tuple, dict)) else (value,):
+        if isinstance(item, (bytes, bytearray, memoryview)):
+            raise Invalid(f"{where} is {item!r:.80}, which is no text", hint="decode it first")
+
+
+def _check_unknown(value: Entry | Block) -> None:
+    """Refuse fields of later versions that would take the place of known ones, or are no JSON."""
+    for name, raw in value.unknown.items():
+        is_known = name in value.__struct_fields__ and name != "unknown"
+        if is_known or name == "type" or (name == "c" and isinstance(value, Entry)):
+            raise Invalid(f"{name!r:.80} is no field of a later version", hint="leave `unknown` as it was read")
+        _check_json_text(bytes(raw), Raw, f"the unknown field {name!r:.80}")
+
+
+def _check_json_text(data: bytes, kind: Any, what: str) -> None:
+    """Refuse what is to be copied into a line unchanged, unless it is JSON of that kind."""
+    try:
+        msgspec.json.decode(data, type=kind)
+    except BAD_JSON as error:
+        raise Invalid(f"{what} is not JSON: {error}") from None
 
 
 def _check_inner(value: Any) -> None:
@@ -235,14 +290,20 @@ def _check_parts(parts: list[Any]) -> bool:
     return _check_blocks(parts) or refers
 
 
+def _no_role(role: object) -> Invalid:
+    return Invalid(f"there is no role {role!r}", hint=f"one of {', '.join(ROLES)}")
+
+
 def _check_message(message: Message) -> bool:
     role = message.role
     if role not in ROLES:
-        raise Invalid(f"there is no role {role!r}", hint=f"one of {', '.join(ROLES)}")
+        raise _no_role(role)
     if message.stop is not None and message.stop not in STOPS:
         raise Invalid(f"there is no stop reason {message.stop!r}", hint=f"one of {', '.join(STOPS)}")
     if message.usage is not None:
         _check_usage(message.usage)
+    if message.began_at is not None:
+        to_ms(message.began_at)
     return _check_blocks(message.blocks, no_results=role in ("user", "system"))
 
 
@@ -257,10 +318,10 @@ def _check_blocks(blocks: list[AnyBlock], *, no_results: bool = False) -> bool:
             refers = True
         if isinstance(block, (Image, File)):
             refers = refers or block.data is not None
-            if block.meta is not None:
-                check_json(block.meta, "meta")
-            continue
-        if isinstance(block, ToolResult):
+        elif isinstance(block, UnknownBlock):
+            data = block.json.encode("utf-8", "surrogatepass") if isinstance(block.json, str) else b""  # pyright: ignore[reportUnnecessaryIsInstance]
+            _check_json_text(data, dict[str, Raw], f"the block {block.kind!r:.80}")
+        elif isinstance(block, ToolResult):
             if no_results:
                 raise Invalid("a tool result in a message that is not a tool's", hint='give it the role "tool"')
             if not isinstance(block.content, str):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeGuard, get_args
 from msgspec import Raw, Struct, field
 
 from turnlog.log.block import AnyBlock
-from turnlog.log.field import BlobRef, EntryRef, Facts, HeadJson, Json, JsonInLine, LongText, Number, StateJson
+from turnlog.log.field import BlobRef, EntryRef, Facts, HeadJson, Json, JsonInLine, LongText, Moment, Number, StateJson
 from turnlog.log.ids import new_id
 from turnlog.log.part import Fork, Git, Root, Spawned
 from turnlog.log.plainjson import json_text
@@ -41,8 +41,8 @@ class Entry(
 
     id: str = field(default_factory=new_id)
     seq: EntryRef = 0
-    at: datetime | None = None
-    clock: datetime | None = None
+    at: Moment | None = None
+    clock: Moment | None = None
     """The real time, if `at` was held back because times in a log never run backwards."""
     parent: EntryRef | None = None
     turn: str | None = None

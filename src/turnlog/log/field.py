@@ -6,7 +6,9 @@ Code that checks, renumbers, offloads or collects reads these, so a new field ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, cast, get_args, get_origin
 
 import msgspec
@@ -58,9 +60,15 @@ Facts = Annotated[dict[str, Any], AnyJson(deeper=2), Lengthy()]
 StateJson = Annotated[Any, AnyJson(deeper=4), Recomputed()]
 HeadJson = Annotated[Any, AnyJson(), HoldsHead()]
 LongText = Annotated[str, Lengthy()]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with a time zone."""
 EntryRef = Annotated[int, NamesEntry()]
 Number = Annotated[int, NamesNone()]
 BlobRef = Annotated[str, RefersToBlob()]
+
+
+_CHECKED = ("blobs", "unknown", "labels")
+"""Fields that are checked in other ways."""
 
 
 class Shape(Struct, frozen=True):
@@ -70,6 +78,14 @@ class Shape(Struct, frozen=True):
     """Fields that must be JSON, and the depth at which each begins."""
     numbers: tuple[str, ...]
     """Fields that must be whole numbers."""
+    texts: Callable[[Any], tuple[Any, ...]]
+    """Returns the values of the fields that hold text."""
+    text_names: tuple[str, ...]
+    """The names of these fields, and of those that hold lists or dicts of text."""
+    has_lists: bool
+    """Whether any field holds a list or dict of text."""
+    has_unknown: bool
+    """Whether values of the class keep fields of later versions."""
     parts: tuple[str, ...]
     """Fields with lists of blocks, or of messages and references."""
     inner: tuple[str, ...]
@@ -81,6 +97,11 @@ class Shape(Struct, frozen=True):
     recomputed: tuple[str, ...]
 
 
+def in_utc(at: datetime | None) -> datetime | None:
+    """Return a time with a time zone: UTC, if it has none."""
+    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
+
+
 @cache
 def shape(cls: type[Struct]) -> Shape:
     """Return the shape of a class; it is computed once."""
@@ -88,9 +109,14 @@ def shape(cls: type[Struct]) -> Shape:
     held = {name: [part for part in _within(declared) if _is_struct(part)] for name, declared in types.items()}
     parts = tuple(name for name, structs in held.items() if any(part.__struct_config__.tag for part in structs))
     referring = {name for name, _ in places(cls, RefersToBlob)} - {"blob", "raw", *parts}
+    text_names = tuple(name for name, declared in types.items() if str in _within(declared) and name not in _CHECKED)
     return Shape(
         json=tuple((name, -_deeper(declared)) for name, declared in types.items() if _is_checked(declared)),
         numbers=tuple(name for name, declared in types.items() if int in _within(declared)),
+        texts=_getter(*(name for name in text_names if not _is_collection(types[name]))),
+        text_names=text_names,
+        has_lists=any(_is_collection(types[name]) for name in text_names),
+        has_unknown="unknown" in types,
         parts=parts,
         inner=tuple(name for name, structs in held.items() if structs and name not in parts and Usage not in structs),
         refers=bool(referring),
@@ -98,6 +124,15 @@ def shape(cls: type[Struct]) -> Shape:
         lengthy=tuple(name for name, declared in types.items() if _says(declared, Lengthy)),
         recomputed=tuple(name for name, declared in types.items() if _says(declared, Recomputed)),
     )
+
+
+def _getter(*names: str) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that returns the values of these fields: at every append, a loop would take twice as long."""
+    return attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+
+
+def _is_collection(declared: Any) -> bool:
+    return any(get_origin(part) in (list, dict) for part in _within(declared))
 
 
 @cache

@@ -94,14 +94,14 @@ def _json_text(value: Any) -> str:
 
 def expand(kept: Any, blocks: Sequence[AnyBlock], get_blob: GetBlob | None = None, *, edited: bool = False) -> Any:
     """Rebuild the item. Raises `Mismatch` if the blocks do not fit, or `edited` ones hold more than the item."""
-    work = _Expander(blocks, get_blob)
+    expander = _Expander(blocks, get_blob)
     try:
-        item = work.value(kept)
+        item = expander.value(kept)
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, Mismatch):
             raise
         raise Mismatch(f"the item cannot be rebuilt: {error!r:.80}") from None
-    if edited and not work.has_used_all():
+    if edited and not expander.has_used_all():
         raise Mismatch("the blocks say something that the item has no place for")
     return item
 

@@ -198,7 +198,7 @@ def restore(entry: Entry, get: Callable[[str], bytes | None]) -> Entry:
     if not entry.blobs:
         return entry
     if entry.blob is not None:
-        data = get(entry.blob)
+        data = _fetched(entry.blob, get)
         if data is not None:
             try:
                 entry = decode_body(data, entry)
@@ -207,11 +207,20 @@ def restore(entry: Entry, get: Callable[[str], bytes | None]) -> Entry:
     return _with_blocks(entry, lambda block: _restore_block(block, get))
 
 
+def _fetched(name: str, get: Callable[[str], bytes | None]) -> bytes | None:
+    """Return a blob; None if there is none, or if the name is no digest, as in a line that was edited."""
+    try:
+        digest_key(name)
+    except Invalid:
+        return None
+    return get(name)
+
+
 def _restore_block(block: AnyBlock, get: Callable[[str], bytes | None]) -> AnyBlock:
     if isinstance(block, (Image, File)):
         return block
     if block.blob is not None:
-        data = get(block.blob)
+        data = _fetched(block.blob, get)
         if data is not None:
             try:
                 whole = decode_block(data)

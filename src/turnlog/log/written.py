@@ -74,6 +74,8 @@ def placed_lines(lines: Iterable[Line]) -> Iterator[tuple[int, AnyEntry, bytes] 
     """Yield every entry that counts with its offset and the bytes of its line, oldest first, and the damage."""
     waiting: dict[int, bytes] = {}
     """The lines with entries that may come, by their offsets. Other lines are not held: there may be many in a row."""
+    shared_at, lengths = -1, dict[int, int]()
+    """The line that is shared by several entries: its offset, and the length of each entry by the entry's offset."""
 
     def noted() -> Iterator[Line]:
         for offset, line in lines:
@@ -92,9 +94,10 @@ def placed_lines(lines: Iterable[Line]) -> Iterator[tuple[int, AnyEntry, bytes] 
         while (oldest := next(iter(waiting))) < start:
             del waiting[oldest]
         line = waiting[start]
-        if not entry.unverified and not is_verified(line):
-            # Several entries share this line.
-            line = next(line[at : at + length] for at, length, _ in salvage(line) if start + at == offset)
+        if shared_at != start and not entry.unverified and not is_verified(line):
+            shared_at, lengths = start, {start + at: length for at, length, _ in salvage(line)}
+        if shared_at == start:
+            line = line[offset - start : offset - start + lengths[offset]]
         yield offset, entry, line
 
 

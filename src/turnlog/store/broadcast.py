@@ -21,7 +21,9 @@ PAUSE_S = 0.05
 BEAT_S = 1.0
 """The interval of heartbeats of a silent speaker."""
 _OVERHEAD, _WIDEST = 160, 6
-"""The bytes of a frame besides its text, and the most bytes per character."""
+"""The bytes of a frame besides its text and its id, and the most bytes per character."""
+_LEAST = 64
+"""The least characters per frame, however long the id is: a frame may then be longer than wanted."""
 Texts = list[tuple[Literal["text", "thinking"], str]]
 """The text of each block of a message, in order; "" for a block without text."""
 
@@ -67,6 +69,7 @@ class LiveText:
 
     def __init__(self, id: str, read: Callable[[], Texts]) -> None:
         self.id = id
+        self._overhead = _OVERHEAD + len(_encode(id))
         self._read = read
         self._texts: Texts = []
         self._sent: dict[str, dict[int, int]] = {}
@@ -91,7 +94,7 @@ class LiveText:
 
     def frames_for(self, listener: str, most_bytes: int) -> Iterator[bytes]:
         """Yield frames of at most `most_bytes` that a listener lacks; each counts as sent when the next is taken."""
-        sent, size = self._sent.setdefault(listener, {}), (most_bytes - _OVERHEAD) // _WIDEST
+        sent, size = self._sent.setdefault(listener, {}), max(_LEAST, (most_bytes - self._overhead) // _WIDEST)
         is_silent = True
         for block, (kind, text) in enumerate(self._texts):
             while (at := sent.get(block, 0)) < len(text):

@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from turnlog.errors import Corrupt, Invalid, NotFound, Unsupported
-from turnlog.log.codec import UNSTAMPED, Unreadable, decode_body, encode_body, seal
-from turnlog.log.draft import prepare, to_ms, to_text
+from turnlog.log.codec import Unreadable, decode_body, encode_body, seal
+from turnlog.log.draft import UNSTAMPED, prepare, to_ms, to_text
 from turnlog.log.entry import AnyEntry, Entry, Head, Unknown
 from turnlog.log.field import HoldsHead, NamesEntry, change, change_value, places, shape
 from turnlog.log.payload import Blobs

@@ -56,10 +56,10 @@ def newest(messages: Sequence[Message], stands: Stands) -> NativeCompaction | No
     """
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        for number in range(len(message.blocks) - 1, -1, -1) if message.seq else ():
-            block = message.blocks[number]
+        for block_index in range(len(message.blocks) - 1, -1, -1) if message.seq else ():
+            block = message.blocks[block_index]
             if compacted(block) and isinstance(block, Thinking) and (last := stands(block, message)) is not None:
-                return NativeCompaction(index, number, last)
+                return NativeCompaction(index, block_index, last)
     return None
 
 

@@ -66,7 +66,7 @@ def estimate(
                 messages = since(messages, native)
                 break
         if message.role == "assistant" and usage is not None and usage.all_input_tokens and not is_stale(message):
-            visible_tokens = usage.output_tokens - usage.reasoning_tokens
+            visible_tokens = max(0, usage.output_tokens - usage.reasoning_tokens)
             return Tokens(usage.all_input_tokens + visible_tokens + _of_messages(messages[index + 1 :]), BY_USAGE)
     frame = tokens_in(system) + sum(tokens_in(_json(tool)) for tool in tools)
     return Tokens(frame + _of_messages(messages), BY_TEXT)

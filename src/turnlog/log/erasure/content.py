@@ -60,6 +60,14 @@ class Erasure(Struct, frozen=True, omit_defaults=True, kw_only=True):
     part: str = ""
     """The part, if only a part was erased because it repeats another erased entry: `state`, or `fact:` and a name."""
 
+    def __post_init__(self) -> None:
+        # A record that could not be read again would prevent every later erasure.
+        for text in (self.by, self.why):
+            try:
+                text.encode()
+            except (AttributeError, UnicodeEncodeError):
+                raise Invalid(f"who erases an entry, and why, is Unicode text, not {text!r:.80}") from None
+
 
 class ErasedLog(Struct, frozen=True):
     """The erasures in one log."""

@@ -36,8 +36,8 @@ def glimpse(disk: Disk, folder: str, name: str) -> Listed | None:
         wide = None
         if last is not None and is_wide(last):
             wide = last
-        elif last is not None and last.wide:
-            wide = _wide(disk, fd, last.wide, back, size)
+        elif last is not None and (last.wide or last.unverified):
+            wide = _wide(disk, fd, 0 if last.unverified else last.wide, back, size)
     finally:
         disk.close(fd)
     session_id = start.session_id if start is not None else session_id_of(name) or name
@@ -107,10 +107,11 @@ def _newest_first(disk: Disk, fd: int, size: int) -> Iterator[AnyEntry]:
 
 def _wide(disk: Disk, fd: int, offset: int, back: bytes, size: int) -> Set | None:
     """Return the newest session-wide facts, at the offset that the last line names; if that fails, search for them."""
-    inside = offset - (size - len(back))
-    window = back[inside:] if inside >= 0 else disk.pread(fd, _FRONT, offset)
-    entry = _entry(_line(disk, fd, offset, window, size))
-    if isinstance(entry, Set) and entry.all is not None:
-        return entry
+    if 0 < offset < size:
+        inside = offset - (size - len(back))
+        window = back[inside:] if inside >= 0 else disk.pread(fd, _FRONT, offset)
+        entry = _entry(_line(disk, fd, offset, window, size))
+        if isinstance(entry, Set) and entry.all is not None:
+            return entry
     facts = (e for e in _newest_first(disk, fd, size) if isinstance(e, Set) and e.all is not None)
     return next(facts, None)

@@ -113,7 +113,10 @@ class FileListing:
 
     def holder_of(self, entry_id: str) -> str | None:
         """See `FindHolder`. Files are searched as bytes; only those that contain the id are decoded."""
-        wanted = b'"id":' + encode(entry_id)
+        try:
+            wanted = b'"id":' + encode(entry_id)
+        except UnicodeEncodeError:
+            return None  # no entry can have this id
         with disk_errors(f"looking for an entry in {self._home.folder}"):
             names = self._home.names(SESSIONS)
         for name in names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -29,6 +29,10 @@ def survey_of(disk: Disk, path: str, *, visit: Visit | None = None) -> Survey:
             return Survey(reader_of(disk, fd), disk.fstat(fd).st_size, visit=visit)
         finally:
             disk.close(fd)
+
+
+def _offset(region: Region) -> int:
+    return region.offset
 
 
 class Cut(NamedTuple):
@@ -65,8 +69,10 @@ class Survey:
         self._counted_inside: set[int] = set()
         """The offsets of entries that count inside spliced lines."""
         self._by_offset: dict[int, Region] = {}
+        self._regions_ahead: list[Region] = []
+        """Regions, by offset, of which every entry so far lies before; there may be thousands in a row."""
         self._regions_awaiting_next: list[Region] = []
-        """Regions after which no entry was read yet."""
+        """Regions that were passed or reached, after which no entry was read yet."""
         self._end = last_newline(read, size)
         self._adopted = is_adoptable(read, size)
         self._walk()
@@ -77,6 +83,8 @@ class Survey:
                 self._damaged(item)
             else:
                 self._counts(*item)
+        for region in self._regions_ahead:
+            region.older = self.last
         if self._end < self.size_bytes:
             self._tail()
         for region in self.regions:
@@ -113,14 +121,7 @@ class Survey:
             yield self._end, line
 
     def _counts(self, offset: int, entry: AnyEntry) -> None:
-        for region in self._regions_awaiting_next[:]:
-            if offset < region.offset:
-                region.older = entry.seq
-            elif offset < region.offset + region.length:
-                region.inside.append(entry.seq)
-            else:
-                region.newer = entry.seq
-                self._regions_awaiting_next.remove(region)
+        self._place_in_regions(offset, entry.seq)
         if entry.seq in self._without:
             return
         line = self._spliced_start_of(offset)
@@ -137,6 +138,21 @@ class Survey:
             self.wide = offset
         if self._visit is not None:
             self._visit(entry)
+
+    def _place_in_regions(self, offset: int, seq: int) -> None:
+        """Record the entry in the regions that it is in, or is the next one after."""
+        reached = bisect_right(self._regions_ahead, offset, key=_offset)
+        for region in self._regions_ahead[:reached]:
+            region.older = self.last
+        waiting = self._regions_awaiting_next + self._regions_ahead[:reached]
+        del self._regions_ahead[:reached]
+        self._regions_awaiting_next = []
+        for region in waiting:
+            if offset < region.offset + region.length:
+                region.inside.append(seq)
+                self._regions_awaiting_next.append(region)
+            else:
+                region.newer = seq
 
     def _spliced_start_of(self, offset: int) -> int | None:
         """Return the start of the spliced line that contains this offset, or None."""
@@ -186,7 +202,7 @@ class Survey:
         region.sample = self._read(_SAMPLE, region.offset)[: region.length or _SAMPLE].decode("utf-8", "replace")
         self.regions.append(region)
         self._by_offset[region.offset] = region
-        self._regions_awaiting_next.append(region)
+        insort(self._regions_ahead, region, key=_offset)
 
     def _spans(self, offset: int) -> list[tuple[int, int]]:
         """Return offset and length of each entry in the spliced line that contains this offset."""

@@ -72,9 +72,14 @@ class Tail:
             if isinstance(item, Damage):
                 hidden = max(hidden, item.seq or 0)
                 continue
-            self._note(*item, record)
-            self.good = _end_of(item[0], ends)
-            break
+            offset, entry = item
+            if not self.good:
+                self._note(offset, entry, record)
+                self.good = _end_of(offset, ends)
+            else:
+                self._note_stamps(offset, entry)
+            if not entry.unverified:
+                break
         self._finish(read, size, hidden)
 
     def catch_up(self, read: Read, size: int, record: RecordRead) -> None:
@@ -149,10 +154,16 @@ class Tail:
         self.last, self.last_id = entry.seq, entry.id
         self.ends_in_batch = entry.batch > 1
         self.floor = max(self.floor, entry.seq)
-        if entry.at is not None:
-            self.at = max(self.at, to_ms(entry.at))
-        self.wide = offset if is_wide(entry) else max(self.wide, entry.wide)
+        self._note_stamps(offset, entry)
         record(entry.id, entry.seq)
+
+    def _note_stamps(self, offset: int, entry: AnyEntry) -> None:
+        """Note the time and the session-wide facts as of an entry. The stamps of an edited line are not trusted."""
+        if is_wide(entry):
+            self.wide = max(self.wide, offset)
+        if not entry.unverified:
+            self.wide = max(self.wide, entry.wide)
+            self.at = max(self.at, to_ms(entry.at) if entry.at is not None else 0)
 
     def _finish(self, read: Read, size: int, hidden: int) -> None:
         self.end = size

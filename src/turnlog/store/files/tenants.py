@@ -16,6 +16,7 @@ from turnlog.store.refusal import tenant_missing
 from turnlog.store.tenant import DroppedTenant, count_contents, refuse_guest
 
 _DROPPED = ".dropped-"
+_HINT = "use at most 180 of a-z, 0-9, _ and -; any other character takes the room of three or more"
 
 
 class FileTenants:
@@ -29,9 +30,12 @@ class FileTenants:
 
     def folder(self, name: str) -> str:
         """Return the folder of a tenant's home. Names are encoded as those of sessions, but never hashed."""
-        folder = file_name(name).removesuffix(SUFFIX)
+        try:
+            folder = file_name(name).removesuffix(SUFFIX)
+        except Invalid:  # it speaks of a session
+            raise Invalid(f"no tenant can be called {name!r:.80}", hint=_HINT) from None
         if folder.startswith("~"):
-            raise Invalid(f"the name of tenant {name!r:.60} is too long for a folder", hint="180 letters are not")
+            raise Invalid(f"the name of tenant {name!r:.60} is too long for a folder", hint=_HINT)
         return os.path.join(self._folder, folder)
 
     def opened(self, name: str, *, create: bool) -> str:

@@ -75,7 +75,7 @@ class MemoryStore:
 
     def _refuse_taken(self, log: MemoryLog, parent: Fork | None, *, deleted: bool = False) -> None:
         self._refuse_dropped()
-        first_ids = [place[log.id].first for place in (self._logs, self._trash) if log.id in place]
+        first_ids = [logs[log.id].first for logs in (self._logs, self._trash) if log.id in logs]
         if log.first in self._bases or log.first in first_ids or (log.id in self._logs and not deleted):
             raise id_taken(log.id)
         if parent is None:
@@ -116,8 +116,8 @@ class MemoryStore:
 
     def open(self, session_id: str, *, read_only: bool = False, first: str | None = None) -> MemoryLog:
         with self._mutex:
-            for place in (self._logs, self._trash) if read_only else (self._logs,):
-                log = place.get(session_id)
+            for logs in (self._logs, self._trash) if read_only else (self._logs,):
+                log = logs.get(session_id)
                 if log is not None and first in (None, log.first):
                     return log
             if read_only and (first or session_id) in self._bases:
@@ -158,9 +158,9 @@ class MemoryStore:
 
     def purge(self, session_id: str, *, deleted: bool | None = None, after: int | None = None) -> None:
         with self._mutex:
-            places = {False: self._logs, True: self._trash}
+            by_deletion = {False: self._logs, True: self._trash}
             holding = [
-                place for is_deleted, place in places.items() if deleted in (None, is_deleted) and session_id in place
+                logs for is_deleted, logs in by_deletion.items() if deleted in (None, is_deleted) and session_id in logs
             ]
             if not holding:
                 raise session_missing(session_id)
@@ -179,8 +179,8 @@ class MemoryStore:
 
     def _needed(self, first: str) -> int:
         needed = 0
-        for place in (self._logs, self._trash, self._bases):
-            for log in place.values():
+        for logs in (self._logs, self._trash, self._bases):
+            for log in logs.values():
                 start = log.entries[0]
                 if isinstance(start, Start) and start.fork is not None and start.fork.base == first:
                     needed = max(needed, start.fork.seq)
@@ -248,8 +248,8 @@ class MemoryStore:
     def erase(self, plan: ErasingPlan) -> str:
         with self._mutex:
             for one in plan.logs:
-                for place in (self._logs, self._trash, self._bases):
-                    for log in place.values():
+                for logs in (self._logs, self._trash, self._bases):
+                    for log in logs.values():
                         if log.first == one.first:
                             log.erase(one.erasures)
                 erasures = self._erasures.setdefault(one.first, {})
@@ -314,10 +314,10 @@ class MemoryStore:
         with self._mutex, one._mutex:
             dropped = count_contents(name, one)
             one._is_dropped = True
-            for place in (one._logs, one._trash, one._bases):
-                for log in place.values():
+            for logs in (one._logs, one._trash, one._bases):
+                for log in logs.values():
                     log.is_gone = True
-                place.clear()
+                logs.clear()
             one._blobs.clear()
             self._tenants.pop(name, None)
             return dropped

@@ -11,7 +11,7 @@ from turnlog.log.erasure.content import ErasedLog, ErasingPlan, Erasure
 from turnlog.log.erasure.line import Eraser
 from turnlog.log.ids import word
 from turnlog.store import IMPORTED
-from turnlog.store.postgres.names import id_bytes, id_text, key_of
+from turnlog.store.postgres.names import id_bytes, id_text, key_of, part_key
 from turnlog.store.postgres.pool import Connection, Pool
 
 _DOING = "erasing"
@@ -97,7 +97,7 @@ class PostgresErasing:
         connection.execute("select turnlog.drop_derived(%s)", (IMPORTED,))
         for key, log in logs.items():
             for one in log.erasures:
-                values = (self._tenant, key, id_bytes(log.first), one.seq, one.part, _encode(one))
+                values = (self._tenant, key, id_bytes(log.first), one.seq, part_key(one.part), _encode(one))
                 connection.execute(_REMEMBER, values)
 
     def _erase_in(self, connection: Connection, num: int, root: int, log: ErasedLog) -> None:

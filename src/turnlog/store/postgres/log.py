@@ -77,6 +77,8 @@ class PostgresLog:
         self, drafts: list[Draft], *, after: int, head: int, once: bool = False, alone: bool = False
     ) -> list[AnyEntry]:
         """See `Log.append`. The append is durable at once, because a separate sync would cost a second round trip."""
+        if not drafts:
+            return []
         rows = self._rows
         asked = _Append(drafts, after, head, once, alone)
         limit = asked.limit(drafts)

@@ -8,6 +8,7 @@ from turnlog.errors import Invalid
 from turnlog.log.ids import handle_of
 
 LONGEST = 63
+_LONGEST_PART = 2000
 
 
 def key_of(name: str) -> bytes:
@@ -34,3 +35,9 @@ def id_bytes(name: str) -> bytes:
 def id_text(data: bytes) -> str:
     """Return the id that `id_bytes` encoded."""
     return data.decode("utf-8", "surrogatepass")
+
+
+def part_key(part: str) -> str:
+    """Return the part of an erased entry as it is in an index, or a digest of one that is long or has a NUL."""
+    data = id_bytes(part)
+    return part if len(data) <= _LONGEST_PART and b"\0" not in data else "#" + hashlib.sha256(data).hexdigest()

@@ -173,16 +173,16 @@ class LogRows:
         now = time.monotonic()
         is_one = len(new.lines) == 1
         if is_one:
-            what = (_int8(new.seqs[0]), new.keys[0], new.lines[0])
+            columns = (_int8(new.seqs[0]), new.keys[0], new.lines[0])
         else:
-            what = (array("int8", list(map(_int8, new.seqs))), array("bytea", new.keys), array("bytea", new.lines))
+            columns = (array("int8", list(map(_int8, new.seqs))), array("bytea", new.keys), array("bytea", new.lines))
         if lease is not None:
             statement = _APPEND_ONE_KEEPING if is_one else _APPEND_MANY_KEEPING
-            result = connection.call(statement, [*values, self._watched, *what, lease.name.encode()])
+            result = connection.call(statement, [*values, self._watched, *columns, lease.name.encode()])
         elif now < self._unwatched_until:
-            result = connection.call(_APPEND_ONE_UNWATCHED if is_one else _APPEND_MANY_UNWATCHED, [*values, *what])
+            result = connection.call(_APPEND_ONE_UNWATCHED if is_one else _APPEND_MANY_UNWATCHED, [*values, *columns])
         else:
-            result = connection.call(_APPEND_ONE if is_one else _APPEND_MANY, [*values, self._watched, *what])
+            result = connection.call(_APPEND_ONE if is_one else _APPEND_MANY, [*values, self._watched, *columns])
         if result.ntuples != len(new.lines):
             return False
         self.tail = LogEnd(new.seqs[-1], new.last_at)

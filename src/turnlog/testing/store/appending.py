@@ -65,6 +65,11 @@ class Appending(StoreTests):
         assert first.parent == 0
         assert [entry.parent for entry in appended] == [first.seq, None, appended[0].seq]
 
+    @pytest.mark.parametrize("alone", [False, True])
+    def test_a_batch_without_entries_changes_nothing(self, log: Log, alone: bool) -> None:
+        assert log.append([], after=1, head=0, alone=alone) == []
+        assert seqs(undamaged_entries(log)) == [1]
+
     def test_a_draft_that_cannot_be_read_back_is_refused_whole(self, log: Log) -> None:
         bad = draft(Note(text=7))  # type: ignore[arg-type]
         with pytest.raises(Invalid):

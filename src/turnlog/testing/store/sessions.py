@@ -238,6 +238,7 @@ class Sessions(StoreTests):
         store.delete("two")
         assert derived.holder_of(store, "in two") is None
         assert derived.holder_of(store, "in one") == "one"
+        assert derived.holder_of(store, "\udcff") is None
 
     def test_a_store_says_that_it_works_and_what_it_is(self, store: Store, log: Log) -> None:
         health = derived.health(store)
