@@ -169,6 +169,12 @@ def test_csv_adds_up_and_runs_nothing(two: None, folder: Path, cli: Cli):
     assert "'@home" in {row["model"] for row in rows}
     titles = {row["title"] for row in csv.DictReader(cli("usage", "sessions", "--csv").out.splitlines())}
     assert '\'=1+1, "x"' in titles
+    for formula in ("\n=1+1", " @x", "\u3000-1", "＝1+1"):
+        with turnlog.open() as home, home.create(workspace=".", title=formula) as session:
+            session.user("hello")
+            session.assistant("hi", model="m", usage=turnlog.Usage(input_tokens=10))
+        rows = csv.DictReader(cli("usage", "sessions", "--csv", f"session:{session.id}").out.splitlines())
+        assert [row["title"][0] for row in rows] == ["'"]
     assert cli("usage", "daily", "--breakdown", "--csv").out.startswith("day,model,sessions,requests,")
     assert "leave one of them out" in cli("usage", "--csv", "--json").err
 
@@ -184,6 +190,11 @@ def test_a_word_that_is_no_filter_is_told_its_form(two: None, cli: Cli, word: st
     assert done.code != 0
     assert repr(word) in done.err
     assert f"{form}`" in done.err
+
+
+def test_a_suggested_command_can_be_typed(two: None, cli: Cli):
+    hint = cli("usage", '"login; page"').err.splitlines()[1]
+    assert hint == "hint: `turnlog usage 'title:login; page'`? `turnlog search 'login; page'` finds what was said"
 
 
 def test_windows_of_five_hours(two: None, cli: Cli):
