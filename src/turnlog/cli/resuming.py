@@ -226,7 +226,8 @@ def _refuse_unrunnable(planned: Resumable) -> None:
         raise NotFound(f"the folder {planned.cwd} is not there", hint="-w names another one")
     words = planned.command
     name = words[2].split(" ", 1)[0] if planned.path is not None and words[:2] == ["sh", "-c"] else words[0]
-    if shutil.which(name, mode=os.F_OK) is None:
+    program = os.path.join(planned.cwd, name) if "/" in name else name  # noqa: PTH118 - it is run from that folder
+    if shutil.which(program, mode=os.F_OK) is None:
         raise NoCommand(f"no command {name!r}", hint="install it, and run this again")
 
 
