@@ -114,16 +114,16 @@ def command(
 
 
 def _named(session: Session, names: tuple[str, ...]) -> list[AnyEntry]:
-    """Return the entries with these numbers or ids. Raises `NotFound`."""
-    entries: list[AnyEntry] = []
+    """Return the entries with these numbers or ids, each once. Raises `NotFound`."""
+    entries: dict[int, AnyEntry] = {}
     for name in names:
         entry = history_of(session).at(int(name)) if name.isdecimal() and len(name) < 19 else session.find(name)
         if entry is None:
             raise NotFound(
                 f"no entry {name!r:.80} in session {one_line(session.handle)}", hint="`turnlog log` shows them"
             )
-        entries.append(entry)
-    return entries
+        entries[entry.seq] = entry
+    return list(entries.values())
 
 
 def _print_preview(session: Session, entries: list[AnyEntry], *, as_json: bool) -> None:
