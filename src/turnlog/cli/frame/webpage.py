@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -47,8 +48,9 @@ def redirect(url: str) -> Path:
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         for earlier in folder.glob("web-open*.html"):
-            if time.time() - earlier.stat().st_mtime > _STARTING_S:
-                earlier.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # another process removes them, too
+                if time.time() - earlier.lstat().st_mtime > _STARTING_S:
+                    earlier.unlink()
         with NamedTemporaryFile(
             "w", encoding="utf-8", dir=folder, prefix="web-open-", suffix=".html", delete=False
         ) as file:
