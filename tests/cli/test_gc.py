@@ -158,3 +158,12 @@ def test_what_becomes_old_while_the_question_stands_stays(session: str, folder: 
     assert "1 session was removed for good" in terminal.plain
     with turnlog.open() as home:
         assert {row.id for row in home.sessions()} == {session, "late"}
+
+
+def test_what_holds_from_now_on_is_told(cli: Cli, session: str):
+    words = ["gc", "--limit", "5GB", "--trash", "30d"]
+    would = cli(*words, "--dry-run").out.splitlines()
+    assert would[:2] == ["hooks would fill this home up to 5.0 GB", "deleted sessions would stay in the trash for 30d"]
+    will = cli(*words).out.splitlines()
+    assert will[:2] == ["hooks will fill this home up to 5.0 GB", "deleted sessions will stay in the trash for 30d"]
+    assert "stay in the trash until they are removed" in cli("gc", "--trash", "never").out

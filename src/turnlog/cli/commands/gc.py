@@ -102,6 +102,7 @@ def command(
         fields = json_receipt(expired)
         print_json({**data, **document, "removed": fields["removed"], "left": fields["left"]})
         return
+    _print_settings(limit, trash, dry_run=dry_run)
     _print_expired(expired, dry_run=dry_run)
     for line in table(("WHAT", "SIZE"), [(name, size(number)) for name, number in after.items()], right=(1,)):
         print(line)
@@ -180,6 +181,16 @@ def _set(folder: str, limit: int | None, trash: str | None) -> None:
         set_limit(folder, str(limit))
     if trash is not None:
         set_trash_for(folder, trash)
+
+
+def _print_settings(limit: int | None, trash: str | None, *, dry_run: bool) -> None:
+    will = "would" if dry_run else "will"
+    if limit is not None:
+        print(f"hooks {will} fill this home up to {size(limit)}")
+    if trash is not None:
+        days = " days" if trash.isdecimal() else ""
+        how_long = "until they are removed" if trash == "never" else f"for {trash}{days}"
+        print(f"deleted sessions {will} stay in the trash {how_long}")
 
 
 def _ask(home: Home, plan: Purged, *, yes: bool, as_json: bool) -> None:
