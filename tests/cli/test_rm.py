@@ -186,6 +186,8 @@ def test_restore_takes_the_id_of_an_agent_that_rm_takes(cli: Cli, folder: Path, 
     assert cli("rm", word).code == 0
     assert cli("restore", word).code == 0
     assert cli("ls", "--deleted", "--json").json["sessions"] == []
+    assert cli("rm", word).code == 0
+    assert cli("rm", "--purge", "--deleted", "--yes", word).code == 0
     again = cli("restore", word)
     hint = "`turnlog ls --deleted` shows what is in the trash"
     assert (again.code, again.err) == (3, f"error: no deleted session {word!r}\nhint: {hint}\n")

@@ -16,6 +16,7 @@ from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.question import confirm, refuse_without_terminal
+from turnlog.cli.pick.session import names
 from turnlog.errors import Unsupported
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import folder_of
@@ -122,7 +123,8 @@ class _Expiry(NamedTuple):
 
 def _expiry(older_than: timedelta, keep: tuple[str, ...], *, yes: bool, dry_run: bool, as_json: bool) -> _Expiry:
     with this_home() as home:
-        kept = {home.find(name) for name in keep}
+        own_id = names(home).own_id
+        kept = {own_id(name) for name in keep}
         if dry_run:
             return _Expiry(older_than, kept, None)
         plan = home.expire(older_than, keep=kept, dry_run=True)

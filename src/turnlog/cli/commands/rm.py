@@ -68,8 +68,8 @@ def command(
     if purge:
         refuse_agent("rm --purge")
     with this_home() as home:
-        own_id = names(home).own_id
-        chosen = (home.find(name, deleted=True) if deleted else own_id(name, deleted=purge) for name in sessions)
+        here = names(home)
+        chosen = (here.deleted_id(name) if deleted else here.own_id(name, deleted=purge) for name in sessions)
         ids = list(dict.fromkeys(chosen))
         rows = _rows(home, deleted_first=deleted)
         if purge and not yes:
