@@ -15,7 +15,9 @@ from turnlog.catalog.ask import paging
 from turnlog.catalog.ask.usage import GROUPS
 from turnlog.cli.commands import search as search_command
 from turnlog.cli.commands import usage as usage_command
+from turnlog.cli.usageblocks import _limit_lines  # pyright: ignore[reportPrivateUsage]
 from turnlog.mcp import offer
+from turnlog.reader.agents.limit import AgentLimit
 
 ID = "aaaaaaaa-1111-4222-8333-444444444444"
 OTHER = "bbbbbbbb-1111-4222-8333-444444444444"
@@ -253,3 +255,12 @@ def test_every_face_groups_and_sorts_by_what_the_catalog_can():
 def test_two_groups_are_asked_for_with_a_comma(cli: Cli, session: str):
     done = cli("usage", "--by", "model", "--by", "month")
     assert (done.code, done.err) == (2, "error: option '--by' is given twice\nhint: `--by A,B` adds up by both\n")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [(10_080, "7 days"), (1440, "1 day"), (300, "5 hours"), (299, "5 hours"), (60, "1 hour"), (45, "45 minutes")],
+)
+def test_a_limit_says_how_long_its_window_is(minutes: int, words: str):
+    [_, line] = _limit_lines([AgentLimit("codex", minutes, 10.0, 0.0, None)], 60.0)
+    assert line == f"codex said 1m ago: 90% of {words} left"
