@@ -68,8 +68,11 @@ def command(
     if purge:
         refuse_agent("rm --purge")
     with this_home() as home:
-        here = names(home)
-        chosen = (here.deleted_id(name) if deleted else here.own_id(name, deleted=purge) for name in sessions)
+        session_names = names(home)
+        chosen = (
+            session_names.deleted_id(name) if deleted else session_names.own_id(name, deleted=purge)
+            for name in sessions
+        )
         ids = list(dict.fromkeys(chosen))
         rows = _rows(home, deleted_first=deleted)
         if purge and not yes:

@@ -100,7 +100,7 @@ def table(
 def grid(columns: Sequence[Column], *, paint: Paint | None = None, margin: int = 0) -> list[str]:
     """Lines of a table. It fits the screen: columns are left out, then cut, most of all the last one.
 
-    A `margin` is left free for who indents it.
+    As many columns as `margin` says are left free, for a caller who indents the lines.
     """
     drawn = list(columns)
     room = screen_width()

@@ -77,9 +77,9 @@ def session_to_mark(home: Home, word: str | None) -> MarkableSession:
     """Return a session to mark; of another agent's its imported copy, if there is one."""
     from turnlog.reader.markable import ForeignMarkable, OwnMarkable
 
-    here = names(home)
-    chosen = here.find(word, deleted=False)
-    copy = chosen.id if chosen.source is None else here.copy_of(chosen.source)
+    session_names = names(home)
+    chosen = session_names.find(word, deleted=False)
+    copy = chosen.id if chosen.source is None else session_names.copy_of(chosen.source)
     if copy is not None:
         return OwnMarkable(home.resume(copy))
     try:

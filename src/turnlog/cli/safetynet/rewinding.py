@@ -172,9 +172,9 @@ def carry_out(home: Home, session: Session, action: str, run: Callable[[], Head]
 
 def report(session: Session, action: str, head: Head) -> None:
     """Print what was done, what could not be, and how to take it back."""
-    stays = [(outcome.step, f"stays as it is: {one_line(outcome.problem)}") for outcome in session.problems()]
-    back = [(outcome.step, f"is back, but {one_line(outcome.note)}") for outcome in session.incomplete()]
-    for rows in (stays, back):
+    unchanged = [(outcome.step, f"stays as it is: {one_line(outcome.problem)}") for outcome in session.problems()]
+    incomplete = [(outcome.step, f"is back, but {one_line(outcome.note)}") for outcome in session.incomplete()]
+    for rows in (unchanged, incomplete):
         for step, problem in rows[:_PROBLEMS_SHOWN]:
             warn(f"{path_shown(step, session.workspace)} {problem}", exact=True)
         if len(rows) > _PROBLEMS_SHOWN:

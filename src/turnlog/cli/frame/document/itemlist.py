@@ -73,7 +73,7 @@ class ItemPage(DocumentItems):
         return positions[0] + 1 if positions else numbers[0]
 
     def _index_after_time(self, time: int, nth: int, *, name: str) -> int:
-        """Return the index behind that time, where it was the item in that place; whether it has gone, or moved."""
+        """Return the index behind the nth item of that time; if that item is gone or moved, behind the one before."""
         assert self._time is not None
         times = [self._time(item) for item in self._all]
         first = next((index for index, other in enumerate(times) if other <= time), len(times))
