@@ -23,7 +23,7 @@ from turnlog.session import Session
 from turnlog.thread.reader import history_of
 from turnlog.thread.removal.erasing import refuse_blank, split_by_erasability
 from turnlog.view.number import count
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 
 _ENTRY = {"session": shape.SESSION, "seq": shape.number(), "id": shape.text(), "type": shape.text()}
 GROUP = "Care", 13
@@ -139,11 +139,13 @@ def _refuse_nothing(session: Session, chosen: list[AnyEntry], others: list[AnyEn
     """Raise where there is nothing to erase: `Invalid` if the text is there, and in no entry that can be erased."""
     if chosen:
         return
-    name = one_line(session.handle)
     if not others:
-        raise NotFound(f"no entry of session {name} has that text", hint="`turnlog log` shows them")
+        raise NotFound(f"no entry of session {session.handle} has that text", hint="`turnlog log` shows them")
     listed = ", ".join(f"{entry.seq} ({entry.type})" for entry in others)
-    raise Invalid(f"it is in entries that cannot be erased: {listed}", hint=f"`turnlog rm --purge {name}` removes it")
+    raise Invalid(
+        f"it is in entries that cannot be erased: {listed}",
+        hint=f"`turnlog rm --purge {quoted(session.handle)}` removes it",
+    )
 
 
 def _listed(entries: list[AnyEntry]) -> list[str]:

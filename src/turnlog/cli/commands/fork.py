@@ -12,7 +12,7 @@ from turnlog.reader.markable import OwnMarkable
 from turnlog.reader.place import Place, place_of
 from turnlog.thread.reader import history_of
 from turnlog.view.number import count
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 
 GROUP = "Care", 6
 CHANGES = shape.LOG
@@ -64,6 +64,6 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
         return
     where = one_line(f"{start.words} of session {parent.handle}")
     print(f"session {one_line(forked.handle)}: goes on from {where}, with {count(messages, 'message')}")
-    handle = one_line(forked.handle)
+    handle = quoted(forked.handle)
     agent = "" if is_known else " --in AGENT"
     tell(f"`turnlog resume {handle}{agent}` resumes it, `turnlog rm {handle}` removes it")

@@ -19,7 +19,7 @@ from turnlog.session import Home
 from turnlog.thread.removal.purging import Purged
 from turnlog.thread.report import Info
 from turnlog.view.number import count
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 
 GROUP = "Care", 11
 CHANGES = shape.LOG
@@ -115,9 +115,9 @@ def _ask(ids: list[str], rows: dict[str, Info], *, forks: bool, subagents: bool,
 
 
 def _print(handles: Iterable[str], purged: list[Purged], *, is_purged: bool) -> None:
-    for handle in map(one_line, handles):
-        trashed = f"is in the trash; `turnlog restore {handle}` brings it back"
-        print(f"session {handle} {'was removed for good' if is_purged else trashed}")
+    for handle in handles:
+        trashed = f"is in the trash; `turnlog restore {quoted(handle)}` brings it back"
+        print(f"session {one_line(handle)} {'was removed for good' if is_purged else trashed}")
     print_receipt(purged)
 
 

@@ -32,7 +32,7 @@ from turnlog.machine.folder import is_here, workspace_path
 from turnlog.reader.takeback import BACK, undisturbed
 from turnlog.session import Home, Session
 from turnlog.view.number import count, rewind_outcome
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes
 
@@ -150,7 +150,7 @@ def running_agent_notes(session: Session) -> list[str]:
     pid = agent_process(session)
     if not pid:
         return []
-    name = one_line(session.handle)
+    name = quoted(session.handle)
     return [
         f"note: {session.agent} (process {pid}) is still running and remembers this: quit it, then run",
         f"turnlog resume {name} --exec",
