@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from turnlog.cli.frame.command import Argument, Command, Option
 
-_LARGEST = 2**62
-"""The largest whole number of an option: databases and slices take twice as much, so there is room to add to it."""
+_LARGEST = 2**63 - 2
+"""The largest whole number of an option: one more is the most for databases and slices. Cursors come close to it."""
 _NAMING = frozenset(("session", "deleted", "file", "folder"))
 """Kinds of words that name something. An empty one comes from an unset variable, and names nothing."""
 
