@@ -104,13 +104,13 @@ def command(
         receipt = target.erase(*chosen, reason=reason)
         if yes:
             _note_others(others)
-    from turnlog.cli.pick.catalog import forget_purged
-
-    forget_purged(home_location())
     if as_json:
         print_json({"session": target.id, "dry_run": False, **msgspec.to_builtins(receipt)})
-        return
-    print_erasure(target.handle, receipt)
+    else:
+        print_erasure(target.handle, receipt)
+    from turnlog.cli.pick.catalog import forget_purged
+
+    forget_purged(home_location())  # may fail, so it follows the receipt
 
 
 def _named(session: Session, names: tuple[str, ...]) -> list[AnyEntry]:

@@ -102,13 +102,17 @@ def command(
         document = {"blobs": collected.blobs, "freed_bytes": collected.freed_bytes, "dropped": collected.dropped}
         fields = json_receipt(expired)
         print_json({**data, **document, "removed": fields["removed"], "left": fields["left"]})
-        return
-    _print_settings(limit, trash, dry_run=dry_run)
-    _print_expired(expired, dry_run=dry_run)
-    for line in table(("WHAT", "SIZE"), [(name, size(number)) for name, number in after.items()], right=(1,)):
-        print(line)
-    print()
-    _print_collected(collected, quota, dry_run=dry_run)
+    else:
+        _print_settings(limit, trash, dry_run=dry_run)
+        _print_expired(expired, dry_run=dry_run)
+        for line in table(("WHAT", "SIZE"), [(name, size(number)) for name, number in after.items()], right=(1,)):
+            print(line)
+        print()
+        _print_collected(collected, quota, dry_run=dry_run)
+    if not dry_run and any(purged.removed for purged in expired):
+        from turnlog.cli.pick.catalog import forget_purged
+
+        forget_purged(home_location())  # may fail, so it follows the receipt
 
 
 class _Expiry(NamedTuple):
@@ -137,12 +141,7 @@ def _expire(home: Home, expiry: _Expiry) -> Purged:
     if confirmed is None:
         return home.expire(expiry.older_than, keep=kept, dry_run=True)
     # What became too old while the question stood, nobody has agreed to.
-    expired = home.expire(expiry.older_than, keep=lambda info: info.id in kept or info.id not in confirmed)
-    if expired.removed:
-        from turnlog.cli.pick.catalog import forget_purged
-
-        forget_purged(home_location())
-    return expired
+    return home.expire(expiry.older_than, keep=lambda info: info.id in kept or info.id not in confirmed)
 
 
 def _print_expired(expired: list[Purged], *, dry_run: bool) -> None:

@@ -86,17 +86,19 @@ def command(
                 purged.append(home.purge(session_id, deleted=deleted or None, subagents=subagents, forks=forks))
 
         outcome = act_on_each(ids, remove)
-    if purged:
-        from turnlog.cli.pick.catalog import forget_purged
-
-        forget_purged(home_location())
     handles = {id: rows[id].handle if id in rows else id for id in outcome.done}
     if as_json:
         documents = [{"id": id, "handle": handle} for id, handle in handles.items()]
         print_json({"purged": purge, "sessions": documents, **json_receipt(purged)})
     else:
         _print(handles.values(), purged, is_purged=purge)
-    outcome.raise_error()
+    try:
+        if purged:
+            from turnlog.cli.pick.catalog import forget_purged
+
+            forget_purged(home_location())  # may fail, so it follows the receipt
+    finally:
+        outcome.raise_error()
 
 
 def _rows(home: Home, *, deleted_first: bool) -> dict[str, Info]:
