@@ -140,3 +140,9 @@ def test_what_has_no_price_is_said_in_words(folder: Path, tmp_path: Path, proces
     assert "no price is known for what was spent " in process().out
     claude_session(tmp_path / "person", "/home/ada", f"b{ID[1:]}", "two", at="2025-11-15T10:00:00.000Z")
     assert "no price known this month · $8.25+ in all, at API prices" in process().out
+
+
+def test_sessions_that_are_not_listed_are_there_all_the_same(cli: Cli, session: str):
+    cli("archive", session)
+    assert "1 session, hidden or archived: `turnlog ls --all --hidden`." in cli().out
+    assert [row["id"] for row in cli("ls", "--all", "--hidden", "--json").json["sessions"]] == [session]

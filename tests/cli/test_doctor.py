@@ -385,3 +385,16 @@ def test_records_that_nobody_knows_are_counted_and_nothing_is_wrong(cli: Cli, tm
         assert "And now?" in told.out
         assert "from-tomorrow" not in told.out
         assert "problem" not in told.out
+
+
+def test_a_log_that_cannot_be_read_does_not_hide_the_others(cli: Cli, session: str, folder: Path):
+    (folder / "sessions" / "afolder.jsonl").mkdir()
+    (folder / "sessions" / "zlink.jsonl").symlink_to("nowhere")
+    done = cli("doctor", "--json")
+    assert done.code == 6
+    rows = {row["id"]: row for row in done.json["sessions"]}
+    assert rows[session]["ok"]
+    assert [rows[id]["findings"][0]["kind"] for id in ("afolder", "zlink")] == ["unreadable"] * 2
+    assert "a link or a special file where a file should be" in cli("doctor").out
+    assert cli("doctor", "--repair").code == 6
+    assert cli("doctor", "afolder").code == 8

@@ -109,3 +109,10 @@ def test_no_text_is_not_every_entry(cli: Cli, told: int, log: Path, text: str):
         assert done.err.startswith("error: --matching '")
         assert "': there is no text to look for\n" in done.err
     assert log.read_bytes() == before
+
+
+def test_an_entry_that_is_named_twice_is_one(cli: Cli, session: str):
+    with turnlog.open() as home, home.read(session) as opened:
+        id = next(entry.id for entry in opened.entries() if entry.seq == 4)
+    assert [row["seq"] for row in cli("erase", "4", id, "4", "--dry-run", "--json").json["entries"]] == [4]
+    assert cli("erase", "4", id, "4", "--dry-run").out.count("user: ") == 1

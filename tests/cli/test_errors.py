@@ -76,6 +76,55 @@ def test_what_was_typed_wrongly_exits_with_2(cli: Cli, words: list[str]):
     assert "--help`" in done.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["archive", ""],
+        ["star", ""],
+        ["title", "", "--remove"],
+        ["fork", ""],
+        ["rm", ""],
+        ["restore", ""],
+        ["rewind", "--only", "", "--yes"],
+        ["rewind", "--session", "", "--yes"],
+        ["mv", "", "."],
+        ["push", "--all", ""],
+        ["sync", ""],
+        ["import", "--all", "--workspace", ""],
+        ["export", "--to", "html", "-o", ""],
+    ],
+)
+def test_an_empty_word_names_nothing(cli: Cli, session: str, log: Path, words: list[str]):
+    """It comes from a variable that is not set, and means neither this folder nor its newest session."""
+    before = log.read_bytes()
+    done = cli(*words)
+    assert done.code == 2
+    assert "it is empty" in done.err
+    assert log.read_bytes() == before
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_an_empty_home_is_the_default_as_an_empty_variable_is(cli: Cli, session: str):
+    assert cli("--home", "", "path").code == cli("path", "--home", "").code == 0
+
+
+LARGE = [
+    ["show", "--last"],
+    ["log", "--limit"],
+    ["watch", "--for", "0", "--last"],
+    ["ls", "-n"],
+    ["search", "it", "-n"],
+]
+
+
+@pytest.mark.parametrize("words", LARGE)
+def test_a_number_may_be_large_and_not_too_large(cli: Cli, session: str, words: list[str]):
+    assert cli(*words, str(2**63 - 2)).code == 0
+    done = cli(*words, "9" * 20)
+    assert done.code == 2
+    assert f"{'9' * 20} is too large" in done.err
+
+
 def test_a_home_of_a_newer_version_is_refused(cli: Cli, folder: Path):
     folder.mkdir()
     (folder / "home.json").write_text('{"layout":99}')

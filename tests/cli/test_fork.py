@@ -75,3 +75,17 @@ def test_without_a_session_only_one_of_this_folder_is_forked(cli: Cli, session: 
     assert cli("fork").code == 3
     with turnlog.open() as home:
         assert [row.id for row in home.sessions()] == [session]
+
+
+def test_a_name_that_is_not_unicode_is_no_fault(cli: Cli, session: str, folder: Path):
+    done = cli("fork", "--name", "caf\udce9")
+    assert done.code == 2
+    assert done.err == "error: text that is not Unicode: 'caf\\udce9'\n"
+    assert len(list((folder / "sessions").iterdir())) == 1
+
+
+def test_a_fork_of_an_archived_session_is_listed(cli: Cli, session: str):
+    cli("archive", session)
+    fork = cli("fork", session, "--json").json["session"]
+    assert [row["id"] for row in cli("ls", "--json").json["sessions"]] == [fork]
+    assert [row["id"] for row in cli("ls", "is:archived", "--json").json["sessions"]] == [session]

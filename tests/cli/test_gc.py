@@ -158,3 +158,24 @@ def test_what_becomes_old_while_the_question_stands_stays(session: str, folder: 
     assert "1 session was removed for good" in terminal.plain
     with turnlog.open() as home:
         assert {row.id for row in home.sessions()} == {session, "late"}
+
+
+def test_what_holds_from_now_on_is_told(cli: Cli, session: str):
+    words = ["gc", "--limit", "5GB", "--trash", "30d"]
+    would = cli(*words, "--dry-run").out.splitlines()
+    assert would[:2] == ["hooks would fill this home up to 5.0 GB", "deleted sessions would stay in the trash for 30d"]
+    will = cli(*words).out.splitlines()
+    assert will[:2] == ["hooks will fill this home up to 5.0 GB", "deleted sessions will stay in the trash for 30d"]
+    assert "stay in the trash until they are removed" in cli("gc", "--trash", "never").out
+
+
+@pytest.mark.parametrize("word", ["@", "latest", "old", "gone"])
+def test_a_session_to_keep_is_named_as_everywhere(cli: Cli, folder: Path, word: str):
+    with turnlog.open(folder, clock=lambda: 1_600_000_000_000) as home:
+        for name, workspace in (("old", "."), ("other", "/elsewhere"), ("gone", "/elsewhere")):
+            home.create(id=name, workspace=workspace).user("long ago")
+    cli("rm", "gone")
+    done = cli("gc", "--older-than", "0d", "--keep", word, "--dry-run", "--json")
+    assert done.code == 0, done.err
+    kept = {"old", "other", "gone"} - {row["id"] for row in done.json["removed"]}
+    assert kept == {word if word == "gone" else cli("log", word, "--json").json["session"]}

@@ -60,3 +60,10 @@ def test_every_type_of_entry_has_words(cli: Cli, session: str):
         "subagent explorer",
     ):
         assert words in out
+
+
+def test_a_type_that_no_entry_has_is_told(cli: Cli, session: str):
+    done = cli("log", "--kind", "mesage")
+    assert done.code == 0
+    assert done.err == "no entry of type 'mesage'; `turnlog log` shows the type of each\n"
+    assert cli("log", "--kind", "message").err == ""

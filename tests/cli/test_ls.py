@@ -332,3 +332,13 @@ def test_a_value_that_nothing_has_is_asked_about(folder: Path, tmp_path: Path, c
     assert f"hint: did you mean {hint}?" in cli(command, words).err
     assert "did you mean is:running? one of" in cli(command, "is:runing").err
     assert "did you mean agent:? one of" in cli(command, "agnt:x").err
+
+
+def test_the_trash_hides_nothing(cli: Cli, session: str):
+    """Nobody restores what no list shows."""
+    with turnlog.open() as home, home.resume(session) as parent:
+        subagent = parent.spawn(agent="helper").id
+    cli("archive", session)
+    cli("rm", session, subagent)
+    assert {row["id"] for row in cli("ls", "--deleted", "--json").json["sessions"]} == {session, subagent}
+    assert cli("ls", "--deleted").err == ""

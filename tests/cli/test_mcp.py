@@ -112,3 +112,15 @@ def test_for_a_project_it_asks_about_the_file_that_is_written(person: Path, cli:
 def test_without_a_stdin_it_ends(folder: Path):
     done = subprocess.run(["sh", "-c", f"{sys.executable} -m turnlog mcp <&-"], capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_folder_to_serve_is_the_same_wherever_the_agent_starts(cli: Cli, person: Path):
+    Path("api").mkdir()
+    words = ["mcp", "install", "codex", "--anyway"]
+    assert cli(*words, "--", "--allow-rewind", "-wapi").code == 0
+    assert (
+        f'["mcp", "--workspace", "{Path.cwd()}/api", "--allow-rewind"]' in (person / ".codex/config.toml").read_text()
+    )
+    done = cli("mcp", "install", "claude-code", "--anyway", "--project", "--", "-w", "api")
+    assert done.code == 0, done.err
+    assert json.loads(Path(".mcp.json").read_text())["mcpServers"]["turnlog"]["args"] == ["mcp", "-w", "api"]

@@ -13,10 +13,12 @@ from tests.cli.machine import claude_session
 from tests.cli.scene import Cli, write_session
 from tests.pgserver import Server
 from turnlog.cli.frame.home import without_password
+from turnlog.cli.transfer import PUSH, Direction, raise_outcome
 from turnlog.errors import Unavailable
 from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.files import FileStore
+from turnlog.transfer.report import Transferred
 
 
 @pytest.fixture
@@ -267,3 +269,12 @@ def test_damage_in_the_other_home_is_to_be_looked_at_there(cli: Cli, session: st
 )
 def test_a_location_is_told_without_its_password(location: str, told: str):
     assert without_password(location) == told
+
+
+def test_one_session_was_done_before_it_stopped():
+    direction = Direction(PUSH, url="/x", dry_run=False, include_ignored=False)
+    direction.error = Unavailable("gone")
+    direction.rows = [Transferred(id="a", outcome="new")]
+    with pytest.raises(Unavailable) as raised:
+        raise_outcome([direction])
+    assert raised.value.message == "gone; 1 session was done before that"

@@ -1,6 +1,7 @@
 """`turnlog mv`."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import turnlog
 from tests.cli.scene import Cli, write_session
 from turnlog.errors import Unsupported
 from turnlog.log.entry import FORMAT, Start
+from turnlog.log.path import path_bytes
 from turnlog.session.interior import interior
 from turnlog.testing import draft
 
@@ -107,3 +109,16 @@ def test_a_session_that_cannot_be_moved_leaves_the_others_moved_and_is_named(cli
 
 def test_n_is_a_dry_run(cli: Cli, session: str, tmp_path: Path):
     assert cli("mv", "-n", ".", str(tmp_path)).err.startswith("would move 1 session")
+
+
+def test_folders_whose_names_are_not_unicode(cli: Cli, folder: Path, tmp_path: Path):
+    old, odd = tmp_path / "old", Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    odd.mkdir()
+    with turnlog.open() as home:
+        ids = [home.create(workspace=place).id for place in (old, old / "a b", f"{old}/na\udcefve")]
+    for before, after in ((old, odd), (odd, old)):
+        after.mkdir(exist_ok=True)
+        done = cli("mv", str(before), str(after), "--json")
+        assert done.code == 0, done.err
+        rows = {row["id"]: os.fsdecode(path_bytes(row["workspace"])) for row in done.json["sessions"]}
+        assert rows == dict(zip(ids, (str(after), f"{after}/a b", f"{after}/na\udcefve"), strict=True))

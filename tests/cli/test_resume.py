@@ -345,6 +345,18 @@ def test_exec_becomes_the_agent_in_the_right_folder(process: Cli, person: Path, 
     assert done.err == f"running: cd {here} && my-agent --resume mine --log=mine.log\n"
 
 
+def test_exec_runs_a_program_that_lies_in_the_folder_of_the_session(process: Cli, person: Path, tmp_path: Path):
+    program(Path.cwd(), "go")
+    with turnlog.open() as home:
+        name = home.create(workspace=".", agent="my-agent", resume=["./go", "on"]).id
+        with home.resume(name) as session:
+            session.user("hello")
+    os.chdir(tmp_path)
+    done = process("resume", name, "--exec")
+    assert done.code == 0, done.err
+    assert done.out.endswith("<on>\n")
+
+
 def test_exec_has_the_terminal(process: Cli, session: str, person: Path, programs: Path):
     program(programs, "codex")
     with Terminal(*TURNLOG, "resume", session, "--in", "codex", "--exec") as terminal:

@@ -12,6 +12,7 @@ from tests.cli.scene import Cli, write_session
 from tests.cli.terminal import Terminal
 from tests.cli.test_import import claude_file
 from turnlog.catalog import Catalog
+from turnlog.errors import Unavailable
 
 
 def test_into_the_trash_and_back(cli: Cli, session: str, folder: Path):
@@ -186,6 +187,30 @@ def test_restore_takes_the_id_of_an_agent_that_rm_takes(cli: Cli, folder: Path, 
     assert cli("rm", word).code == 0
     assert cli("restore", word).code == 0
     assert cli("ls", "--deleted", "--json").json["sessions"] == []
+    assert cli("rm", word).code == 0
+    assert cli("rm", "--purge", "--deleted", "--yes", word).code == 0
     again = cli("restore", word)
     hint = "`turnlog ls --deleted` shows what is in the trash"
     assert (again.code, again.err) == (3, f"error: no deleted session {word!r}\nhint: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "receipt"),
+    [
+        (["erase", "-s", "talk", "3", "--yes"], "erased in session talk: 3\n"),
+        (["rm", "--purge", "talk", "--yes"], "session talk was removed for good\n"),
+        (["gc", "--older-than", "0d", "--yes"], "1 session was removed for good\n"),
+    ],
+)
+def test_the_receipt_comes_before_an_index_that_cannot_be_changed(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], receipt: str
+):
+    def fail(self: Catalog) -> None:
+        raise Unavailable("database is locked")
+
+    with turnlog.open() as home:
+        home.create(id="talk").user("hi")
+    monkeypatch.setattr(Catalog, "forget_purged", fail)
+    done = cli(*words)
+    assert (done.code, done.err) == (8, "error: database is locked\n")
+    assert done.out.startswith(receipt)

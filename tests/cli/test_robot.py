@@ -123,6 +123,15 @@ def test_what_has_no_room_says_how_much_it_needs(agents: Cli):
     assert agents("ls", "--all", "--json", "--max-bytes", needed).json["sessions"]
 
 
+@pytest.mark.parametrize("more", [[], ["--page", "1"], ["--sort", "relevance"]])
+def test_the_room_that_a_hit_needs_counts_its_session(agents: Cli, more: list[str]):
+    words = ["search", "the", *more, "--json", "--max-bytes"]
+    needed = problem(agents(*words, "1"))["hint"].split()[1].strip(";")
+    [hit] = agents(*words, needed).json["hits"]
+    assert hit["snippet"]
+    assert agents(*words, str(int(needed) - 1)).code == 2
+
+
 def test_what_was_done_is_told_however_little_room_there_is(cli: Cli, session: str):
     told = cli("run", "--json", "--max-bytes", "1", "--", "touch", "new").json
     assert (told["changes"], told["left_out"], told["cursor"]) == ([], 1, None)

@@ -60,7 +60,8 @@ def test_a_command_that_is_not_there_is_refused_before_anything_is_written(proce
     refused = process("run", "--", "./data.txt")
     assert refused.code == 126
     assert refused.err.startswith("error: ./data.txt is not executable\nhint: ")
-    assert process("run", "--", "/").code == 126
+    folder_named = process("run", "--", "/")
+    assert (folder_named.code, folder_named.err) == (126, "error: / is a folder\nhint: name a program in it\n")
     assert not (folder / "sessions").exists() or not list((folder / "sessions").iterdir())
 
 

@@ -143,3 +143,17 @@ def test_hooks_and_the_server_are_given_the_home_that_was_chosen(
     assert f"TURNLOG_HOME={named}" in hook or f"--home {named}" in hook
     assert cli(*words, "setup", "--undo", "--yes").code == 0
     assert not (person / ".claude.json").exists()
+
+
+def test_what_another_version_set_up_is_left_to_it(person: Path, folder: Path, cli: Cli):
+    before = files(person)
+    assert cli("setup", "--yes", "--anyway").code == 0
+    [record] = folder.parent.rglob("setup.json")
+    recorded = json.loads(record.read_text())
+    others = {"hooks": ["next-agent"], "shell": ["nu"]}
+    record.write_text(json.dumps({**recorded, "hooks": [*recorded["hooks"], "next-agent"], "shell": ["nu"]}))
+    done = cli("setup", "--undo", "--yes")
+    assert done.code == 0, done.err
+    assert "note: hooks of next-agent: another version of turnlog set this up, and takes it back" in done.err
+    assert files(person) == before
+    assert json.loads(record.read_text()) == others

@@ -1,5 +1,6 @@
 """`turnlog show`."""
 
+import json
 from pathlib import Path
 
 import turnlog
@@ -119,3 +120,16 @@ def test_the_last_entries_as_they_are_in_the_log(cli: Cli, session: str, log: Pa
 def test_what_it_cost_is_told_for_a_part_as_well(cli: Cli, session: str):
     assert cli("show", "--last", "1").out.splitlines()[1] == cli("show").out.splitlines()[1]
     assert "$" in cli("show", "--last", "1").out
+
+
+def test_a_part_of_a_fork_has_raw_what_it_inherited(cli: Cli, session: str, log: Path):
+    with turnlog.open() as home, home.resume(session) as parent:
+        fork = parent.fork()
+        fork.user("Another idea")
+    for words in (["--last", "3"], ["--at", "4", "--last", "1"]):
+        conversation = cli("show", fork.id, *words, "--json").json["messages"]
+        raw = [json.loads(line) for line in cli("show", fork.id, "--raw", *words).out.splitlines()]
+        assert [row["id"] for row in raw if row["type"] == "message"] == [message["id"] for message in conversation]
+    own = (log.parent / f"{fork.id}.jsonl").read_text().splitlines()
+    assert cli("show", fork.id, "--raw").out.splitlines() == own
+    assert cli("show", fork.id, "--raw", "--last", "2").out.splitlines()[-1] == own[-1]

@@ -100,3 +100,9 @@ def test_nobody_who_takes_the_line_is_no_error(folder: Path):
     )  # fmt: skip
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_one_limit_that_makes_no_sense_does_not_hide_the_other(folder: Path, monkeypatch):
+    monkeypatch.setenv("TURNLOG_BACKGROUND", "off")
+    limits = {"five_hour": {"used_percentage": None}, "seven_day": {"used_percentage": 12, "resets_at": FAR}}
+    assert shown(json.dumps({"rate_limits": limits}).encode()) == (0, b"7d 88% left\n", b"")

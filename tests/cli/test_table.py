@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from turnlog.cli.draw.searchresult import _fitting_snippet, marked  # pyright: ignore[reportPrivateUsage]
-from turnlog.cli.draw.table import Column, grid
+from turnlog.cli.draw.table import Column, grid, table
 from turnlog.cli.draw.text import clock_times, plain
 from turnlog.view.time import ago
 from turnlog.view.visible import width
@@ -122,3 +122,14 @@ def test_a_snippet_of_wide_characters_fits_and_has_its_mark(room: int):
     cut, marks = _fitting_snippet(hit, room)  # pyright: ignore
     assert width(cut) <= room
     assert [cut[a:b] for a, b in marks] == ["探す"]
+
+
+@pytest.mark.parametrize("room", [40, 50, 60])
+def test_no_digit_of_a_number_is_cut(room: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", str(room))
+    names = Column("MONTH", ["2026-11", "total, at API prices"], least=28)
+    models = Column("MODEL", ["claude-sonnet-4-5", ""], least=20)
+    lines = grid([names, models, Column("COST", ["$1,234.56", "$1,234.56"], right=True)])
+    assert [line.endswith("$1,234.56") for line in lines] == [False, True, True]
+    assert {width(line) for line in lines} == {min(room, 50)}
+    assert table(("WHAT", "SIZE"), [("x" * 60, "1,234,567,890,123 B")], right=(1,))[1].endswith("1,234,567,890,123 B")

@@ -89,3 +89,25 @@ def test_a_note_with_wide_characters_is_broken_where_the_screen_ends():
     long = [line for line in lines if width(line) > 60]
     assert [line.count("`") for line in long] == [2]  # a command that is copied is not broken
     assert max(width(line) for line in lines if line not in long) >= 50
+
+
+def test_a_suggested_command_means_the_session_and_nothing_else(cli: Cli, folder: Path):
+    """Ids come from other machines and programs, and suggestions are pasted into a shell."""
+    id = "x; touch it"
+    with turnlog.open() as home:
+        session = home.create(id=id, workspace=".")
+        for text in ("one", "two", "three"):
+            session.user(text)
+            session.assistant(f"{text}!")
+        session.rewind(turns=1)
+        session.user("another")
+    for words in (
+        ["show", id],
+        ["compact", id, "--keep", "1"],
+        ["uncompact", id],
+        ["rm", id],
+    ):
+        done = cli(*words)
+        suggested = [part for part in re.findall("`(turnlog [^`]*)`", done.out + done.err) if "touch" in part]
+        assert suggested, words
+        assert all("'x; touch it'" in command for command in suggested), words

@@ -15,7 +15,9 @@ from turnlog.catalog.ask import paging
 from turnlog.catalog.ask.usage import GROUPS
 from turnlog.cli.commands import search as search_command
 from turnlog.cli.commands import usage as usage_command
+from turnlog.cli.usageblocks import _limit_lines  # pyright: ignore[reportPrivateUsage]
 from turnlog.mcp import offer
+from turnlog.reader.agents.limit import AgentLimit
 
 ID = "aaaaaaaa-1111-4222-8333-444444444444"
 OTHER = "bbbbbbbb-1111-4222-8333-444444444444"
@@ -169,6 +171,12 @@ def test_csv_adds_up_and_runs_nothing(two: None, folder: Path, cli: Cli):
     assert "'@home" in {row["model"] for row in rows}
     titles = {row["title"] for row in csv.DictReader(cli("usage", "sessions", "--csv").out.splitlines())}
     assert '\'=1+1, "x"' in titles
+    for formula in ("\n=1+1", " @x", "\u3000-1", "＝1+1"):
+        with turnlog.open() as home, home.create(workspace=".", title=formula) as session:
+            session.user("hello")
+            session.assistant("hi", model="m", usage=turnlog.Usage(input_tokens=10))
+        rows = csv.DictReader(cli("usage", "sessions", "--csv", f"session:{session.id}").out.splitlines())
+        assert [row["title"][0] for row in rows] == ["'"]
     assert cli("usage", "daily", "--breakdown", "--csv").out.startswith("day,model,sessions,requests,")
     assert "leave one of them out" in cli("usage", "--csv", "--json").err
 
@@ -184,6 +192,11 @@ def test_a_word_that_is_no_filter_is_told_its_form(two: None, cli: Cli, word: st
     assert done.code != 0
     assert repr(word) in done.err
     assert f"{form}`" in done.err
+
+
+def test_a_suggested_command_can_be_typed(two: None, cli: Cli):
+    hint = cli("usage", '"login; page"').err.splitlines()[1]
+    assert hint == "hint: `turnlog usage 'title:login; page'`? `turnlog search 'login; page'` finds what was said"
 
 
 def test_windows_of_five_hours(two: None, cli: Cli):
@@ -242,3 +255,12 @@ def test_every_face_groups_and_sorts_by_what_the_catalog_can():
 def test_two_groups_are_asked_for_with_a_comma(cli: Cli, session: str):
     done = cli("usage", "--by", "model", "--by", "month")
     assert (done.code, done.err) == (2, "error: option '--by' is given twice\nhint: `--by A,B` adds up by both\n")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [(10_080, "7 days"), (1440, "1 day"), (300, "5 hours"), (299, "5 hours"), (60, "1 hour"), (45, "45 minutes")],
+)
+def test_a_limit_says_how_long_its_window_is(minutes: int, words: str):
+    [_, line] = _limit_lines([AgentLimit("codex", minutes, 10.0, 0.0, None)], 60.0)
+    assert line == f"codex said 1m ago: 90% of {words} left"

@@ -68,6 +68,7 @@ def test_the_file_of_a_page_is_removed_with_a_later_one_and_where_it_cannot_be_w
     first = redirect("http://h/one?token=a")
     fresh = redirect("http://h/two?token=b")
     os.utime(first, (time.time() - 3600,) * 2)
+    (first.parent / "web-open-gone.html").symlink_to("nowhere")  # as one that another process is just removing
     redirect("http://h/three?token=c")
     assert (first.exists(), fresh.exists()) == (False, True)
     left = set(fresh.parent.iterdir())

@@ -13,7 +13,7 @@ import warnings
 
 from turnlog.cli.frame.exitcode import INTERRUPTED, PIPE_CLOSED, Exit, UsageError
 from turnlog.cli.frame.stdio import OutputLost, discard_output, own_streams
-from turnlog.errors import Ambiguous, NotFound, TurnlogError, TurnlogWarning, Unavailable
+from turnlog.errors import Ambiguous, Invalid, NotFound, TurnlogError, TurnlogWarning, Unavailable
 from turnlog.machine.folder import is_here
 
 TYPE_CHECKING = False
@@ -118,7 +118,9 @@ def _report(error: Exception) -> int:
 
 
 def _as_ours(error: Exception) -> Exception:
-    """Return the error of ours for one of the system that is no fault of ours; any other as it is."""
+    """Return the error of ours for one of the system, or of what was typed, that is no fault of ours; else as it is."""
+    if isinstance(error, UnicodeEncodeError):
+        return Invalid(f"text that is not Unicode: {error.object!r:.80}")
     if not isinstance(error, OSError):
         return error
     if isinstance(error, FileNotFoundError) and error.filename is None and not is_here():

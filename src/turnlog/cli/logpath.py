@@ -7,7 +7,7 @@ from turnlog.log.ids import handle_of
 from turnlog.session import Home
 from turnlog.session.interior import interior
 from turnlog.store.capability import KeepFiles, ability
-from turnlog.view.visible import one_line
+from turnlog.view.visible import quoted
 
 
 def files_of(home: Home, *, hint: str = "this needs a home that is a folder") -> KeepFiles:
@@ -20,5 +20,5 @@ def files_of(home: Home, *, hint: str = "this needs a home that is a folder") ->
 
 def log_path(home: Home, session_id: str) -> str:
     """Return the path of the file of a session, deleted or not."""
-    instead = f"`turnlog log {one_line(handle_of(session_id))} --json` prints what is in it"
+    instead = f"`turnlog log {quoted(handle_of(session_id))} --json` prints what is in it"
     return files_of(home, hint=instead).file_of(session_id)

@@ -135,10 +135,10 @@ def _newest_resumable(home: Home, agent: str | None) -> SessionRef:
     """Return the newest session of this folder that can be resumed; for another agent, the newest of all."""
     from turnlog.cli.pick.session import names
 
-    here = names(home)
-    newest = here.newest(_LOOKED_AT)
+    session_names = names(home)
+    newest = session_names.newest(_LOOKED_AT)
     if not newest:
-        return here.find(None)
+        return session_names.find(None)
     chosen = next((ref for ref in newest if agent is not None or _is_resumable(home, ref)), newest[0])
     if chosen is not newest[0]:
         note(f"{newest[0].name} is newer, but no command resumes it; --in AGENT hands it over to another")
@@ -156,7 +156,7 @@ def _is_resumable(home: Home, ref: SessionRef) -> bool:
 
 
 def _restore_kept(source: Source) -> None:
-    """Put back what the agent deleted, and what was kept here, to where the agent looks for it."""
+    """Restore the files of a session that its agent deleted, from the copy that is kept here."""
     for path in KeptFiles(home_location()).put_back(source):
         tell(f"{source.agent} had deleted {tilde(path)}: it is back, to the byte")
 
@@ -227,7 +227,8 @@ def _refuse_unrunnable(planned: Resumable) -> None:
         raise NotFound(f"the folder {planned.cwd} is not there", hint="-w names another one")
     words = planned.command
     name = words[2].split(" ", 1)[0] if planned.path is not None and words[:2] == ["sh", "-c"] else words[0]
-    if shutil.which(name, mode=os.F_OK) is None:
+    program = os.path.join(planned.cwd, name) if "/" in name else name  # noqa: PTH118 - it is run from that folder
+    if shutil.which(program, mode=os.F_OK) is None:
         raise NoCommand(f"no command {name!r}", hint="install it, and run this again")
 
 

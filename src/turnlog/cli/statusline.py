@@ -124,13 +124,16 @@ def _session(status: dict[str, Any]) -> str:
 
 def _limits(status: dict[str, Any]) -> list[str]:
     """Return what is left of each limit that the agent itself reports."""
+    limits = _in(status, "rate_limits")
+    return list(filter(None, (_quietly(_limit, (short, _in(limits, name))) for name, short in _WINDOWS)))
+
+
+def _limit(window: tuple[str, dict[str, Any]]) -> str:
+    name, limit = window
     now = time.time()
-    left: list[str] = []
-    for name, short in _WINDOWS:
-        window = _in(_in(status, "rate_limits"), name)
-        if window and float(window.get("resets_at") or now + 1) > now:
-            left.append(f"{short} {100 - float(window['used_percentage']):.0f}% left")
-    return left
+    if not limit or float(limit.get("resets_at") or now + 1) <= now:
+        return ""
+    return f"{name} {100 - float(limit['used_percentage']):.0f}% left"
 
 
 def _today(location: str | None) -> str:

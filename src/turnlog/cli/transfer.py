@@ -275,7 +275,8 @@ def raise_outcome(directions: list[Direction]) -> None:
     """End as the transfer ended: raise what stopped it, what could not be transferred, or that parts are damaged."""
     for direction in directions:
         if direction.error is not None:
-            direction.error.message += f"; {count(len(direction.rows), 'session')} were done before that"
+            finished = count(len(direction.rows), "session")
+            direction.error.message += f"; {finished} {'was' if len(direction.rows) == 1 else 'were'} done before that"
             direction.error.hint = direction.error.hint or "run it again to continue"
             raise direction.error
     if any(direction.is_interrupted for direction in directions):

@@ -16,6 +16,7 @@ from turnlog.cli.frame.notes import tell
 from turnlog.cli.frame.terminal import screen_rows
 from turnlog.cli.pick.catalog import note_pending
 from turnlog.reader.agents.limit import AgentLimit, current_limits
+from turnlog.view.number import count
 from turnlog.view.time import ago
 from turnlog.view.visible import one_line
 
@@ -60,7 +61,14 @@ def _limit_lines(left: list[AgentLimit], now: float) -> Iterator[str]:
     if left:
         yield ""
     for one in left:
-        window = f"{one.minutes // 1440} days" if one.minutes >= 1440 else f"{one.minutes // 60} hours"
         again = "" if one.resets_s is None else f", resets {clock_times([int(one.resets_s * 1000)])[0]}"
         age = ago(int(one.said_s * 1000), now)
-        yield one_line(f"{one.agent} said {age}: {100 - one.used_percent:.0f}% of {window} left{again}")
+        yield one_line(f"{one.agent} said {age}: {100 - one.used_percent:.0f}% of {_length(one.minutes)} left{again}")
+
+
+def _length(minutes: int) -> str:
+    """Return the length of a window in words, in the largest unit that it has one of."""
+    for unit_minutes, unit in ((1440, "day"), (60, "hour")):
+        if minutes >= unit_minutes:
+            return count(round(minutes / unit_minutes), unit)
+    return count(minutes, "minute")

@@ -27,8 +27,8 @@ _REMEMBERED = 4096
 _LISTED = 20
 
 
-FindingKind = Literal["fold", "fork", "blob", "name", "empty", "newer", "rewind", "damage"]
-"""`damage` is for a log that is no file: one that is has damaged regions."""
+FindingKind = Literal["fold", "fork", "blob", "name", "empty", "newer", "rewind", "damage", "unreadable"]
+"""`damage` is for a log that is no file: one that is has damaged regions. `unreadable`: the system does not read it."""
 
 
 class Finding(Struct):

@@ -15,7 +15,7 @@ from turnlog.errors import Invalid
 from turnlog.thread.compaction import KeptEnd, preview
 from turnlog.thread.reader import history_of
 from turnlog.view.number import count
-from turnlog.view.visible import one_line, safe
+from turnlog.view.visible import one_line, quoted, safe
 
 _KEEP = 4
 GROUP = "Care", 7
@@ -77,8 +77,9 @@ def command(session: str | None, keep: int, summary: str | None, dry_run: bool, 
         where = "" if dry_run else f", entry {entry}"
         print(f"{count(cut.removed, 'message')} {would} a summary{rest} (session {handle}{where})")
         if not dry_run:
-            next_step = f"`turnlog show {handle} --context` shows what a model sees"
-            tell(f"{next_step}, `turnlog uncompact {handle}` takes it back")
+            name = quoted(target.handle)
+            next_step = f"`turnlog show {name} --context` shows what a model sees"
+            tell(f"{next_step}, `turnlog uncompact {name}` takes it back")
 
 
 def _given(summary: str) -> str:

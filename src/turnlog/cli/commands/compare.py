@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from turnlog.cli.draw.table import table
 from turnlog.cli.fields.session import TOKENS
 from turnlog.cli.frame.command import Argument, Option, declare
@@ -97,16 +99,10 @@ def command(a: str, b: str, branch_a: int | None, branch_b: int | None, as_json:
                 for part, branch in zip(sides, (branch_a, branch_b), strict=True)
             ))  # fmt: skip
     if as_json:
-        print_json(
-            {"common": _json_struct(comparison.common), "a": _json_side(comparison.a), "b": _json_side(comparison.b)}
-        )
+        print_json({"common": asdict(comparison.common), "a": _json_side(comparison.a), "b": _json_side(comparison.b)})
         return
     for line in _lines(comparison):
         print(line)
-
-
-def _json_struct(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__struct_fields__}
 
 
 def _json_effort(part: ComparedSide | ComparedTurn) -> dict[str, Any]:
@@ -118,7 +114,7 @@ def _json_effort(part: ComparedSide | ComparedTurn) -> dict[str, Any]:
         "cost_micros": part.cost.micros,
         "unpriced": sorted(part.cost.unpriced),
         "seconds": part.duration.total_seconds(),
-        "files": None if part.files is None else [_json_struct(file) for file in part.files],
+        "files": None if part.files is None else [asdict(file) for file in part.files],
     }
 
 

@@ -21,10 +21,10 @@ from turnlog.cli.overview.diskspace import space_lines
 from turnlog.cli.overview.notices import losses
 from turnlog.cli.pick.catalog import open_catalog
 from turnlog.cli.pick.session import names
-from turnlog.errors import Corrupt, Invalid, Unavailable, Unsupported
+from turnlog.errors import Corrupt, Invalid, NotFound, Unavailable, Unsupported
 from turnlog.log.ids import MARKS
 from turnlog.reader.agents.hookedhome import last_hook_events
-from turnlog.reader.checkup import Checkup, examine
+from turnlog.reader.checkup import Checkup, Finding, examine
 from turnlog.session import Home
 from turnlog.session.interior import interior
 from turnlog.store import derived
@@ -183,7 +183,16 @@ def _examine(home: Home, session: str | None, damaged: frozenset[str]) -> list[C
     titles = {row.id: row.title for row in home.sessions()} | {MARKS: "marks of other agents' sessions"}
     ids = sorted(derived.ids(interior(home).store)) if session is None else [names(home).own_id(session)]
     alone = session is not None
-    return [examine(home, i, title=titles.get(i), damaged_blobs=damaged, alone=alone) for i in ids]
+    checkups: list[Checkup] = []
+    for id in ids:
+        try:
+            checkups.append(examine(home, id, title=titles.get(id), damaged_blobs=damaged, alone=alone))
+        except (NotFound, Unavailable) as error:
+            if alone or ability(interior(home).store, KeepFiles) is None:
+                raise
+            if id in derived.ids(interior(home).store):  # else it was removed meanwhile
+                checkups.append(Checkup(id, titles.get(id), [Finding("unreadable", error.message)]))
+    return checkups
 
 
 def _repair(home: Home, checkup: Checkup, damaged: frozenset[str]) -> Checkup:

@@ -23,7 +23,7 @@ from turnlog.session import Session
 from turnlog.thread.reader import history_of
 from turnlog.thread.removal.erasing import refuse_blank, split_by_erasability
 from turnlog.view.number import count
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 
 _ENTRY = {"session": shape.SESSION, "seq": shape.number(), "id": shape.text(), "type": shape.text()}
 GROUP = "Care", 13
@@ -104,26 +104,26 @@ def command(
         receipt = target.erase(*chosen, reason=reason)
         if yes:
             _note_others(others)
-    from turnlog.cli.pick.catalog import forget_purged
-
-    forget_purged(home_location())
     if as_json:
         print_json({"session": target.id, "dry_run": False, **msgspec.to_builtins(receipt)})
-        return
-    print_erasure(target.handle, receipt)
+    else:
+        print_erasure(target.handle, receipt)
+    from turnlog.cli.pick.catalog import forget_purged
+
+    forget_purged(home_location())  # may fail, so it follows the receipt
 
 
 def _named(session: Session, names: tuple[str, ...]) -> list[AnyEntry]:
-    """Return the entries with these numbers or ids. Raises `NotFound`."""
-    entries: list[AnyEntry] = []
+    """Return the entries with these numbers or ids, each once. Raises `NotFound`."""
+    entries: dict[int, AnyEntry] = {}
     for name in names:
         entry = history_of(session).at(int(name)) if name.isdecimal() and len(name) < 19 else session.find(name)
         if entry is None:
             raise NotFound(
                 f"no entry {name!r:.80} in session {one_line(session.handle)}", hint="`turnlog log` shows them"
             )
-        entries.append(entry)
-    return entries
+        entries[entry.seq] = entry
+    return list(entries.values())
 
 
 def _print_preview(session: Session, entries: list[AnyEntry], *, as_json: bool) -> None:
@@ -139,11 +139,13 @@ def _refuse_nothing(session: Session, chosen: list[AnyEntry], others: list[AnyEn
     """Raise where there is nothing to erase: `Invalid` if the text is there, and in no entry that can be erased."""
     if chosen:
         return
-    name = one_line(session.handle)
     if not others:
-        raise NotFound(f"no entry of session {name} has that text", hint="`turnlog log` shows them")
+        raise NotFound(f"no entry of session {session.handle} has that text", hint="`turnlog log` shows them")
     listed = ", ".join(f"{entry.seq} ({entry.type})" for entry in others)
-    raise Invalid(f"it is in entries that cannot be erased: {listed}", hint=f"`turnlog rm --purge {name}` removes it")
+    raise Invalid(
+        f"it is in entries that cannot be erased: {listed}",
+        hint=f"`turnlog rm --purge {quoted(session.handle)}` removes it",
+    )
 
 
 def _listed(entries: list[AnyEntry]) -> list[str]:

@@ -8,10 +8,11 @@ from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import this_home
 from turnlog.cli.frame.notes import tell
 from turnlog.cli.pick.session import imported_session
+from turnlog.reader.markable import OwnMarkable
 from turnlog.reader.place import Place, place_of
 from turnlog.thread.reader import history_of
 from turnlog.view.number import count
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 
 GROUP = "Care", 6
 CHANGES = shape.LOG
@@ -47,6 +48,7 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
         parent = imported_session(home, session or "@")
         start = place_of(parent, at) if at is not None else Place(parent.seq, "the end")
         forked = parent.fork(start.seq, name=name)
+        OwnMarkable(forked).archive(False)  # somebody goes on with it, whatever became of the other
         messages = len(forked.messages())
         is_known = knows_agent(forked)
         fork = history_of(forked).fork
@@ -62,6 +64,6 @@ def command(session: str | None, at: str | None, name: str | None, as_json: bool
         return
     where = one_line(f"{start.words} of session {parent.handle}")
     print(f"session {one_line(forked.handle)}: goes on from {where}, with {count(messages, 'message')}")
-    handle = one_line(forked.handle)
+    handle = quoted(forked.handle)
     agent = "" if is_known else " --in AGENT"
     tell(f"`turnlog resume {handle}{agent}` resumes it, `turnlog rm {handle}` removes it")

@@ -16,6 +16,7 @@ from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.exitcode import UsageError
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.question import confirm, refuse_without_terminal
+from turnlog.cli.pick.session import names
 from turnlog.errors import Unsupported
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import folder_of
@@ -101,12 +102,17 @@ def command(
         document = {"blobs": collected.blobs, "freed_bytes": collected.freed_bytes, "dropped": collected.dropped}
         fields = json_receipt(expired)
         print_json({**data, **document, "removed": fields["removed"], "left": fields["left"]})
-        return
-    _print_expired(expired, dry_run=dry_run)
-    for line in table(("WHAT", "SIZE"), [(name, size(number)) for name, number in after.items()], right=(1,)):
-        print(line)
-    print()
-    _print_collected(collected, quota, dry_run=dry_run)
+    else:
+        _print_settings(limit, trash, dry_run=dry_run)
+        _print_expired(expired, dry_run=dry_run)
+        for line in table(("WHAT", "SIZE"), [(name, size(number)) for name, number in after.items()], right=(1,)):
+            print(line)
+        print()
+        _print_collected(collected, quota, dry_run=dry_run)
+    if not dry_run and any(purged.removed for purged in expired):
+        from turnlog.cli.pick.catalog import forget_purged
+
+        forget_purged(home_location())  # may fail, so it follows the receipt
 
 
 class _Expiry(NamedTuple):
@@ -121,7 +127,8 @@ class _Expiry(NamedTuple):
 
 def _expiry(older_than: timedelta, keep: tuple[str, ...], *, yes: bool, dry_run: bool, as_json: bool) -> _Expiry:
     with this_home() as home:
-        kept = {home.find(name) for name in keep}
+        own_id = names(home).own_id
+        kept = {own_id(name) for name in keep}
         if dry_run:
             return _Expiry(older_than, kept, None)
         plan = home.expire(older_than, keep=kept, dry_run=True)
@@ -134,12 +141,7 @@ def _expire(home: Home, expiry: _Expiry) -> Purged:
     if confirmed is None:
         return home.expire(expiry.older_than, keep=kept, dry_run=True)
     # What became too old while the question stood, nobody has agreed to.
-    expired = home.expire(expiry.older_than, keep=lambda info: info.id in kept or info.id not in confirmed)
-    if expired.removed:
-        from turnlog.cli.pick.catalog import forget_purged
-
-        forget_purged(home_location())
-    return expired
+    return home.expire(expiry.older_than, keep=lambda info: info.id in kept or info.id not in confirmed)
 
 
 def _print_expired(expired: list[Purged], *, dry_run: bool) -> None:
@@ -180,6 +182,16 @@ def _set(folder: str, limit: int | None, trash: str | None) -> None:
         set_limit(folder, str(limit))
     if trash is not None:
         set_trash_for(folder, trash)
+
+
+def _print_settings(limit: int | None, trash: str | None, *, dry_run: bool) -> None:
+    will = "would" if dry_run else "will"
+    if limit is not None:
+        print(f"hooks {will} fill this home up to {size(limit)}")
+    if trash is not None:
+        days = " days" if trash.isdecimal() else ""
+        how_long = "until they are removed" if trash == "never" else f"for {trash}{days}"
+        print(f"deleted sessions {will} stay in the trash {how_long}")
 
 
 def _ask(home: Home, plan: Purged, *, yes: bool, as_json: bool) -> None:

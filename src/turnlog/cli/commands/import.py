@@ -158,17 +158,17 @@ def _json_imported(item: Imported) -> dict[str, object]:
 
 
 def _print(imported: list[Imported]) -> None:
-    here = [item for item in imported if item.id]
-    changed = [item for item in here if item.added or item.problems]
+    stored = [item for item in imported if item.id]
+    changed = [item for item in stored if item.added or item.problems]
     if changed:
         head = ("SESSION", "ADDED", "PROBLEMS", "SOURCE")
         rows = ((item.id, f"{item.added:,}", str(len(item.problems) or ""), item.source.path) for item in changed)
         for line in table(head, rows, right=(1, 2), paths=3):
             print(line)
-    tell_problems((f"{item.source.path}", item.problems) for item in here)
-    copies = sum(item.copy_of is not None for item in here)
-    new = sum(item.added > 0 for item in here)
-    same = f", {count(len(here) - new - copies, 'session')} as before" if len(here) > new + copies else ""
+    tell_problems((f"{item.source.path}", item.problems) for item in stored)
+    copies = sum(item.copy_of is not None for item in stored)
+    new = sum(item.added > 0 for item in stored)
+    same = f", {count(len(stored) - new - copies, 'session')} as before" if len(stored) > new + copies else ""
     same += f", {count(copies, 'copy', 'copies')} of sessions that are here" if copies else ""
     nothing = "no sessions found; `turnlog formats` says where they are looked for"
     tell(f"{count(new, 'session')} with something new{same}" if imported else nothing)

@@ -12,6 +12,7 @@ from turnlog.cli.frame.document.entrylist import EntryPage
 from turnlog.cli.frame.document.entryshape import entry_fields
 from turnlog.cli.frame.document.shape import SESSION
 from turnlog.cli.frame.document.writer import print_json
+from turnlog.cli.frame.notes import tell
 from turnlog.cli.frame.terminal import screen_width
 from turnlog.cli.pick.session import session_to_read
 from turnlog.log.entry import AnyEntry
@@ -54,6 +55,7 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
         room = screen_width()
         print(f"{'SEQ':>{digits}}  {'TIME':19}  {'TYPE':10}  {'PARENT':>{max(6, digits)}}  WHAT")
         erased = {one.id: one for one in reader.erasures()}
+        entry = None
         for entry in islice(entries, limit):
             parent = "" if entry.parent is None else str(entry.parent)
             columns = (
@@ -61,6 +63,8 @@ def command(session: str | None, kind: str | None, reverse: bool, limit: int | N
             )
             line = f"{columns}  {in_one_line(entry)}{_erased(erased.get(entry.id))}".rstrip()
             print(line if room is None else clip(line, room))
+        if entry is None and kind is not None:
+            tell(f"no entry of type {kind!r:.80}; `turnlog log` shows the type of each")
         if limit is None:
             warn_of_damage(reader)
         warn_of_interruption(reader)

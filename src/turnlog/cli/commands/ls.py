@@ -79,7 +79,7 @@ def command(
     home = home_location()
     with open_catalog(home) as catalog:
         ask: Callable[..., list[Any]] = catalog.cards if as_json else catalog.lines
-        more: dict[str, Any] = {"everything": hidden, "deleted": deleted}
+        more: dict[str, Any] = {"everything": hidden or deleted, "deleted": deleted}  # the trash hides nothing
         if workspace is not None:
             where = workspace_path(workspace)
             cards = ask(in_folder(query, where), **more)

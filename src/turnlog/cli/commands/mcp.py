@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from turnlog.cli.fields.agentfile import part_fields
 from turnlog.cli.frame.arguments import parsed
 from turnlog.cli.frame.command import Argument, Command, Option, declare
@@ -72,7 +74,7 @@ def command(
             raise Invalid("--project, --dry-run, --anyway and --json are for install, uninstall and status")
         _serve(home, workspace, everywhere=everywhere, allow_rewind=allow_rewind)
         return
-    action, named, options = _split_words(words)
+    action, named, options = _split_words(words, in_project=in_project)
     if workspace is not None or allow_rewind:
         raise Invalid("options of the server follow --", hint=f"turnlog mcp {action} AGENT -- --all")
     from turnlog.cli.draw.mcp import print_server_edits, print_server_statuses
@@ -113,7 +115,7 @@ def _refuse_no_folder(workspace: str | None) -> None:
         raise NotFound(f"there is no folder {workspace}", hint="--workspace takes one that is there")
 
 
-def _split_words(words: tuple[str, ...]) -> tuple[str, tuple[str, ...], list[str] | None]:
+def _split_words(words: tuple[str, ...], *, in_project: bool) -> tuple[str, tuple[str, ...], list[str] | None]:
     """Return what to do, for which agents, and the options of the server, which stood behind `--`."""
     action = words[0]
     if action not in _ACTIONS:
@@ -127,4 +129,18 @@ def _split_words(words: tuple[str, ...]) -> tuple[str, tuple[str, ...], list[str
     except UsageError as error:
         raise Invalid(f"behind --: {error.message}", hint="--all, --workspace PATH or --allow-rewind") from None
     _refuse_no_folder(values["workspace"])
-    return action, words[1:first], options or None
+    return action, words[1:first], (_server_options(values, options, in_project=in_project) if options else None)
+
+
+def _server_options(values: dict[str, Any], typed: list[str], *, in_project: bool) -> list[str]:
+    """Return the options with which an agent starts the server.
+
+    Settings of the user hold in every folder, so they name a folder from the root. Those of a project are shared: there
+    a folder stays as it was typed.
+    """
+    workspace = values["workspace"]
+    if workspace is None or in_project:
+        return typed
+    from turnlog.machine.folder import absolute
+
+    return ["--workspace", absolute(workspace), *(["--allow-rewind"] if values["allow_rewind"] else [])]

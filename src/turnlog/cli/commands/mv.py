@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,9 +16,9 @@ from turnlog.cli.frame.each import EachOutcome, act_on_each
 from turnlog.cli.frame.home import home_location, this_home
 from turnlog.cli.frame.notes import note, tell
 from turnlog.errors import Invalid, NotFound
+from turnlog.log.path import moved_along, path_bytes
 from turnlog.machine.folder import expand, workspace_path
 from turnlog.session import Home
-from turnlog.thread.report import Info
 from turnlog.view.number import count
 from turnlog.view.visible import one_line
 
@@ -46,21 +47,21 @@ def command(old: str, new: str, dry_run: bool, as_json: bool) -> None:
     before, after = workspace_path(expand(old)), workspace_path(expand(new))
     if before == after:
         raise Invalid(f"{before} is the same folder")
-    if not Path(after).is_dir():
+    if not Path(os.fsdecode(path_bytes(after))).is_dir():
         raise Invalid(f"there is no folder {after}", hint="move the project first: `turnlog mv` moves no files")
     with this_home() as home:
-        moving = _moving(home, before)
+        moving = _moving(home, before, after)
         others = _others(before)
         if not moving:
             hint = (
                 f"{_counted(others)}; `turnlog import` makes those ours" if others else "`turnlog ls --all` shows all"
             )
             raise NotFound(f"no session of ours for {before}", hint=hint)
-        rows = {row.id: MovedSession(row.id, row.handle, _moved(row, before, after)) for row in moving}
+        rows = {row.id: row for row in moving}
 
         def move(session_id: str) -> None:
             with home.resume(session_id) as session:
-                session.set("workspace", rows[session_id].workspace)
+                session.set("workspace", os.fsdecode(path_bytes(rows[session_id].workspace)))
 
         outcome = EachOutcome(list(rows), None) if dry_run else act_on_each(list(rows), move)
     moved = [rows[session_id] for session_id in outcome.done]
@@ -90,14 +91,15 @@ def _print(
         note(f"{_counted(others)}; they stay with {before}: `turnlog import` makes them ours")
 
 
-def _moving(home: Home, before: str) -> list[Info]:
-    inside = before.rstrip("/") + "/"
-    return [row for row in home.sessions() if row.workspace and (row.workspace + "/").startswith(inside)]
-
-
-def _moved(row: Info, before: str, after: str) -> str:
-    below = (row.workspace or "")[len(before.rstrip("/")) :].lstrip("/")
-    return f"{after.rstrip('/')}/{below}" if below else after
+def _moving(home: Home, before: str, after: str) -> list[MovedSession]:
+    """Return the sessions of a folder and of those below it, each with its new folder."""
+    moving: list[MovedSession] = []
+    for row in home.sessions():
+        workspace = row.workspace or ""
+        moved = after if workspace == before else moved_along(workspace, before, after)
+        if moved != workspace:
+            moving.append(MovedSession(row.id, row.handle, moved))
+    return moving
 
 
 def _counted(others: dict[str, int]) -> str:

@@ -68,9 +68,9 @@ def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
     if models and any(row.input is None for row in listed):
         models_here = _models_here()
         listed = [_price(model) for row in listed for model in _candidates(row, models_here)]
-    mine = sorted(own_prices())
+    own_models = sorted(own_prices())
     if as_json:
-        document = {"path": own(), "models": mine}
+        document = {"path": own(), "models": own_models}
         print_json({"date": book().date.isoformat(), "source": book().source, "own": document,
                     "models": list(map(asdict, listed))})  # fmt: skip
         return
@@ -81,7 +81,7 @@ def command(models: tuple[str, ...], update: bool, as_json: bool) -> None:
             print(line)
         print()
     print(f"dollars for a million tokens, as of {book().date:%-d %B %Y} ({book().source})")
-    print(one_line(f"your own: {', '.join(mine) or 'none'}, in {tilde(own())}"))
+    print(one_line(f"your own: {', '.join(own_models) or 'none'}, in {tilde(own())}"))
 
 
 class ModelPrice(Struct):

@@ -19,7 +19,7 @@ from turnlog.session import Home
 from turnlog.thread.removal.purging import Purged
 from turnlog.thread.report import Info
 from turnlog.view.number import count
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 
 GROUP = "Care", 11
 CHANGES = shape.LOG
@@ -68,8 +68,11 @@ def command(
     if purge:
         refuse_agent("rm --purge")
     with this_home() as home:
-        own_id = names(home).own_id
-        chosen = (home.find(name, deleted=True) if deleted else own_id(name, deleted=purge) for name in sessions)
+        session_names = names(home)
+        chosen = (
+            session_names.deleted_id(name) if deleted else session_names.own_id(name, deleted=purge)
+            for name in sessions
+        )
         ids = list(dict.fromkeys(chosen))
         rows = _rows(home, deleted_first=deleted)
         if purge and not yes:
@@ -83,17 +86,19 @@ def command(
                 purged.append(home.purge(session_id, deleted=deleted or None, subagents=subagents, forks=forks))
 
         outcome = act_on_each(ids, remove)
-    if purged:
-        from turnlog.cli.pick.catalog import forget_purged
-
-        forget_purged(home_location())
     handles = {id: rows[id].handle if id in rows else id for id in outcome.done}
     if as_json:
         documents = [{"id": id, "handle": handle} for id, handle in handles.items()]
         print_json({"purged": purge, "sessions": documents, **json_receipt(purged)})
     else:
         _print(handles.values(), purged, is_purged=purge)
-    outcome.raise_error()
+    try:
+        if purged:
+            from turnlog.cli.pick.catalog import forget_purged
+
+            forget_purged(home_location())  # may fail, so it follows the receipt
+    finally:
+        outcome.raise_error()
 
 
 def _rows(home: Home, *, deleted_first: bool) -> dict[str, Info]:
@@ -112,9 +117,9 @@ def _ask(ids: list[str], rows: dict[str, Info], *, forks: bool, subagents: bool,
 
 
 def _print(handles: Iterable[str], purged: list[Purged], *, is_purged: bool) -> None:
-    for handle in map(one_line, handles):
-        trashed = f"is in the trash; `turnlog restore {handle}` brings it back"
-        print(f"session {handle} {'was removed for good' if is_purged else trashed}")
+    for handle in handles:
+        trashed = f"is in the trash; `turnlog restore {quoted(handle)}` brings it back"
+        print(f"session {one_line(handle)} {'was removed for good' if is_purged else trashed}")
     print_receipt(purged)
 
 

@@ -33,7 +33,7 @@ from turnlog.session import Home, Session
 from turnlog.session.interior import interior
 from turnlog.thread.report import SAFETY_NET_AGENT
 from turnlog.view.secret.redactor import Redactor
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 from turnlog.workspace.diff import Difference
 
 _LISTED = 10
@@ -212,5 +212,5 @@ def _tell(session: Session, turn: str, code: int, changes: list[Difference], *, 
         more = f" and {len(uncovered) - _NAMED:,} more" if len(uncovered) > _NAMED else ""
         tell(f"turnlog: not covered, a rewind leaves it: {', '.join(uncovered[:_NAMED])}{more}", exact=True)
     if len(uncovered) < len(changes):
-        which = "" if is_newest else f" -s {name}"
+        which = "" if is_newest else f" -s {quoted(session.handle)}"
         tell(f"turnlog: `turnlog diff{which}` shows it, `turnlog rewind{which}` takes it back")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from turnlog.cli.draw.fileedit import difference
@@ -14,7 +14,7 @@ from turnlog.cli.frame.document import shape
 from turnlog.cli.frame.document.shape import DRY_RUN
 from turnlog.cli.frame.document.writer import print_json
 from turnlog.cli.frame.home import home_location
-from turnlog.cli.frame.notes import tell
+from turnlog.cli.frame.notes import note, tell
 from turnlog.cli.frame.question import ask, ask_words, confirm, refuse_without_terminal
 from turnlog.cli.frame.terminal import coloured
 from turnlog.cli.setup.agentpart import HooksPart, ServerPart
@@ -99,8 +99,7 @@ def command(
     if undo:
         if agents or any(value is not None for value in wanted.values()):
             raise Invalid("--undo takes back all that setup did", hint="`turnlog hooks uninstall AGENT` is about one")
-        recorded = record.read()
-        choice = [ChosenPart(part, recorded.get(part.name, [])) for part in reversed(parts)]
+        choice = _recorded(reversed(parts), record)
     else:
         choice = _chosen(parts, agents, wanted, is_decided=yes or dry_run, as_json=as_json)
     edits = [edit for chosen in choice for edit in _planned(chosen, is_undo=undo)]
@@ -122,6 +121,19 @@ def command(
         })  # fmt: skip
 
 
+def _recorded(parts: Iterable[SetupPart], record: SetupRecord) -> list[ChosenPart]:
+    """Return the parts that were set up, and for which agents, as far as this version knows them."""
+    recorded = record.read()
+    choice: list[ChosenPart] = []
+    for part in parts:
+        names = recorded.get(part.name, [])
+        choice.append(ChosenPart(part, list(filter(part.knows, names))))
+        for name in names:
+            if not part.knows(name):
+                note(f"{part.name} of {name}: another version of turnlog set this up, and takes it back")
+    return choice
+
+
 def _planned(chosen: ChosenPart, *, is_undo: bool) -> list[PlannedEdit]:
     """Return the changes of files for a part."""
     part, names = chosen
@@ -140,7 +152,7 @@ def _carry_out(choice: list[ChosenPart], record: SetupRecord, *, is_undo: bool) 
         elif names:
             part.apply(names)
     if is_undo:
-        record.forget()
+        record.remove({part.name: names for part, names in choice})
     tell("done; `turnlog setup --undo` takes it back" if not is_undo else "done: as it was")
 
 
@@ -193,15 +205,15 @@ def _print_edits(choice: list[ChosenPart], edits: list[PlannedEdit], *, is_undo:
         if not names:
             continue
         print(coloured(f"{part.name}: {', '.join(names)}", "bold", sys.stdout))
-        mine = [edit for owner, edit in edits if owner is part]
-        for edit in mine:
+        edits_of_part = [edit for owner, edit in edits if owner is part]
+        for edit in edits_of_part:
             print("  " + one_line(f"{tilde(edit.path)} is {edit.change}"))
             for line in difference(edit):
                 print(f"  {line}")
-        if not mine:
+        if not edits_of_part:
             print("  no file has to be changed")
-        for note in part.notes(names) if not is_undo else ():
-            print("  " + coloured(one_line(note), "dim", sys.stdout))
+        for text in part.notes(names) if not is_undo else ():
+            print("  " + coloured(one_line(text), "dim", sys.stdout))
     if not any(names for _, names in choice):
         singly = "what was set up singly goes with `turnlog hooks uninstall --all` and `turnlog keep --stop`"
         print(f"nothing was set up here; {singly}" if is_undo else "nothing to set up")

@@ -226,10 +226,18 @@ def _print_raw(opened: OpenedSession, part: Part, *, is_paged: bool) -> None:
 def _raw_lines(opened: OpenedSession, part: Part) -> Iterator[bytes]:
     """The lines of the log, or of another agent's file. A database has none: then the entries as a log has them."""
     path = _file(opened)
-    if path is None:
-        entries = opened.session.entries(after=part.after)
-        yield from (body_text(entry).encode() for entry in entries if part.holds(entry.seq))
-        return
+    inherited = 0 if part.is_whole else history_of(opened.session).inherited_to
+    if path is None or part.after < inherited:  # the file of a fork does not have what it inherited
+        for entry in opened.session.entries(after=part.after):
+            if path is not None and entry.seq > inherited:
+                break
+            if part.holds(entry.seq):
+                yield body_text(entry).encode()
+    if path is not None:
+        yield from _file_lines(path, part)
+
+
+def _file_lines(path: str, part: Part) -> Iterator[bytes]:
     from pathlib import Path
 
     import msgspec

@@ -11,7 +11,7 @@ from turnlog.cli.frame.notes import tell
 from turnlog.cli.pick.session import refuse_busy, session_to_change
 from turnlog.errors import NotFound
 from turnlog.view.number import count
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 
 GROUP = "Care", 8
 CHANGES = shape.LOG
@@ -63,4 +63,4 @@ def command(session: str | None, entry: int | None, dry_run: bool, as_json: bool
         print(f"compaction {number} would no longer apply: {removed} would be seen again (session {handle})")
         return
     print(f"compaction {number} no longer applies: a model sees {count(after, 'message')} (session {handle})")
-    tell(f"it saw {before:,}; `turnlog compact {handle}` makes another summary")
+    tell(f"it saw {before:,}; `turnlog compact {quoted(target.handle)}` makes another summary")

@@ -27,7 +27,7 @@ from turnlog.log.prompt.promptmessage import is_prompt
 from turnlog.reader.place import turns_of
 from turnlog.session import Home
 from turnlog.view.time import local_minute
-from turnlog.view.visible import one_line, safe
+from turnlog.view.visible import one_line, quoted, safe
 from turnlog.workspace.diff import Difference
 
 GROUP = "Safety net", 11
@@ -131,7 +131,7 @@ def _turn(turn: _AuthorTurn) -> Iterator[str]:
         local_minute(author.at),
     )
     yield coloured(one_line(", ".join(filter(None, parts))), "bold", sys.stdout)
-    yield one_line(f"`turnlog show {session_name(author)} --at {author.entry}` shows what was said around it")
+    yield one_line(f"`turnlog show {quoted(session_name(author))} --at {author.entry}` shows what was said around it")
     for head, text in (("asked", turn.asked), ("answered", turn.answer)):
         if text:
             yield ""

@@ -11,7 +11,7 @@ from turnlog.log.ids import handle_of
 from turnlog.reader.checkup import Checkup
 from turnlog.store.capability import Region
 from turnlog.view.number import count, size
-from turnlog.view.visible import in_lines, one_line
+from turnlog.view.visible import in_lines, one_line, quoted
 
 _SHOWN = 20
 _READABLE = 85
@@ -171,7 +171,7 @@ def _describe(checkup: Checkup, *, can_repair: bool) -> Iterator[str]:
     elif not checkup.is_repairable:
         yield "  a repair would change nothing here"
     elif can_repair:
-        yield f"  turnlog doctor {one_line(name)} --repair   leaves it out, and keeps the original file"
+        yield f"  turnlog doctor {quoted(name)} --repair   leaves it out, and keeps the original file"
 
 
 def _short(path: str) -> str:

@@ -10,7 +10,7 @@ from turnlog.view.markdown.parser import InlineSpan
 from turnlog.view.number import count, used
 from turnlog.view.terminal.typeset import LineStyle, wrapped
 from turnlog.view.time import local_second
-from turnlog.view.visible import clip, one_line
+from turnlog.view.visible import clip, one_line, quoted
 
 if TYPE_CHECKING:
     from turnlog.reader.opening.opener import OpenedSession
@@ -42,7 +42,7 @@ def header(opened: OpenedSession, screen: LineStyle, *, is_whole: bool = True) -
     if is_whole:
         others = len(session.branches()) - 1
         if others > 0:
-            name = one_line(session.handle if opened.source is None else opened.name)
+            name = quoted(session.handle if opened.source is None else opened.name)
             about = f"{count(others, 'other branch', 'other branches')}: `turnlog tree {name}`"
             lines.append(screen.paint(about, "dim"))
     return lines

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _NAME = 28
 _SECOND = 20
 _INDENT = "  "
-_RUNS = "=+-@\t\r"
-"""What a spreadsheet takes for the beginning of a formula."""
+_RUNS = tuple("=+-@＝＋－＠")
+"""What a spreadsheet takes for the beginning of a formula, also behind blanks; the wide ones are of East Asia."""
 
 
 class NamedSessions:
@@ -177,5 +177,6 @@ def _csv(cells: Iterable[str]) -> str:
 
 def _cell(text: str) -> str:
     """Return a cell that a spreadsheet shows as it is, and never runs."""
-    text = ("'" if text[:1] in _RUNS and text else "") + plain(text)
+    text = plain(text)
+    text = "'" + text if text.lstrip().startswith(_RUNS) else text
     return '"' + text.replace('"', '""') + '"' if any(one in text for one in ',"\n\r') else text

@@ -39,7 +39,7 @@ class Column:
         self.drop = drop
         """Left out where there is no room for it, the highest number first; 0 for what always stays."""
         self.floor = floor
-        """How narrow it may get as the last one, where even the least is too much."""
+        """How narrow it may get where even the least is too much."""
         self.cut = clip_path if is_path else clip
         self.is_path = is_path
         """Paths give way to the others, and keep their ends."""
@@ -88,7 +88,7 @@ def table(
             name,
             list(cells),
             right=index in right,
-            least=_NARROW if index == last else half if index == paths else 0,
+            least=0 if index in right else _NARROW if index == last else half if index == paths else 0,
             floor=_NARROW,
             is_path=index == paths,
         )
@@ -100,7 +100,7 @@ def table(
 def grid(columns: Sequence[Column], *, paint: Paint | None = None, margin: int = 0) -> list[str]:
     """Lines of a table. It fits the screen: columns are left out, then cut, most of all the last one.
 
-    A `margin` is left free for who indents it.
+    As many columns as `margin` says are left free, for a caller who indents the lines.
     """
     drawn = list(columns)
     room = screen_width()
@@ -150,6 +150,9 @@ def _fit(columns: list[Column], room: int) -> None:
             least = min(column.least, column.width)
             column.width = min(column.width, least + max(0, spare))
             spare -= column.width - least
-    if spare < 0:  # a very narrow screen
-        last = columns[-1]
-        last.width = max(min(last.floor, last.width), last.width + spare)
+    for column in reversed(columns):  # a very narrow screen
+        if spare < 0 and not column.right and (column.least or column is columns[-1]):  # no digit of a number is cut
+            narrowest = min(max(column.floor, len(column.head)), column.width)
+            narrower = max(narrowest, column.width + spare)
+            spare += column.width - narrower
+            column.width = narrower

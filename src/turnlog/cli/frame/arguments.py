@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
     from turnlog.cli.frame.command import Argument, Command, Option
 
+_LARGEST = 2**63 - 2
+"""The largest whole number of an option: one more is the most for databases and slices. Cursors come close to it."""
+_NAMING = frozenset(("session", "deleted", "file", "folder"))
+"""Kinds of words that name something. An empty one comes from an unset variable, and names nothing."""
+
 
 def parsed(command: Command, words: Sequence[str]) -> dict[str, Any]:
     """Return what these words mean to that command, by the name of each argument and option."""
@@ -142,6 +147,10 @@ def _converted(option: Option, text: str) -> Any:
     if option.number is not None:
         return _number(option, text)
     _check_choice(option, text)
+    if (
+        not text and option.kind in _NAMING and option.name != "home"
+    ):  # an empty home is the default, as $TURNLOG_HOME is
+        raise ValueError("it is empty")
     return text if option.read is None else option.read(text)
 
 
@@ -151,6 +160,8 @@ def _number(option: Option, text: str) -> int | float:
         number = kind(text)
     except ValueError:
         raise ValueError(f"{text!r:.80} is not a {'whole ' if kind is int else ''}number") from None
+    if kind is int and abs(number) > _LARGEST:
+        raise ValueError(f"{text:.40} is too large")
     if option.least is not None and not number >= option.least:
         raise ValueError(f"{number} is not at least {option.least}")
     if option.most is not None and not number <= option.most:
@@ -174,6 +185,8 @@ def _arguments(command: Command, words: list[str]) -> dict[str, Any]:
         try:
             for word in taken:
                 _check_choice(argument, word)
+                if not word and not argument.takes_rest and not _NAMING.isdisjoint(argument.kinds):
+                    raise ValueError("it is empty")
         except ValueError as error:
             raise UsageError(f"invalid value for '{argument.shown}': {error}") from None
         values[argument.name] = tuple(taken) if argument.is_repeatable else taken[0] if taken else argument.default

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from turnlog.errors import TurnlogError
 from turnlog.machine.environment import environment
-from turnlog.view.visible import one_line
+from turnlog.view.visible import quoted
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -41,8 +41,10 @@ def find_program(name: str) -> str:
     if path is not None:
         return path
     if "/" in name and os.path.lexists(name):
-        what = "is a folder" if Path(name).is_dir() else "is not executable"
-        raise NotRunnable(f"{name} {what}", hint=f"`chmod +x {one_line(name)}`, or name its interpreter")
+        if Path(name).is_dir():
+            raise NotRunnable(f"{name} is a folder", hint="name a program in it")
+        chmod = f"chmod +x {quoted(name)}"
+        raise NotRunnable(f"{name} is not executable", hint=f"`{chmod}`, or name its interpreter")
     hint = "it runs programs; for shell syntax: turnlog run -- sh -c '…'"
     raise NoCommand(f"no command {name!r}", hint=hint)
 

@@ -37,8 +37,8 @@ def this_home() -> Home:
     home = open_home(home_location())
     inner = interior(home)
     folder = folder_of(home_location() or default_home())
-    stays = trash_for(folder) if folder is not None else None
-    inner.settings = replace(inner.settings, progress=show_files, trash_for=stays)
+    trash_time = trash_for(folder) if folder is not None else None
+    inner.settings = replace(inner.settings, progress=show_files, trash_for=trash_time)
     return home
 
 

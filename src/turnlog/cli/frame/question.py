@@ -12,7 +12,7 @@ from turnlog.errors import Invalid
 NO = 1
 """The exit code when the question is answered with no."""
 NOTHING_CHANGED = "nothing was changed"
-"""What is told where a question is not answered. A caller that has changed something before says what it did not do."""
+"""What Ctrl-C at a question prints. A caller that has already changed something gives a text of its own."""
 
 
 def refuse_without_terminal(asks: str, *, as_json: bool, hint: str = "--yes does it without asking") -> None:

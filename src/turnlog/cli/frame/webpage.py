@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -16,6 +17,7 @@ from urllib.parse import quote
 from turnlog.cli.frame.home import home_location
 from turnlog.errors import Unavailable
 from turnlog.machine.environment import environment, state_folder
+from turnlog.view.visible import quoted
 
 _STARTING_S = 300
 """After this time a browser has started, and read the file with which it was opened."""
@@ -47,8 +49,9 @@ def redirect(url: str) -> Path:
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         for earlier in folder.glob("web-open*.html"):
-            if time.time() - earlier.stat().st_mtime > _STARTING_S:
-                earlier.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # another process removes them, too
+                if time.time() - earlier.lstat().st_mtime > _STARTING_S:
+                    earlier.unlink()
         with NamedTemporaryFile(
             "w", encoding="utf-8", dir=folder, prefix="web-open-", suffix=".html", delete=False
         ) as file:
@@ -90,7 +93,7 @@ class PageServer:
     def show(self, name: str) -> str:
         """Open the page of a session, and return what to tell of it."""
         if not has_display():
-            return f"no browser here: `turnlog web {name}` in another shell"
+            return f"no browser here: `turnlog web {quoted(name)}` in another shell"
         with self._starting:  # two pages that are wanted at once are of one server
             if self._process is None or self._process.poll() is not None:
                 self._start()

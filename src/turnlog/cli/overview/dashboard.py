@@ -36,7 +36,7 @@ def print_dashboard() -> None:
     with open_catalog(home) as catalog:
         lines = catalog.lines()
         if not lines:
-            _welcome()
+            _welcome(len(catalog.lines(everything=True)))
             return
         months = catalog.usage(by="month")
         standing = catalog.standing()
@@ -153,9 +153,12 @@ def _print_next(newest: ListingRow, ids: list[str], *, is_here: bool) -> None:
         print(f" {text}")
 
 
-def _welcome() -> None:
-    """For somebody whose machine has no sessions at all."""
-    print(f"turnlog {__version__}: no sessions yet, of its own or of another agent here.")
+def _welcome(hidden: int) -> None:
+    """For somebody whose machine has no sessions at all, or none that is listed."""
+    if hidden:
+        print(f"turnlog {__version__}: {count(hidden, 'session')}, hidden or archived: `turnlog ls --all --hidden`.")
+    else:
+        print(f"turnlog {__version__}: no sessions yet, of its own or of another agent here.")
     print()
     rows = (
         ("turnlog demo", "see what it does, in a minute"),

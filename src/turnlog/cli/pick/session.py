@@ -24,7 +24,7 @@ from turnlog.reader.naming.sessionref import SessionRef
 from turnlog.reader.opening.opener import OpenedSession, SessionOpener
 from turnlog.session.interior import interior
 from turnlog.thread.reader import SessionReader, history_of
-from turnlog.view.visible import one_line
+from turnlog.view.visible import quoted
 
 if TYPE_CHECKING:
     from typing import Any
@@ -77,16 +77,16 @@ def session_to_mark(home: Home, word: str | None) -> MarkableSession:
     """Return a session to mark; of another agent's its imported copy, if there is one."""
     from turnlog.reader.markable import ForeignMarkable, OwnMarkable
 
-    here = names(home)
-    chosen = here.find(word, deleted=False)
-    copy = chosen.id if chosen.source is None else here.copy_of(chosen.source)
+    session_names = names(home)
+    chosen = session_names.find(word, deleted=False)
+    copy = chosen.id if chosen.source is None else session_names.copy_of(chosen.source)
     if copy is not None:
         return OwnMarkable(home.resume(copy))
     try:
         with _catalog() as catalog:
             return ForeignMarkable(home, catalog.find(chosen.name))
     except NotFound:
-        hint = f"`turnlog import {one_line(word or chosen.name)}` imports it first"
+        hint = f"`turnlog import {quoted(word or chosen.name)}` imports it first"
         raise Invalid(f"{chosen.name} does not lie where its agent keeps sessions", hint=hint) from None
 
 
@@ -111,9 +111,9 @@ def _writer_of(state: State, turn: str | None, is_there: Callable[[Mapping[str, 
 def refuse_interrupted(session: Session) -> None:
     """Raise `Conflict` if an earlier rewind has to be finished first."""
     if session.interrupted():
-        name = one_line(session.handle)
+        name = quoted(session.handle)
         raise Conflict(
-            f"a rewind of session {name} was begun and not finished",
+            f"a rewind of session {session.handle} was begun and not finished",
             hint=f"`turnlog rewind --continue -s {name}` finishes it, `--abort` takes it back",
         )
 

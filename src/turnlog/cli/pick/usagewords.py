@@ -50,14 +50,15 @@ def _refuse_words(query: str) -> None:
     term = next(iter(parse(query).every_term), None)
     if term is None:
         return
+    import shlex
     from difflib import get_close_matches
 
     word = term.text
     if word == "by":
         raise Invalid("usage takes filters, and 'by' is none", hint="`turnlog usage --by WHAT`?")
     near = () if _is_time(word) else get_close_matches(word, (*_WORDS, *BY), n=1, cutoff=0.75)
-    form = f"turnlog usage {near[0]}" if near else f"turnlog usage {_filter_for(word)}"
-    hint = f"`{form}`? `turnlog search {word}` finds what was said"
+    form = shlex.join(["turnlog", "usage", near[0] if near else _filter_for(word)])
+    hint = f"`{form}`? `{shlex.join(['turnlog', 'search', word])}` finds what was said"
     raise Invalid(f"usage takes filters, and {word!r:.60} is none", hint=hint)
 
 

@@ -32,7 +32,7 @@ from turnlog.machine.folder import is_here, workspace_path
 from turnlog.reader.takeback import BACK, undisturbed
 from turnlog.session import Home, Session
 from turnlog.view.number import count, rewind_outcome
-from turnlog.view.visible import one_line
+from turnlog.view.visible import one_line, quoted
 from turnlog.workspace.plan import CONFLICT, Plan
 from turnlog.workspace.tree import path_bytes
 
@@ -150,7 +150,7 @@ def running_agent_notes(session: Session) -> list[str]:
     pid = agent_process(session)
     if not pid:
         return []
-    name = one_line(session.handle)
+    name = quoted(session.handle)
     return [
         f"note: {session.agent} (process {pid}) is still running and remembers this: quit it, then run",
         f"turnlog resume {name} --exec",
@@ -172,9 +172,9 @@ def carry_out(home: Home, session: Session, action: str, run: Callable[[], Head]
 
 def report(session: Session, action: str, head: Head) -> None:
     """Print what was done, what could not be, and how to take it back."""
-    stays = [(outcome.step, f"stays as it is: {one_line(outcome.problem)}") for outcome in session.problems()]
-    back = [(outcome.step, f"is back, but {one_line(outcome.note)}") for outcome in session.incomplete()]
-    for rows in (stays, back):
+    unchanged = [(outcome.step, f"stays as it is: {one_line(outcome.problem)}") for outcome in session.problems()]
+    incomplete = [(outcome.step, f"is back, but {one_line(outcome.note)}") for outcome in session.incomplete()]
+    for rows in (unchanged, incomplete):
         for step, problem in rows[:_PROBLEMS_SHOWN]:
             warn(f"{path_shown(step, session.workspace)} {problem}", exact=True)
         if len(rows) > _PROBLEMS_SHOWN:

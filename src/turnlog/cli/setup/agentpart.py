@@ -60,6 +60,10 @@ class AgentPart(SetupPart):
         """Return the changes of files after which they are as they would be without it."""
         raise NotImplementedError
 
+    def knows(self, name: str) -> bool:
+        """See `SetupPart`."""
+        return name in self.supported()
+
     def available(self) -> list[str]:
         """See `SetupPart`."""
         return [name for name in self.supported() if self.is_here(name)]

@@ -39,6 +39,10 @@ class SetupPart:
         """Return what it can be set up for on this machine: names of agents, or of a shell."""
         raise NotImplementedError
 
+    def knows(self, name: str) -> bool:
+        """Whether this version can take it back for that name, which may be from the record of another version."""
+        return True
+
     def plan(self, names: Sequence[str]) -> list[FileEdit]:
         """Return the changes of files that set it up for these names."""
         raise NotImplementedError

@@ -28,9 +28,12 @@ class SetupRecord:
         recorded = self.read()
         self._write({part: sorted({*recorded.get(part, ()), *added.get(part, ())}) for part in {**recorded, **added}})
 
-    def forget(self) -> None:
-        """Record that all of it was taken back."""
-        self._write({})
+    def remove(self, removed: Mapping[str, Sequence[str]]) -> None:
+        """Record what was taken back. What another version recorded, and this one does not know, stays."""
+        left = {
+            part: [name for name in names if name not in removed.get(part, ())] for part, names in self.read().items()
+        }
+        self._write({part: names for part, names in left.items() if names})
 
     def _write(self, recorded: Mapping[str, Sequence[str]]) -> None:
         data = json.dumps(recorded, sort_keys=True).encode() + b"\n"

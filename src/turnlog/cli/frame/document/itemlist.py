@@ -73,7 +73,7 @@ class ItemPage(DocumentItems):
         return positions[0] + 1 if positions else numbers[0]
 
     def _index_after_time(self, time: int, nth: int, *, name: str) -> int:
-        """Return the index behind that time, where it was the item in that place; whether it has gone, or moved."""
+        """Return the index behind the nth item of that time; if that item is gone or moved, behind the one before."""
         assert self._time is not None
         times = [self._time(item) for item in self._all]
         first = next((index for index, other in enumerate(times) if other <= time), len(times))
@@ -138,31 +138,36 @@ def _write_all(first: bytes, lines: Iterator[bytes], listed: DocumentItems) -> N
 
 def _write_within(max_bytes: int, first: bytes, lines: Iterator[bytes], listed: DocumentItems) -> None:
     """Write as many items as fit, or raise `UsageError` where not even one does."""
-    kept, left_out, next_bytes = _fitting(lines, max_bytes - len(first))
-    while len(whole := first + b"\n" + b",\n".join(kept) + _closing(listed, len(kept), left_out)) >= max_bytes and kept:
-        next_bytes = max(next_bytes, len(kept.pop()))
+    kept, left_out, next_line = _fitting(lines, max_bytes - len(first))
+    while len(whole := _document(first, kept, listed, left_out)) >= max_bytes and kept:
+        next_line = kept.pop()
         left_out += 1
     if JsonRequest.is_repeatable and (len(whole) >= max_bytes or (left_out and not kept)):
-        need = len(whole) + 1 + (next_bytes + 64 if left_out else 0)
+        if left_out:
+            whole = _document(first, [next_line], listed, left_out - 1)
         raise UsageError(
             f"--max-bytes {max_bytes} has no room for {'the next item' if left_out else 'the answer'}",
-            hint=f"--max-bytes {need} has" + ("; --fields leaves less of each item" if left_out else ""),
+            hint=f"--max-bytes {len(whole) + 1} has" + ("; --fields leaves less of each item" if left_out else ""),
         )
     write_line(whole)
 
 
-def _fitting(lines: Iterator[bytes], room: int) -> tuple[list[bytes], int, int]:
-    """Return the lines that may fit, how many more there are, and how long the first of these is."""
+def _fitting(lines: Iterator[bytes], room: int) -> tuple[list[bytes], int, bytes]:
+    """Return the lines that may fit, how many more there are, and the first of these."""
     kept: list[bytes] = []
-    left_out = next_bytes = 0
+    left_out, next_line = 0, b""
     for line in lines:
         room -= len(line) + 2
         if left_out or room < 0:
-            next_bytes = next_bytes or len(line)
+            next_line = next_line or line
             left_out += 1
         else:
             kept.append(line)
-    return kept, left_out, next_bytes
+    return kept, left_out, next_line
+
+
+def _document(first: bytes, kept: list[bytes], listed: DocumentItems, left_out: int) -> bytes:
+    return first + b"\n" + b",\n".join(kept) + _closing(listed, len(kept), left_out)
 
 
 def _closing(listed: DocumentItems, shown: int, left_out: int) -> bytes:
