@@ -406,6 +406,7 @@ def test_a_title_a_fork_and_the_trash(served: Served):
     with turnlog.open(str(served.machine.home)) as home, home.create(id="mine-one", title="before") as session:
         first = session.user("first")
         session.user("second")
+        session.set("archived", True)
     assert json.loads(served.post("/s/mine-one/title", {"title": " after <b> "}).body) == {"title": "after <b>"}
     page = served.get("/s/mine-one")
     assert "<h1>after &lt;b&gt;</h1>" in page.text
@@ -414,6 +415,10 @@ def test_a_title_a_fork_and_the_trash(served: Served):
     forked = served.ask(address)
     assert "first" in forked.text
     assert "second" not in forked.text
+    with turnlog.open(str(served.machine.home)) as home:
+        archived = {info.id: info.archived for info in home.sessions()}
+        assert archived["mine-one"]
+        assert not archived[home.find(address.rpartition("/")[2])]
     assert served.post("/s/mine-one/delete", {}).status == 200
     assert served.get("/s/mine-one").status == 404
 

@@ -147,9 +147,8 @@ def _converted(option: Option, text: str) -> Any:
     if option.number is not None:
         return _number(option, text)
     _check_choice(option, text)
-    if (
-        not text and option.kind in _NAMING and option.name != "home"
-    ):  # an empty home is the default, as $TURNLOG_HOME is
+    # An empty home is the default, as an empty $TURNLOG_HOME is.
+    if not text and option.kind in _NAMING and option.name != "home":
         raise ValueError("it is empty")
     return text if option.read is None else option.read(text)
 

@@ -60,6 +60,7 @@ def _set_title(viewer: Viewer, card: Card, text: str) -> Answer:
 
 def _forked(viewer: Viewer, card: Card, at: int) -> Answer:
     with viewer.home.resume(card.id) as session, session.fork(at=at) as forked:
+        OwnMarkable(forked).archive(False)  # somebody goes on with it, whatever became of the other
         name = forked.handle
     viewer.catalog.sync()
     return {"address": address_of(name)}
