@@ -382,6 +382,8 @@ def test_the_session_that_asks_is_left_out(asking: Path, way: str, monkeypatch: 
     meta = {"claudecode/toolUseId": "toolu_own"} if way == "call" else {}
     hits = desk.call("search_sessions", meta=meta, query="vouchers vanish")["structuredContent"]["hits"]
     assert {hit["session"] for hit in hits} == {OLD}
+    first = desk.call("search_sessions", meta=meta, query="vouchers", limit=1)["structuredContent"]["hits"]
+    assert [hit["session"] for hit in first] == [OLD]  # it takes no other's place
     rows = desk.call("list_sessions", meta=meta)["structuredContent"]["sessions"]
     assert [row["session"] for row in rows] == [OLD]
     named = desk.call("search_sessions", meta=meta, query=f"vouchers session:{OWN}")["structuredContent"]["hits"]

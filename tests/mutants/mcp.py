@@ -22,7 +22,7 @@ MUTANTS = [
         (SERVED,),
     ),
     Mutant(
-        "mcp: the session that asks is found",
+        "mcp: the session that asks takes the place of another",
         "mcp/caller.py",
         'return [Filter("session", self.sessions, negated=True)] if self.sessions else []',
         "return []",

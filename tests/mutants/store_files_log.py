@@ -105,11 +105,11 @@ MUTANTS = [
         (ERRORS,),
     ),
     Mutant(
-        "the lock is kept when the sync of a seal fails",
+        "the lock is kept by a descriptor that is given up",
         HANDLE,
         "            self._disk.unlock(self.fd)\n            self.abandoned.append(self.fd)\n",
         "            self.abandoned.append(self.fd)\n",
-        (f"{ERRORS}::test_a_failed_sync_of_a_line_that_seals_does_not_keep_the_lock",),
+        (f"{ERRORS}::test_a_descriptor_that_is_given_up_keeps_no_lock_while_another_thread_uses_it",),
     ),
     Mutant(
         "a failed write is not cut back",

@@ -23,6 +23,7 @@ from turnlog.session.interior import interior
 from turnlog.store import derived
 from turnlog.store.files import connect
 from turnlog.store.files import disk as disk_module
+from turnlog.store.files.handle import FileHandle
 
 ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES]
 
@@ -190,8 +191,22 @@ def test_a_failed_sync_of_a_line_that_seals_does_not_keep_the_lock(folder: str, 
     draft = Note(text="seals")
     with pytest.raises(Unavailable):
         session.append(draft)
+    home_at(folder).resume("one").note("the lock is free")  # before the descriptor that was given up is closed
     session.append(draft)
-    home_at(folder).resume("one").note("the lock is free")
+
+
+def test_a_descriptor_that_is_given_up_keeps_no_lock_while_another_thread_uses_it(folder: str):
+    home_at(folder).create(id="one")
+    path, disk = os.path.join(folder, "sessions", "one.jsonl"), disk_module.Disk()
+    handle, other = (FileHandle(disk, path, read_only=False, fd=-1) for _ in range(2))
+    handle.open()
+    other.open()
+    disk.lock(handle.fd)
+    handle.abandon()
+    assert len(handle.abandoned) == 1, "it is still open"
+    assert disk.try_lock(other.fd)
+    for one in (handle, other):
+        one.close()
 
 
 def test_a_retry_by_another_object_of_this_process_counts_once(folder: str):
