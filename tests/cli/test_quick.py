@@ -187,8 +187,8 @@ def loaded_by(words: list[str]) -> set[str]:
 
 
 UNNEEDED = {
-    "_hashlib", "typing_extensions", "platform", "inspect", "difflib", "tempfile", "shutil", "pathlib", "json",
-    "wcwidth", "turnlog.session.session", "turnlog.cli.logpath", "turnlog.cli.draw.preview",
+    "_hashlib", "typing_extensions", "platform", "textwrap", "inspect", "difflib", "tempfile", "shutil", "pathlib",
+    "json", "wcwidth", "turnlog.session.session", "turnlog.cli.logpath", "turnlog.cli.draw.preview",
     "turnlog.reader.export.document", "turnlog.store.files.packs", "turnlog.store.files.packwriter",
     "turnlog.thread.space.checkpointcontent", "turnlog.view.secret.redactor",
 }  # fmt: skip
@@ -247,7 +247,7 @@ def test_to_read_what_a_session_grew_by_takes_no_more_than_that(process: Cli):
         "turnlog.thread.home.foreignmarks",
     }
     unneeded |= {"turnlog.catalog.index.lookup", "turnlog.catalog.answer"}  # those are for questions
-    assert loaded & (unneeded | {"_hashlib", "typing_extensions", "platform", "inspect", "json"}) == set()
+    assert loaded & (unneeded | {"_hashlib", "typing_extensions", "platform", "textwrap", "inspect", "json"}) == set()
 
 
 BEGUN = """

@@ -13,8 +13,8 @@ QUICK = (
 )
 
 
-def test_msgspec_loads_neither_of_them():
-    assert run(f"{QUICK}print({{'platform', 'typing_extensions'}} & set(sys.modules))") == "set()"
+def test_msgspec_loads_none_of_them():
+    assert run(f"{QUICK}print({{'platform', 'textwrap', 'typing_extensions'}} & set(sys.modules))") == "set()"
 
 
 def test_uuid_knows_its_system():
@@ -27,6 +27,12 @@ def test_who_asks_for_more_gets_the_real_one():
     assert run(inside).startswith(version)
     assert run(f"{QUICK}print(uuid.platform.python_version())").startswith(version)
     assert run(f"{inside}import platform\nprint(platform.__file__)").splitlines()[1].endswith("platform.py")
+
+
+def test_what_msgspec_asks_of_them_later_is_there():
+    use = "import msgspec\nclass A(msgspec.Struct):\n    'a text'\nprint(msgspec.json.schema(A)['$defs']['A'])\n"
+    assert run(f"{QUICK}{use}") == run(use)
+    assert run(f"{QUICK}from textwrap import dedent\nprint(dedent('  a'))") == "a"
 
 
 def test_what_was_loaded_before_stays():

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 
 TYPE_CHECKING = False
@@ -17,43 +18,40 @@ if TYPE_CHECKING:
 
 _TYPING_EXTENSIONS = "typing_extensions"
 """msgspec imports it for older Pythons and works without it. It takes as long to load as all of msgspec."""
-_PLATFORM = "platform"
-"""`uuid`, which msgspec imports, asks it for the name of the system. It takes two milliseconds to load."""
+_DEFERRED = ("platform", "textwrap")
+"""What msgspec imports, and rarely uses: of `platform` only the name of the system. They take three milliseconds."""
 
 
-class _Platform(ModuleType):
-    """Knows the name of the system, and loads the real module for anything else."""
-
-    def system(self) -> str:
-        """See `platform.system`."""
-        return os.uname().sysname
+class _Deferred(ModuleType):
+    """Stands for a module until something is asked of it."""
 
     def __getattr__(self, name: str) -> Any:
-        if sys.modules.get(_PLATFORM) is self:
-            del sys.modules[_PLATFORM]
-        import platform
-
-        return getattr(platform, name)
+        module = self.__name__
+        if module == "platform" and name == "system":
+            return lambda: os.uname().sysname
+        if sys.modules.get(module) is self:
+            del sys.modules[module]
+        return getattr(import_module(module), name)
 
 
 @contextmanager
 def quick_imports() -> Generator[None]:
-    """Inside this context, msgspec loads none of these two modules."""
+    """Inside this context, msgspec loads none of these modules."""
     hidden = _hide()
     try:
         yield
     finally:
         for name in hidden:
-            if sys.modules.get(name) is None or isinstance(sys.modules[name], _Platform):
+            if sys.modules.get(name) is None or isinstance(sys.modules[name], _Deferred):
                 sys.modules.pop(name, None)
 
 
 def _hide() -> list[str]:
     """Hide those that are not loaded yet. Returns their names."""
-    names = [name for name in (_TYPING_EXTENSIONS, _PLATFORM) if name not in sys.modules]
-    for name in names:
-        sys.modules[name] = _Platform(name) if name == _PLATFORM else None  # type: ignore[assignment]
-    return names
+    hidden = [name for name in (_TYPING_EXTENSIONS, *_DEFERRED) if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = _Deferred(name) if name in _DEFERRED else None  # type: ignore[assignment]
+    return hidden
 
 
 def restrict_imports() -> None:
