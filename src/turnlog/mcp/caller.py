@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.ask.query import Filter, parse
 from turnlog.errors import NotFound
 from turnlog.log.ids import handle_of, imported_id
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.environment import environment
 from turnlog.machine.folder import workspace_path
 from turnlog.mcp.offer import NAME, offered

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog import Card, Catalog
 from turnlog.errors import NotFound, TurnlogError
+from turnlog.log.startup import NamedTuple
 from turnlog.mcp.quote import Quotes
 from turnlog.session.interior import interior
 from turnlog.thread.home.alias import session_of

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
+
+from turnlog.log.startup import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

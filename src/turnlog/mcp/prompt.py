@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from turnlog.errors import Invalid, NotFound
+from turnlog.log.startup import NamedTuple
 
 _RECALL = """\
 Find out what was done before about this, in past sessions on this machine: {value}

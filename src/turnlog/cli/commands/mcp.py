@@ -107,11 +107,13 @@ def _serve(home: str | None, workspace: str | None, *, everywhere: bool, allow_r
 
 def _refuse_no_folder(workspace: str | None) -> None:
     """Raise `NotFound` for a folder that is not there: a server does not start with it."""
+    if workspace is None:
+        return
     from pathlib import Path
 
     from turnlog.machine.folder import expand
 
-    if workspace is not None and not Path(expand(workspace)).is_dir():
+    if not Path(expand(workspace)).is_dir():
         raise NotFound(f"there is no folder {workspace}", hint="--workspace takes one that is there")
 
 
