@@ -21,6 +21,15 @@ def test_uuid_knows_its_system():
     assert run(f"{QUICK}print(uuid._LINUX)") == run("import uuid; print(uuid._LINUX)")
 
 
+def test_zstandard_knows_its_interpreter():
+    loads = (
+        "import sys\nfrom turnlog.machine.modules import quick_imports\nwith quick_imports():\n    import zstandard\n"
+    )
+    backend = "import zstandard\nprint(zstandard.backend)"
+    assert run(f"{loads}print(zstandard.backend)") == run(backend)
+    assert run(f"{loads}print('platform' in sys.modules)") == "False"
+
+
 def test_who_asks_for_more_gets_the_real_one():
     inside = f"{QUICK}with quick_imports():\n    import platform\n    print(platform.python_version())\n"
     version = ".".join(map(str, sys.version_info[:3]))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
@@ -20,6 +20,10 @@ _TYPING_EXTENSIONS = "typing_extensions"
 """msgspec imports it for older Pythons and works without it. It takes as long to load as all of msgspec."""
 _DEFERRED = ("platform", "textwrap")
 """What msgspec imports, and rarely uses: of `platform` only the name of the system. They take three milliseconds."""
+_KNOWN: dict[tuple[str, str], Callable[[], str]] = {("platform", "system"): lambda: os.uname().sysname}
+"""What they are asked as they are imported, by msgspec and zstandard."""
+if sys.implementation.name == "cpython":
+    _KNOWN["platform", "python_implementation"] = lambda: "CPython"
 
 
 class _Deferred(ModuleType):
@@ -27,8 +31,8 @@ class _Deferred(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         module = self.__name__
-        if module == "platform" and name == "system":
-            return lambda: os.uname().sysname
+        if (module, name) in _KNOWN:
+            return _KNOWN[module, name]
         if sys.modules.get(module) is self:
             del sys.modules[module]
         return getattr(import_module(module), name)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from turnlog.errors import Invalid
 from turnlog.layout import SPACE_LIMIT
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.environment import environment
 from turnlog.machine.replace import read_bytes, replace_file
 

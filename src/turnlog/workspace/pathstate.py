@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import NamedTuple
 
+from turnlog.log.startup import NamedTuple
 from turnlog.workspace.read import hash_file
 from turnlog.workspace.tree import FILE, FOLDER, LINK, TreeNode
 

@@ -7,12 +7,12 @@ left them. A path that is unknown on either side stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from turnlog.log.digest import sha256
+from turnlog.log.startup import NamedTuple
 from turnlog.workspace.tree import FOLDER, GetTree, Tree, TreeNode, changes, is_unknown, lookup, path_text
 
 CREATE, MODIFY, DELETE, MODE, CONFLICT, UNSURE, SKIPPED = (

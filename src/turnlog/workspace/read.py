@@ -7,8 +7,8 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import NamedTuple
 
+from turnlog.log.startup import NamedTuple
 from turnlog.workspace.metadata import Attributes, attributes_of
 from turnlog.workspace.sink import Sink, hash_open
 from turnlog.workspace.systemerror import raise_if_system_error

@@ -8,12 +8,12 @@ import stat
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from turnlog.errors import TurnlogError
 from turnlog.log.digest import sha256
+from turnlog.log.startup import NamedTuple
 from turnlog.workspace.ignore.rule import TEMPORARY
 from turnlog.workspace.metadata import apply_metadata, own_link
 from turnlog.workspace.pathstate import UNLOCKED, PathState, matches_node, matches_unlocked, path_state

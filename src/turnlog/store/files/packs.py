@@ -6,12 +6,13 @@ import os
 import threading
 import zlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from turnlog.errors import Corrupt, NotFound, Unsupported
 from turnlog.log import zstd
 from turnlog.log.digest import sha256
 from turnlog.log.payload import digest_key, digest_of_key
+from turnlog.log.startup import NamedTuple
 from turnlog.store.files.disk import Disk, disk_errors
 from turnlog.store.files.packblock import BLOCK, Block, decode_block
 from turnlog.store.files.packformat import END, FOOTER, MAGIC, NEWER, OBJECT, PIECE, RAW, ROW, SUFFIX, pack_name

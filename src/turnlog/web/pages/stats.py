@@ -51,11 +51,12 @@ def show(request: Request) -> Response:
     with viewed.mutex:
         card, title = viewed.card, viewed.title
         state = (card, viewed.version, viewer.catalog.standing().pending)
-        outline = viewed.pieces.outline
-        prompts = [outline.item(index) for index, flags in enumerate(outline.flags) if flags & PROMPT]
     with _MUTEX:
         drawn = _DRAWN.get(viewed)
     if drawn is None or drawn.state != state:  # drawn without the mutex, so that readers of the page do not wait
+        with viewed.mutex:
+            outline = viewed.pieces.outline
+            prompts = [outline.item(index) for index, flags in enumerate(outline.flags) if flags & PROMPT]
         drawn = _DrawnStats(state, _numbers(viewer, card, prompts))
         with _MUTEX:
             _DRAWN[viewed] = drawn

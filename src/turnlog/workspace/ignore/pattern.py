@@ -7,28 +7,35 @@ either.
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Iterator
+from functools import cache
 
 from msgspec import Struct
 
 _STAR, _ONE, _FOLDERS, _ALL, _NEVER = "[^/]*", "[^/]", "(?:.*/)?", ".*", "(?!)"
 _ANY = frozenset(map(chr, range(1, 256)))
-_CLASSES = {
-    "alnum": string.ascii_letters + string.digits,
-    "alpha": string.ascii_letters,
-    "blank": " \t",
-    "cntrl": "".join(map(chr, range(1, 32))) + "\x7f",
-    "digit": string.digits,
-    "graph": string.ascii_letters + string.digits + string.punctuation,
-    "lower": string.ascii_lowercase,
-    "print": string.ascii_letters + string.digits + string.punctuation + " ",
-    "punct": string.punctuation,
-    "space": " \t\n\r",
-    "upper": string.ascii_uppercase,
-    "xdigit": string.hexdigits,
-}
-"""The named classes in brackets, with git's members."""
+
+
+@cache
+def _members(name: str) -> str | None:
+    """The members of a named class in brackets, as git has them."""
+    import string  # few ignore files name one
+
+    letters, digits, signs = string.ascii_letters, string.digits, string.punctuation
+    return {
+        "alnum": letters + digits,
+        "alpha": letters,
+        "blank": " \t",
+        "cntrl": "".join(map(chr, range(1, 32))) + "\x7f",
+        "digit": digits,
+        "graph": letters + digits + signs,
+        "lower": string.ascii_lowercase,
+        "print": letters + digits + signs + " ",
+        "punct": signs,
+        "space": " \t\n\r",
+        "upper": string.ascii_uppercase,
+        "xdigit": string.hexdigits,
+    }.get(name)
 
 
 class IgnorePattern(Struct, frozen=True):
@@ -145,9 +152,9 @@ def _bracket(glob: str, at: int) -> tuple[frozenset[str], int]:
                 return nothing
             if end > at + 1 and glob[end - 1] == ":":
                 name, at = glob[at + 1 : end - 1], end + 1
-                if name not in _CLASSES:
+                if (named := _members(name)) is None:
                     return nothing
-                members.update(_CLASSES[name])
+                members.update(named)
                 previous = ""
                 continue
         if not char:
