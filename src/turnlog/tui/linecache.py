@@ -74,11 +74,9 @@ class LineCache:
 
     def _read(self, first: int) -> list[_DrawnPiece]:
         end = min(first + _CHUNK, len(self.pieces))
-        rows = Rows(price=self.viewed.costs_from(first), size=self.viewed.blob_size)
-        return [
-            self._drawn(number, self._paired(rows, number, entries))
-            for number, entries in enumerate(self.viewed.read(first, end), first)
-        ]
+        costs, read = self.viewed.read_with_costs(first, end)
+        rows = Rows(price=costs, size=self.viewed.blob_size)
+        return [self._drawn(number, self._paired(rows, number, entries)) for number, entries in enumerate(read, first)]
 
     def _paired(self, rows: Rows, number: int, entries: list[AnyEntry]) -> list[Row]:
         return [*([] if number else self._note_rows), *rows.paired(entries)]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from decimal import ROUND_HALF_EVEN
 
 from turnlog.log.entry import AnyEntry, Compaction, Message, Spent
 from turnlog.log.usage import Usage
-from turnlog.pricing import price_of
+from turnlog.machine.pricelist import stamp
+from turnlog.pricing import terms_of
+
+_FRESH_S = 1.0
+"""How long the stamp of the price lists is believed: it takes three looks at the disk."""
 
 
 class Costs:
@@ -14,6 +19,7 @@ class Costs:
 
     def __init__(self) -> None:
         self._paid: set[str] = set()
+        self._prices, self._looked_at = "", float("-inf")
 
     def __call__(self, entry: AnyEntry) -> int | None:
         """The cost of an entry in micro-dollars; None if it is unknown, or counted already."""
@@ -27,5 +33,13 @@ class Costs:
             return entry.usage.cost_micros
         if not entry.model or entry.usage == Usage():
             return None
-        price = price_of(entry.usage, entry.model, entry.clock or entry.at)
+        at = entry.clock or entry.at
+        tariff = None if at is None else terms_of(entry.model, at, self._price_stamp()).tariff
+        price = None if tariff is None else tariff.price(entry.usage, is_total=False)
         return None if price is None else int((price.dollars * 1_000_000).to_integral_value(ROUND_HALF_EVEN))
+
+    def _price_stamp(self) -> str:
+        now = time.monotonic()
+        if now - self._looked_at > _FRESH_S:
+            self._prices, self._looked_at = stamp(), now
+        return self._prices

@@ -97,9 +97,9 @@ def articles(
 ) -> str:
     """The pieces from `first` and before `end`. Whoever asks holds the mutex."""
     first, end = max(0, first), min(end, len(pieces))
-    rows = Rows(price=viewed.costs_from(first, pieces), size=viewed.blob_size)
+    costs, read = viewed.read_with_costs(first, end, is_redacted=query.is_redacted, pieces=pieces)
+    rows = Rows(price=costs, size=viewed.blob_size)
     drawer = ArticleRows(query, can_fork=can_fork)
-    read = viewed.read(first, end, is_redacted=query.is_redacted, pieces=pieces)
     return "".join(
         _article(drawer, rows.paired(entries), entries, pieces, position, mark)
         for position, entries in enumerate(read, first)

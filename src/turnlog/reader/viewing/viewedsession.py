@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from turnlog.catalog.waiter import PatientLock, while_wanted
@@ -147,13 +148,16 @@ class ViewedSession:
         for piece in (pieces or self.pieces).read(first, end):
             yield piece if redactor is None else [redactor.entry(entry) for entry in piece]
 
-    def costs_from(self, first: int, pieces: ConversationPieces | None = None) -> Costs:
-        """The costs of pieces from `first` on: a request that became several messages may have begun before."""
-        costs = Costs()
-        for piece in self.read(max(0, first - 1), first, pieces=pieces):
+    def read_with_costs(
+        self, first: int, end: int, *, is_redacted: bool = False, pieces: ConversationPieces | None = None
+    ) -> tuple[Costs, Iterator[list[AnyEntry]]]:
+        """Read pieces as `read`, and their costs: a request of several messages may have begun in the piece before."""
+        begin = max(0, first - 1)
+        costs, read = Costs(), self.read(begin, end, is_redacted=is_redacted, pieces=pieces)
+        for piece in islice(read, first - begin):
             for entry in piece:
                 costs(entry)
-        return costs
+        return costs, read
 
     def checkpoints(self) -> list[Checkpoint]:
         """The checkpoints of a session of ours, oldest first."""
