@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.edit import FileEdit
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.errors import Unsupported
+from turnlog.log.startup import NamedTuple
 
 if TYPE_CHECKING:
     from turnlog.hooks import HookedAgent

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from turnlog.errors import Corrupt, Unavailable
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.imprint import Imprint, Imprints, missing_folders, reverted
 from turnlog.machine.replace import replace_file
 

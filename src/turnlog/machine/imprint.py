@@ -7,9 +7,9 @@ import os
 import shutil
 from collections.abc import Callable
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 from turnlog.log.digest import sha256
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.replace import read_bytes, replace_file
 
 _ABOUT, _BEFORE, _AFTER = "about.json", "before", "after"

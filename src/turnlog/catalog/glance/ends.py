@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from json import loads
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from turnlog.catalog.index.columns import ms_of
 from turnlog.log.prompt import preview_of
+from turnlog.log.startup import NamedTuple
 
 _HEAD, _MORE, _TAIL = 64 << 10, 1 << 20, 16 << 10
 _TIMES = re.compile(rb'"(?:timestamp|lastUpdated)": ?"([^"\\]{10,40})"')

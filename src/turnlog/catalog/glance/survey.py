@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from heapq import nlargest
 from stat import S_ISREG
-from typing import NamedTuple
 
 from turnlog.catalog.glance import claude_code, codex, gemini_cli
 from turnlog.catalog.glance.ends import SessionGlance, stem_of
@@ -18,6 +17,7 @@ from turnlog.catalog.index.lookup import bounded
 from turnlog.catalog.index.rows import GlanceRow
 from turnlog.catalog.index.sqlite.watchlist import OURS
 from turnlog.log.prompt import is_title
+from turnlog.log.startup import NamedTuple
 
 QUICK = {"claude-code": claude_code, "codex": codex, "gemini-cli": gemini_cli}
 _DEEPEST = 12

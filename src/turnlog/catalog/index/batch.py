@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from turnlog.catalog.index.columns import lines
 from turnlog.catalog.index.notes import DIRTY, set_flag_sql
 from turnlog.catalog.index.prices import Prices
+from turnlog.log.startup import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

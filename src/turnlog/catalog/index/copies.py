@@ -6,12 +6,13 @@ it. Spending that a copy records counts if no session is left that spent it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from turnlog.catalog.index.notes import ELSEWHERE, get_note
 from turnlog.interop.copied import Copied, CopiedSpending, CopyOf
+from turnlog.log.startup import NamedTuple
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -11,6 +11,7 @@ from turnlog.catalog.index.columns import LARGEST
 from turnlog.catalog.index.keys import OF_ENTRY
 from turnlog.catalog.index.notes import PRICES, PRICES_OF, get_note, set_note
 from turnlog.catalog.values import COUNTS
+from turnlog.log.startup import NamedTuple
 from turnlog.log.usage import Usage
 from turnlog.machine.pricelist import stamp
 from turnlog.pricing import Tariff, Terms, terms_of

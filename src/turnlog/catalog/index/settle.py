@@ -7,7 +7,7 @@ the same request only one counts it: the first one, and ours before its source.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from turnlog.catalog.index.columns import lines
 from turnlog.catalog.index.copies import repeated_by_copies
@@ -17,6 +17,7 @@ from turnlog.catalog.index.origin import HOOKED, is_hooked, origins_of
 from turnlog.catalog.index.spending import QUARTER_MS, QUARTERS
 from turnlog.catalog.index.totals import book, book_copies, token_totals
 from turnlog.catalog.values import COUNTS, rounded
+from turnlog.log.startup import NamedTuple
 
 if TYPE_CHECKING:
     from turnlog.catalog.index.engine import Engine

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.catalog.index.sqlite.watchlist import OURS, Watchlist
 from turnlog.catalog.watch.sweep import DANGLING, YOUNG_NS, Changes, WatchedFile, mtime_of, stamp_of
 from turnlog.errors import NotFound, Unsupported
 from turnlog.formats import Source, format_of
 from turnlog.layout import SESSIONS, TRASH
+from turnlog.log.startup import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

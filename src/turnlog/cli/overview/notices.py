@@ -5,10 +5,11 @@ A warning is shown as long as it is true. Installations are suggested one at a t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.cli.draw.text import plain
 from turnlog.cli.overview.diskspace import use_line
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.environment import default_home
 from turnlog.machine.keepstate import KeepState
 from turnlog.reader.agents.hookedhome import has_hooks, unseen_agents

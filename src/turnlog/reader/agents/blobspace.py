@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from turnlog.layout import BLOBS
+from turnlog.log.startup import NamedTuple
 from turnlog.machine.environment import default_home
 from turnlog.machine.location import folder_of
 
